@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From progress to weight: the loop that a caller drives.
+
+use crate::{
+    Bounds, DEFAULT_INCREASE_LIMIT, Forecast, NOMINAL_INTERVAL, Observation, Outlook, Pid,
+    Question, Step, Time, Weight, WeightControl, limit_increase, update_interval,
+};
+use std::fmt;
+use std::time::Duration;
+
+/// The controller aims before the deadline by this part of the whole time ...
+const AIM_MARGIN: f64 = 0.02;
+/// ... or by so many update intervals, where that is more (5 % of a short transfer): ζ = remaining/(t_D − t)
+/// diverges at t_D, so any lag ends as overdue, a climb limited to l_w lags by some intervals, and "done by"
+/// is not "done at".
+const AIM_INTERVALS: u32 = 3;
+/// But by no more than this part of the whole time.
+const AIM_MARGIN_MOST: f64 = 0.10;
+/// The paper's l_w belongs to a transfer of 1300 s at T_w = 10 s (targets.md, D-S).
+const INTERVALS_OF_L_W: f64 = 130.0;
+/// However short the transfer, no update may grant more than this part of what was asked.
+const INCREASE_LIMIT_MOST: f64 = 0.5;
+/// An interval without any progress is drawn out to so many T_w before it counts: a pause after a burst of
+/// losses is no verdict on the weight.
+const SILENT_INTERVALS: u32 = 3;
+/// A gap between two ticks of so many T_w is not an interval: the machine slept or the clock jumped.
+const GAP_INTERVALS: u32 = 10;
+/// From this part of an interval without anything to send, the interval says nothing about the network.
+const MOSTLY: f64 = 0.5;
+/// So many such intervals in a row, and the program is said to set the pace.
+const PROGRAM_LIMITED_INTERVALS: u32 = 3;
+/// Gain, per interval, of the estimate of how much of the time the program has something to send: slow, so that
+/// one pause is not taken for a habit.
+const AVAILABILITY_GAIN: f64 = 1.0 / 32.0;
+/// The least that estimate may be.
+const AVAILABILITY_LEAST: f64 = 0.25;
+/// Bytes beyond the announced size that are overhead, not a wrong announcement.
+const OVERHEAD: f64 = 0.02;
+
+/// How the governor may act.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    /// The range of weights.
+    pub bounds: Bounds,
+    /// l_w in (0, 1]: see [`limit_increase`]. It holds as it stands for transfers of 130 update intervals or
+    /// more; see [`scale_increase_limit`](Policy::scale_increase_limit).
+    pub increase_limit: f64,
+    /// Scale l_w up for transfers of fewer than 130 update intervals, so that the climb from `w_min` to
+    /// `w_max` takes the same part of the time as in the paper's experiments (1300 s at T_w = 10 s: at
+    /// least 15 %); to 0.5 at most. At a sixtieth of the time per update the bare l_w spends more than a
+    /// third of the time on the climb, misses deadlines that need three quarters of a fair share, and must
+    /// then press harder at the end: a *higher* mean weight (measured in `tests/closed_loop.rs`). Our
+    /// choice; `false` is the paper to the letter.
+    pub scale_increase_limit: bool,
+    /// T_w for long transfers: see [`update_interval`]; greater than 0.
+    pub nominal_interval: Duration,
+    /// The law's exponent, finite and greater than 0: its rate goes with `w^(1/alpha)`. Only the forecast
+    /// uses it.
+    pub alpha: f64,
+}
+
+impl Default for Policy {
+    /// The paper's values (l_w scaled for short transfers) and Reno's exponent, 2.
+    fn default() -> Policy {
+        Policy {
+            bounds: Bounds::default(),
+            increase_limit: DEFAULT_INCREASE_LIMIT,
+            scale_increase_limit: true,
+            nominal_interval: NOMINAL_INTERVAL,
+            alpha: 2.0,
+        }
+    }
+}
+
+impl Policy {
+    fn check(&self) -> Result<(), PolicyError> {
+        if !(self.increase_limit > 0.0 && self.increase_limit <= 1.0) {
+            return Err(PolicyError::IncreaseLimit(self.increase_limit));
+        }
+        if self.nominal_interval.is_zero() {
+            return Err(PolicyError::Interval);
+        }
+        if !(self.alpha.is_finite() && self.alpha > 0.0) {
+            return Err(PolicyError::Alpha(self.alpha));
+        }
+        Ok(())
+    }
+}
+
+/// Why a policy was refused.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PolicyError {
+    /// l_w outside (0, 1].
+    IncreaseLimit(f64),
+    /// A nominal interval of zero.
+    Interval,
+    /// An exponent that is not finite and greater than 0.
+    Alpha(f64),
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PolicyError::IncreaseLimit(l) => write!(
+                f,
+                "the limit on increases of the weight must lie above 0 and not above 1, not at {l}"
+            ),
+            PolicyError::Interval => write!(f, "the update interval must be longer than zero"),
+            PolicyError::Alpha(a) => write!(
+                f,
+                "the law's exponent must be a finite number greater than 0, not {a}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+/// What is to be moved, and by when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Goal {
+    /// Bytes; greater than 0. `None`: unknown, which a deadline does not allow.
+    pub size: Option<u64>,
+    /// `None`: background for ever, the weight stays at `w_min`.
+    pub deadline: Option<Time>,
+}
+
+impl Goal {
+    fn check(&self, now: Time) -> Result<(), GoalError> {
+        match (self.size, self.deadline) {
+            (Some(0), _) => Err(GoalError::SizeZero),
+            (None, Some(_)) => Err(GoalError::SizeUnknown),
+            (_, Some(deadline)) if deadline <= now => Err(GoalError::DeadlinePast),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a goal, or a governor, was refused.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GoalError {
+    /// A deadline without a size.
+    SizeUnknown,
+    /// A size of 0.
+    SizeZero,
+    /// A deadline that is not in the future.
+    DeadlinePast,
+    /// The policy was refused.
+    Policy(PolicyError),
+}
+
+impl fmt::Display for GoalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GoalError::SizeUnknown => write!(
+                f,
+                "a deadline needs a size: how hard to press follows from how much is left"
+            ),
+            GoalError::SizeZero => write!(f, "a size of 0 leaves nothing to send"),
+            GoalError::DeadlinePast => write!(f, "the deadline has already passed"),
+            GoalError::Policy(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for GoalError {}
+
+impl From<PolicyError> for GoalError {
+    fn from(e: PolicyError) -> GoalError {
+        GoalError::Policy(e)
+    }
+}
+
+/// What the caller saw since the last tick.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Progress {
+    /// The present. An earlier one than before counts as the one before.
+    pub now: Time,
+    /// All bytes of the transfer acknowledged so far, a running total. A smaller one than before counts as
+    /// the one before.
+    pub acknowledged_bytes: u64,
+    /// Something is being sent: a connection with data in flight or waiting.
+    pub active: bool,
+    /// Since the last tick the program, not the network, was what held sending back.
+    pub app_limited: bool,
+    /// Smoothed round-trip time, where known.
+    pub rtt: Option<Duration>,
+    /// Congestion price per packet since the last update, real signals only, where known; handed on to the
+    /// control law.
+    pub price: Option<f64>,
+}
+
+/// What to do, and what to say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decision {
+    /// The weight to apply to the transfer as a whole; see [`socket_weight`](crate::socket_weight).
+    pub weight: Weight,
+    /// ζ in bytes per second, towards the controller's aim (a little before the deadline). `None` without a
+    /// deadline, past it, or when nothing is left.
+    pub target_rate: Option<f64>,
+    /// x̄ in bytes per second: the mean over the last complete update interval; during the first one, over
+    /// what there is of it.
+    pub achieved_rate: f64,
+    /// The control law ran in this tick.
+    pub updated: bool,
+    /// The law asked for more than the limit on increases granted; stays until the next update.
+    pub limited: bool,
+    /// T_w now in force.
+    pub interval: Duration,
+    /// What to tell the user.
+    pub outlook: Outlook,
+}
+
+/// Drives a [`WeightControl`] from a transfer's progress.
+///
+/// Call [`tick`](Governor::tick) several times per update interval (every 100 ms is fine); the governor
+/// decides itself when an interval has passed. Rules, where the paper is silent:
+///
+/// * no deadline: `w_min` for ever;
+/// * past the deadline with data left: weight 1, or `w_max` where that is less;
+/// * all announced bytes acknowledged: the weight stays as it is until the deadline, then 1. A transfer that
+///   goes on after its announced size must still finish;
+/// * an interval in which the program had mostly nothing to send says nothing about the network: the weight
+///   may fall in it, never rise, and the controller's memory is left alone unless it falls. Where such intervals
+///   are a habit, the target of the others is raised by the part of the time that they leave;
+/// * an interval without any progress is drawn out to three T_w before it counts;
+/// * a gap of ten T_w between two ticks (suspend, clock jump) starts the interval afresh.
+#[derive(Debug)]
+pub struct Governor {
+    policy: Policy,
+    control: Box<dyn WeightControl>,
+    forecast: Forecast,
+    goal: Goal,
+    /// When the present goal was set.
+    goal_set: Time,
+    interval: Duration,
+    rtt: Option<Duration>,
+    weight: Weight,
+    limited: bool,
+    was_overdue: bool,
+    last_tick: Time,
+    acknowledged: u64,
+    /// The last instant at which bytes came through or there was nothing to send.
+    last_sign_of_life: Time,
+    opened: Time,
+    acknowledged_at_opening: u64,
+    /// Time of the present interval in which the program had nothing to send.
+    idle: Duration,
+    idle_intervals: u32,
+    /// Part of the intervals, lately, in which the program had something to send; 1 at the start.
+    availability: f64,
+    achieved: Option<f64>,
+}
+
+impl Governor {
+    /// A governor with PID control, starting at `start` with nothing acknowledged and weight `w_min`.
+    ///
+    /// # Errors
+    /// [`GoalError`]: a deadline without a size, a size of 0, a deadline not after `start`, or a policy out
+    /// of range.
+    pub fn new(policy: Policy, goal: Goal, start: Time) -> Result<Governor, GoalError> {
+        let pid = Box::new(Pid::new(policy.bounds));
+        Governor::with_control(policy, goal, start, pid)
+    }
+
+    /// The same with another control law. What it asks for is clamped to the policy's bounds and limited in
+    /// its increase here; it is reset to `w_min` first.
+    ///
+    /// # Errors
+    /// As for [`new`](Governor::new).
+    pub fn with_control(
+        policy: Policy,
+        goal: Goal,
+        start: Time,
+        mut control: Box<dyn WeightControl>,
+    ) -> Result<Governor, GoalError> {
+        policy.check()?;
+        goal.check(start)?;
+        let weight = policy.bounds.min();
+        control.reset(weight.get());
+        let mut governor = Governor {
+            policy,
+            control,
+            forecast: Forecast::new(policy.alpha, policy.bounds.max().get()),
+            goal,
+            goal_set: start,
+            interval: policy.nominal_interval,
+            rtt: None,
+            weight,
+            limited: false,
+            was_overdue: false,
+            last_tick: start,
+            acknowledged: 0,
+            last_sign_of_life: start,
+            opened: start,
+            acknowledged_at_opening: 0,
+            idle: Duration::ZERO,
+            idle_intervals: 0,
+            availability: 1.0,
+            achieved: None,
+        };
+        governor.set_interval();
+        Ok(governor)
+    }
+
+    /// Change size, deadline or both while the transfer runs. What was seen of the network and the weight
+    /// stay; update interval, aim and outlook follow the new goal. Without a deadline the weight falls to
+    /// `w_min` at once.
+    ///
+    /// # Errors
+    /// As for [`new`](Governor::new); the old goal then stays.
+    pub fn set_goal(&mut self, goal: Goal, now: Time) -> Result<(), GoalError> {
+        let now = now.max(self.last_tick);
+        goal.check(now)?;
+        self.goal = goal;
+        self.goal_set = now;
+        self.forecast.goal_moved();
+        self.set_interval();
+        if goal.deadline.is_none() {
+            self.restart_control(self.policy.bounds.min());
+        } else if self.was_overdue {
+            self.restart_control(self.weight);
+        }
+        self.was_overdue = false;
+        Ok(())
+    }
+
+    /// The goal in force.
+    #[must_use]
+    pub fn goal(&self) -> Goal {
+        self.goal
+    }
+
+    /// The weight in force.
+    #[must_use]
+    pub fn weight(&self) -> Weight {
+        self.weight
+    }
+
+    /// What the forecast knows.
+    #[must_use]
+    pub fn forecast(&self) -> &Forecast {
+        &self.forecast
+    }
+
+    /// When the controller means to be done: the deadline less 2 % of the whole time (from when the goal was
+    /// set), or less three update intervals where that is more, but at most 10 %. `None` without a deadline.
+    #[must_use]
+    pub fn aim(&self) -> Option<Time> {
+        let deadline = self.goal.deadline?;
+        let whole = deadline.since(self.goal_set).as_secs_f64();
+        let margin = (AIM_MARGIN * whole)
+            .max((self.interval * AIM_INTERVALS).as_secs_f64())
+            .min(AIM_MARGIN_MOST * whole);
+        Some(deadline - Duration::from_secs_f64(margin))
+    }
+
+    /// Take in progress; decide. Cheap: a few comparisons, except once per update interval.
+    pub fn tick(&mut self, progress: &Progress) -> Decision {
+        let now = progress.now.max(self.last_tick);
+        let gap = now.since(self.last_tick);
+        let acknowledged = progress.acknowledged_bytes.max(self.acknowledged);
+        let idle = !progress.active || progress.app_limited;
+        let jumped = gap > self.interval.saturating_mul(GAP_INTERVALS);
+        if idle {
+            self.idle += gap;
+        }
+        if idle || jumped || acknowledged > self.acknowledged {
+            self.last_sign_of_life = now;
+        }
+        self.last_tick = now;
+        self.acknowledged = acknowledged;
+        if progress.rtt.is_some() && progress.rtt != self.rtt {
+            self.rtt = progress.rtt;
+            self.set_interval();
+        }
+
+        let updated = if jumped {
+            self.open_interval(now);
+            false
+        } else if now.since(self.opened) >= self.interval && !self.wait_for_progress(now) {
+            self.close_interval(now, progress.price)
+        } else {
+            false
+        };
+
+        if self.goal.deadline.is_some_and(|d| now >= d) && !self.was_overdue {
+            self.was_overdue = true;
+            self.weight = self.policy.bounds.overdue();
+            self.limited = false;
+        }
+        Decision {
+            weight: self.weight,
+            target_rate: self.target_rate(now),
+            achieved_rate: self.achieved.unwrap_or_else(|| self.rate_so_far(now)),
+            updated,
+            limited: self.limited,
+            interval: self.interval,
+            outlook: self.outlook(now),
+        }
+    }
+
+    fn set_interval(&mut self) {
+        let whole = self.goal.deadline.map(|d| d.since(self.goal_set));
+        self.interval = update_interval(self.policy.nominal_interval, whole, self.rtt);
+    }
+
+    /// l_w for this goal; see [`Policy::scale_increase_limit`].
+    #[must_use]
+    pub fn increase_limit(&self) -> f64 {
+        let l_w = self.policy.increase_limit;
+        let Some(deadline) = self
+            .goal
+            .deadline
+            .filter(|_| self.policy.scale_increase_limit)
+        else {
+            return l_w;
+        };
+        let whole = deadline.since(self.goal_set).as_secs_f64();
+        let scaled = l_w * INTERVALS_OF_L_W * self.interval.as_secs_f64() / whole;
+        scaled.min(INCREASE_LIMIT_MOST).max(l_w)
+    }
+
+    fn restart_control(&mut self, weight: Weight) {
+        self.weight = weight;
+        self.limited = false;
+        self.control.reset(weight.get());
+    }
+
+    fn open_interval(&mut self, now: Time) {
+        self.opened = now;
+        self.acknowledged_at_opening = self.acknowledged;
+        self.idle = Duration::ZERO;
+    }
+
+    fn mostly_idle(&self, elapsed: Duration) -> bool {
+        self.idle.as_secs_f64() >= MOSTLY * elapsed.as_secs_f64()
+    }
+
+    fn wait_for_progress(&self, now: Time) -> bool {
+        let elapsed = now.since(self.opened);
+        self.acknowledged == self.acknowledged_at_opening
+            && elapsed < self.interval * SILENT_INTERVALS
+            && !self.mostly_idle(elapsed)
+    }
+
+    fn rate_so_far(&self, now: Time) -> f64 {
+        let elapsed = now.since(self.opened).as_secs_f64();
+        let bytes = (self.acknowledged - self.acknowledged_at_opening) as f64;
+        if elapsed > 0.0 { bytes / elapsed } else { 0.0 }
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.goal.size.map(|s| s.saturating_sub(self.acknowledged))
+    }
+
+    fn question(&self, now: Time) -> Option<Question> {
+        let (deadline, aim) = (self.goal.deadline?, self.aim()?);
+        let remaining = self.remaining().filter(|&r| r > 0)? as f64;
+        (now < deadline).then_some(Question {
+            now,
+            remaining,
+            since: self.goal_set,
+            deadline,
+            aim,
+            interval: self.interval,
+            increase_limit: self.increase_limit(),
+        })
+    }
+
+    /// ζ towards the aim. Close to the aim, and past it, the time left counts as one update interval or as
+    /// what is left until the deadline, so that ζ does not diverge.
+    fn target_rate(&self, now: Time) -> Option<f64> {
+        let q = self.question(now)?;
+        let least = self.interval.min(q.deadline.since(now));
+        let left = q.aim.since(now).max(least).max(Duration::from_nanos(1));
+        Some(q.remaining / left.as_secs_f64())
+    }
+
+    /// End the interval, run the control law if the interval allows it; true if it ran.
+    fn close_interval(&mut self, now: Time, price: Option<f64>) -> bool {
+        let elapsed = now.since(self.opened);
+        let achieved = self.rate_so_far(now);
+        let mostly_idle = self.mostly_idle(elapsed);
+        let busy = elapsed.saturating_sub(self.idle).as_secs_f64();
+        self.achieved = Some(achieved);
+
+        if mostly_idle {
+            self.idle_intervals = self.idle_intervals.saturating_add(1);
+            self.forecast.observe_unrepresentative(achieved);
+        } else if self.acknowledged == self.acknowledged_at_opening {
+            // An outage: true for now, no measure of what a weight is worth.
+            self.idle_intervals = 0;
+            self.forecast.observe_unrepresentative(0.0);
+        } else {
+            self.idle_intervals = 0;
+            let observation = Observation {
+                weight: self.weight.get(),
+                network_rate: achieved * elapsed.as_secs_f64() / busy,
+                overall_rate: achieved,
+            };
+            self.forecast
+                .observe(&observation, self.question(now).as_ref());
+        }
+
+        let available = if mostly_idle { 0.0 } else { 1.0 };
+        self.availability += AVAILABILITY_GAIN * (available - self.availability);
+
+        // What must go in all of the time must go in the part of it that the program makes use of.
+        let usable = self.availability.max(AVAILABILITY_LEAST);
+        let target = self.target_rate(now).map(|rate| rate / usable);
+        let ran = match target {
+            Some(target_rate) if !mostly_idle || achieved > target_rate => {
+                let step = Step {
+                    target_rate,
+                    achieved_rate: achieved,
+                    weight: self.weight.get(),
+                    elapsed,
+                    interval: self.interval,
+                    rtt: self.rtt,
+                    price,
+                };
+                self.run_control(&step, mostly_idle);
+                true
+            }
+            _ => false,
+        };
+        self.open_interval(now);
+        ran
+    }
+
+    fn run_control(&mut self, step: &Step, only_down: bool) {
+        let before = self.weight.get();
+        let wanted = self.control.update(step);
+        let most = if only_down { before } else { f64::INFINITY };
+        let wanted = self.policy.bounds.clamp(wanted.min(most)).get();
+        let granted = limit_increase(before, wanted, self.increase_limit());
+        self.weight = self.policy.bounds.clamp(granted.weight);
+        self.limited = granted.limited;
+        self.control.applied(self.weight.get(), granted.limited);
+    }
+
+    fn outlook(&self, now: Time) -> Outlook {
+        if let Some(size) = self.goal.size
+            && self.acknowledged >= size
+        {
+            let by = self.acknowledged - size;
+            return if by as f64 <= OVERHEAD * size as f64 {
+                Outlook::Done
+            } else {
+                Outlook::SizeExceeded { by }
+            };
+        }
+        let silent = now.since(self.last_sign_of_life) >= self.interval * SILENT_INTERVALS;
+        let expected = self
+            .remaining()
+            .filter(|_| !silent)
+            .and_then(|r| self.forecast.completion(now, r as f64));
+        let Some(deadline) = self.goal.deadline else {
+            return Outlook::NoDeadline { expected };
+        };
+        let Some(question) = self.question(now) else {
+            return Outlook::Overdue { expected };
+        };
+        if silent {
+            return Outlook::Stalled {
+                since: self.last_sign_of_life,
+            };
+        }
+        let late = expected.is_none_or(|e| e > deadline);
+        if self.idle_intervals >= PROGRAM_LIMITED_INTERVALS && late {
+            return Outlook::ProgramLimited { expected };
+        }
+        self.forecast.outlook(&question)
+    }
+}

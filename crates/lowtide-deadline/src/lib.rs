@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How aggressive must a background transfer be to finish by its deadline, and can it?
+//!
+//! This is the upper half of the DA-LBE framework (`algorithms.md`, section 2): from *how much is left*,
+//! *how long there is* and *what the network gave* it makes one number, the **price weight** `w`. A sender
+//! with weight `w` behaves as if the network's congestion price were `1/w` times what it measured: `w_min`
+//! is the most submissive, 1 an ordinary best-effort flow.
+//!
+//! The crate is pure. It reads no clock ([`Time`] is passed in), does no I/O and knows neither TCP nor
+//! sockets nor any control law. Units everywhere: **bytes**, **bytes per second**, **nanoseconds** in
+//! [`Time`], and the dimensionless weight.
+//!
+//! * [`Governor`] is what most callers want: feed it [`Progress`], apply the [`Decision`].
+//! * [`WeightControl`] is the small interface behind it; [`Pid`] implements it.
+//! * [`Forecast`] answers "will it be done by then?" with an [`Outlook`].
+//! * [`socket_weight`] splits one transfer's budget over its sockets.
+//!
+//! ```
+//! use lowtide_deadline::{Goal, Governor, Policy, Progress, Time};
+//! use std::time::Duration;
+//!
+//! let start = Time::ZERO;
+//! let goal = Goal { size: Some(40_000_000), deadline: Some(start + Duration::from_secs(50)) };
+//! let mut governor = Governor::new(Policy::default(), goal, start).unwrap();
+//! let decision = governor.tick(&Progress {
+//!     now: start + Duration::from_millis(100),
+//!     acknowledged_bytes: 14_600,
+//!     active: true,
+//!     app_limited: false,
+//!     rtt: Some(Duration::from_millis(40)),
+//!     price: None,
+//! });
+//! assert_eq!(decision.weight.get(), 0.004); // submissive until it must press
+//! ```
+#![forbid(unsafe_code)]
+
+mod control;
+mod forecast;
+mod governor;
+mod interval;
+mod limit;
+mod pid;
+mod share;
+mod time;
+mod weight;
+
+pub use control::{Step, WeightControl};
+pub use forecast::{Forecast, Observation, Outlook, Question};
+pub use governor::{Decision, Goal, GoalError, Governor, Policy, PolicyError, Progress};
+pub use interval::{
+    INTERVAL_FLOOR, INTERVALS_PER_TRANSFER, NOMINAL_INTERVAL, ROUND_TRIPS_PER_INTERVAL,
+    update_interval,
+};
+pub use limit::{DEFAULT_INCREASE_LIMIT, Limited, limit_increase};
+pub use pid::{Gains, Pid};
+pub use share::socket_weight;
+pub use time::Time;
+pub use weight::{Bounds, DEFAULT_W_MAX, DEFAULT_W_MIN, Weight, WeightError};

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread that moves the packets: two links, driven by the monotonic clock.
+
+use crate::report::{Board, Second, Totals};
+use crate::tun::Tun;
+use lowtide_net::{Ecn, Link, Packet, Time, ip};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+use std::io::{self, PipeReader};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Packets read or written in a row, so that neither direction keeps the other waiting for long.
+const BATCH: usize = 16;
+
+/// One direction: from the TUN device of one side to that of the other.
+type Wire = Link<Box<[u8]>>;
+
+/// What the thread works on.
+pub(crate) struct Engine {
+    pub(crate) a: Tun,
+    pub(crate) b: Tun,
+    /// From A to B.
+    pub(crate) forward: Wire,
+    /// From B to A.
+    pub(crate) reverse: Wire,
+    /// Bytes.
+    pub(crate) mtu: u32,
+    /// Whether to ask for real-time scheduling.
+    pub(crate) realtime: bool,
+    /// Where to show what happens.
+    pub(crate) board: Arc<Board>,
+}
+
+impl Engine {
+    /// Moves packets until something can be read from `stop`.
+    pub(crate) fn run(mut self, stop: &PipeReader) {
+        prefer_punctuality(self.realtime);
+        if let Err(error) = self.move_packets(stop) {
+            self.board.set_fault(error.to_string());
+        }
+    }
+
+    fn move_packets(&mut self, stop: &PipeReader) -> io::Result<()> {
+        let mut buffer = vec![0; 1 << 16];
+        let mut totals = Totals::default();
+        let mut seconds = Seconds::from(now());
+        loop {
+            let wake = self
+                .next_event()
+                .map_or(seconds.end, |at| at.min(seconds.end));
+            let Ready { a, b, stopped } = self.wait(stop, wake - now())?;
+            if a {
+                totals.oversized += take_in(&self.a, &mut self.forward, self.mtu, &mut buffer)?;
+            }
+            if b {
+                totals.oversized += take_in(&self.b, &mut self.reverse, self.mtu, &mut buffer)?;
+            }
+            totals.refused += hand_out(&mut self.forward, &self.b);
+            totals.refused += hand_out(&mut self.reverse, &self.a);
+            seconds.finish_until(now(), self);
+            self.show(&mut totals);
+            if stopped {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let events = [self.forward.next_event(), self.reverse.next_event()];
+        events.into_iter().flatten().min()
+    }
+
+    /// Sleeps until a packet comes, the time is over or it is time to stop.
+    fn wait(&self, stop: &PipeReader, timeout: Duration) -> io::Result<Ready> {
+        let mut files = [self.a.as_fd(), self.b.as_fd(), stop.as_fd()]
+            .map(|file| PollFd::new(file, PollFlags::POLLIN));
+        match ppoll(&mut files, Some(TimeSpec::from_duration(timeout)), None) {
+            Ok(_) => {}
+            Err(nix::errno::Errno::EINTR) => return Ok(Ready::default()),
+            Err(errno) => return Err(errno.into()),
+        }
+        // Errors count as readiness: the read will say what is wrong.
+        let [a, b, stopped] = files.map(|file| file.any().unwrap_or(true));
+        Ok(Ready { a, b, stopped })
+    }
+
+    fn show(&self, totals: &mut Totals) {
+        totals.forward = self.forward.statistics();
+        totals.reverse = self.reverse.statistics();
+        totals.forward_queue = self.forward.queued();
+        totals.reverse_queue = self.reverse.queued();
+        totals.cpu = read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        self.board.set_totals(*totals);
+    }
+}
+
+/// What there is to do.
+#[derive(Default)]
+struct Ready {
+    a: bool,
+    b: bool,
+    stopped: bool,
+}
+
+/// Takes packets from a device to a link; returns how many were above the MTU.
+fn take_in(tun: &Tun, link: &mut Wire, mtu: u32, buffer: &mut [u8]) -> io::Result<u64> {
+    let mut oversized = 0;
+    for _ in 0..BATCH {
+        let Some(packet) = tun.read(buffer)? else {
+            break;
+        };
+        let bytes = packet.len() as u32; // the buffer has 64 KiB
+        if bytes > mtu {
+            oversized += 1;
+            continue;
+        }
+        let ecn = ip::read_header(packet).map_or(Ecn::NotEct, |header| header.ecn);
+        let payload = packet.into();
+        link.arrive(
+            now(),
+            Packet {
+                bytes,
+                ecn,
+                payload,
+            },
+        );
+    }
+    Ok(oversized)
+}
+
+/// Hands what has come out of a link to a device; returns how many packets it refused.
+fn hand_out(link: &mut Wire, tun: &Tun) -> u64 {
+    let mut refused = 0;
+    for _ in 0..BATCH {
+        let Some(delivery) = link.poll(now()) else {
+            break;
+        };
+        let mut packet = delivery.packet.payload;
+        if delivery.packet.ecn == Ecn::Ce {
+            ip::set_ce(&mut packet);
+        }
+        refused += u64::from(tun.write(&packet).is_err());
+    }
+    refused
+}
+
+/// Cuts the statistics into seconds.
+struct Seconds {
+    number: u64,
+    /// End of the present second.
+    end: Time,
+}
+
+impl Seconds {
+    fn from(start: Time) -> Self {
+        let end = start + Duration::from_secs(1);
+        Self { number: 0, end }
+    }
+
+    /// Publishes all seconds that are over.
+    fn finish_until(&mut self, now: Time, engine: &mut Engine) {
+        while self.end <= now {
+            engine.board.push_second(Second {
+                number: self.number,
+                forward: engine.forward.take_interval(),
+                reverse: engine.reverse.take_interval(),
+            });
+            self.number += 1;
+            self.end = self.end + Duration::from_secs(1);
+        }
+    }
+}
+
+fn now() -> Time {
+    Time::ZERO + read_clock(ClockId::CLOCK_MONOTONIC)
+}
+
+fn read_clock(clock: ClockId) -> Duration {
+    // These clocks exist on every Linux.
+    clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
+}
+
+/// Has the kernel wake this thread exactly when it asked for, and, if wanted and permitted, before
+/// all ordinary threads.
+fn prefer_punctuality(realtime: bool) {
+    // SAFETY: this sets a number of the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    if realtime {
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        let lowest = libc::sched_param { sched_priority: 1 };
+        // SAFETY: 0 is the calling thread, and the parameter lives until the call returns.
+        unsafe { libc::sched_setscheduler(0, policy, &raw const lowest) };
+    }
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * lt_cdg: CDG as a TCP congestion control of the kernel. law/cdg.h decides, this file wires. A delay back-off has to become a
+ * window-reduction episode (CWR); there is no kfunc for that, so the law leaves a signal in the socket's record and the
+ * egress program (egress.h) hands it to the stack with the next segment. The stack then asks ssthresh() how far to go.
+ */
+#ifndef LOWTIDE_CDG_OPS_H
+#define LOWTIDE_CDG_OPS_H
+
+#include "state.h"
+
+static inline u32 srtt_us(const struct tcp_sock *tp)
+{
+	return tp->srtt_us >> 3;
+}
+
+/* Takes over what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart); keeps our fraction otherwise. */
+static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
+{
+	if (budget_cwnd(s->window_q16) != tp->snd_cwnd)
+		s->window_q16 = (u64)tp->snd_cwnd << 16;
+}
+
+static inline void pace(struct sock *sk, struct lt_socket *s, u32 rate)
+{
+	u32 old = s->pacing;
+
+	if (s->program_pacing && s->program_pacing < rate)
+		rate = s->program_pacing;
+	if (rate == old || (rate != PACING_UNLIMITED && old != PACING_UNLIMITED && rate - rate / 8 < old && rate + rate / 8 > old))
+		return;
+	s->pacing = rate;
+	bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
+}
+
+static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
+{
+	s->window_q16 = budget_grow((u64)tp->snd_cwnd << 16 | (s->window_q16 & 0xffff), tp->snd_ssthresh, acked, Q16_ONE, 1);
+	tp->snd_cwnd = budget_cwnd(s->window_q16);
+}
+
+/* Growth is earned only by a window that was used. A paced share never fills its two segments, so unsent data counts there. */
+static inline bool window_limited(const struct tcp_sock *tp, const struct lt_socket *s)
+{
+	if (s->window_q16 < WINDOW_MIN_Q16)
+		return tp->write_seq != tp->snd_nxt;
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		return tp->snd_cwnd < 2 * tp->max_packets_out;
+	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cdg_init, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!s)
+		return;
+	cdg_reset(&s->cdg, tp->snd_cwnd);
+	s->window_q16 = (u64)tp->snd_cwnd << 16;
+	s->round_end = tp->snd_nxt;
+	s->epoch = group.epoch;
+	s->history = HISTORY_MASK;
+	s->pacing = PACING_UNLIMITED;
+	s->signal = SIGNAL_NONE;
+}
+
+SEC("struct_ops")
+void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	u32 n = sharing_sockets(), clamp;
+	u64 now = bpf_ktime_get_ns(), hazard;
+	s64 gradient;
+
+	if (!s)
+		return;
+	if (!controller_alive(now)) {
+		s->signal = SIGNAL_NONE;
+		pace(sk, s, PACING_UNLIMITED);
+		if (window_limited(tp, s))
+			reno(tp, s, acked);
+		return;
+	}
+	resync_window(s, tp);
+
+	if (tp->snd_cwnd < tp->snd_ssthresh && settings.cdg_hystart &&
+	    cdg_hystart(&s->cdg, settings.cdg_hystart, now / NSEC_PER_USEC))
+		tp->snd_ssthresh = tp->snd_cwnd;
+
+	if (seq_after(ack, s->round_end) && s->cdg.cur.min) {
+		gradient = cdg_gradient(&s->cdg, settings.cdg_window, settings.cdg_use_tolerance);
+		cdg_next_round(&s->cdg);
+		s->round_end = tp->snd_nxt;
+		if (gradient > 0) {
+			hazard = cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, settings.surplus_q16, n);
+			if (cdg_backs_off(&s->cdg, hazard, settings.cdg_use_ineff, bpf_get_prandom_u32()) &&
+			    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
+				s->signal = SIGNAL_DELAY;
+				return;
+			}
+		}
+	}
+	if (s->epoch != group.epoch) {
+		s->epoch = group.epoch;
+		s->signal = group.signal;
+		return;
+	}
+	if (window_limited(tp, s)) {
+		u64 before = s->window_q16;
+
+		s->window_q16 = budget_grow(before, tp->snd_ssthresh, acked, settings.increase_q16, n);
+		clamp = tp->snd_cwnd_clamp;
+		if (s->window_q16 >> 16 > clamp)
+			s->window_q16 = (u64)clamp << 16;
+		s->cdg.shadow += (s->window_q16 >> 16) - (before >> 16);
+		tp->snd_cwnd = budget_cwnd(s->window_q16);
+	} else if (s->cdg.shadow > tp->snd_cwnd) {
+		s->cdg.shadow = tp->snd_cwnd;
+	}
+	pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
+}
+
+/* How far a reduction goes: the stack asks at the start of every episode. */
+SEC("struct_ops")
+u32 BPF_PROG(cdg_ssthresh, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	u32 signal, keep_q10 = 512, shadow = 0;
+	u64 now = bpf_ktime_get_ns();
+
+	if (!s)
+		return at_least(tp->snd_cwnd >> 1, WINDOW_MIN_SEGMENTS);
+	signal = s->signal;
+	s->signal = SIGNAL_NONE;
+	if (!controller_alive(now))
+		return at_least(tp->snd_cwnd >> 1, WINDOW_MIN_SEGMENTS);
+	resync_window(s, tp);
+
+	if (signal == SIGNAL_DELAY || signal == SIGNAL_GROUP_DELAY) {
+		keep_q10 = settings.cdg_beta_q10;
+		s->cdg.shadow = at_least(s->cdg.shadow, tp->snd_cwnd);
+		s->cdg.queue = CDG_BACKOFF;
+		remember_reduction(s, true);
+		count(delay_backoffs, signal == SIGNAL_DELAY);
+	} else {
+		if (signal == SIGNAL_NONE) {	/* a real loss or ECN */
+			announce_reduction(s, SIGNAL_GROUP_LOSS, srtt_us(tp), now);
+			s->epoch = group.epoch;
+			if (settings.cdg_use_tolerance && s->cdg.queue == CDG_NONFULL)
+				return tp->snd_cwnd;
+			remember_reduction(s, false);
+		}
+		s->cdg.shadow = s->cdg.shadow / 2 < tp->snd_cwnd ? s->cdg.shadow / 2 : tp->snd_cwnd;
+		if (settings.cdg_use_shadow)
+			shadow = s->cdg.shadow;
+	}
+	count(group_backoffs, signal == SIGNAL_GROUP_DELAY || signal == SIGNAL_GROUP_LOSS);
+	s->window_q16 = budget_cut(s->window_q16, keep_q10, sharing_sockets());
+	if (s->window_q16 < (u64)shadow << 16)
+		s->window_q16 = (u64)shadow << 16;
+	return budget_cwnd(s->window_q16);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+	if (s && sample->rtt_us > 0)
+		cdg_sample(&s->cdg, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cdg_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+	if (!s)
+		return;
+	if (event == CA_EVENT_COMPLETE_CWR) {
+		s->cdg.queue = CDG_UNKNOWN;
+		cdg_next_round(&s->cdg);
+		s->round_end = tp->snd_nxt;
+	} else if (event == CA_EVENT_CWND_RESTART) {
+		cdg_reset(&s->cdg, tp->snd_cwnd);
+		s->round_end = tp->snd_nxt;
+	}
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(cdg_undo_cwnd, struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return at_least(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+/* The controller puts the transfer's own name here before loading. */
+SEC(".struct_ops.link")
+struct tcp_congestion_ops lt_cdg = {
+	.init = (void *)cdg_init,
+	.ssthresh = (void *)cdg_ssthresh,
+	.cong_avoid = (void *)cdg_cong_avoid,
+	.pkts_acked = (void *)cdg_pkts_acked,
+	.cwnd_event = (void *)cdg_cwnd_event,
+	.undo_cwnd = (void *)cdg_undo_cwnd,
+	.name = "lt_cdg",
+};
+
+#endif

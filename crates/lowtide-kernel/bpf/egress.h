@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every packet that the transfer's sockets send or receive passes here. Returning CONGESTED makes the stack call
+ * tcp_enter_cwr() on the sender: the phantom congestion signal of the framework, and CDG's way to a real reduction episode.
+ */
+#ifndef LOWTIDE_EGRESS_H
+#define LOWTIDE_EGRESS_H
+
+#include "state.h"
+
+#define PASS 1
+#define CONGESTED 3
+#define PROTO_TCP 6
+#define PROTO_UDP 17
+
+struct packet {
+	u32 protocol;
+	u32 payload;	/* bytes after the TCP header */
+};
+
+static inline bool parse(struct __sk_buff *skb, struct packet *packet)
+{
+	u8 first, protocol, offset;
+	u32 header, transport;
+
+	if (bpf_skb_load_bytes(skb, 0, &first, 1))
+		return false;
+	header = first >> 4 == 4 ? (first & 15) * 4 : 40;
+	if (bpf_skb_load_bytes(skb, first >> 4 == 4 ? 9 : 6, &protocol, 1))
+		return false;
+	packet->protocol = protocol;
+	packet->payload = 0;
+	if (protocol != PROTO_TCP)
+		return true;
+	if (bpf_skb_load_bytes(skb, header + 12, &offset, 1))
+		return false;
+	transport = header + (offset >> 4) * 4;
+	if (skb->len > transport)
+		packet->payload = skb->len - transport;
+	return true;
+}
+
+/* Counts the socket among those that share the budget when it starts or resumes sending; the controller recounts. */
+static inline void note_activity(struct lt_socket *s, u64 now, u32 srtt_us)
+{
+	u64 idle = 4 * srtt_us * NSEC_PER_USEC;
+
+	if (idle < IDLE_MIN_NS)
+		idle = IDLE_MIN_NS;
+	if (!s->last_sent_ns)
+		s->phantom.start_ns = now;
+	if (!s->last_sent_ns || now - s->last_sent_ns > idle)
+		__sync_fetch_and_add(&settings.sockets, 1);
+	s->last_sent_ns = now;
+}
+
+/* Real congestion, seen from the state in which data leaves: recovery retransmits, so each entry passes here. */
+static inline void note_losses(struct lt_socket *s, const struct tcp_sock *tp, u32 ca_state, u64 now)
+{
+	bool lost = ca_state >= TCP_CA_RECOVERY && s->ca_state < TCP_CA_RECOVERY;
+	bool marked = ca_state == TCP_CA_CWR && s->ca_state < TCP_CA_CWR && tp->delivered_ce != s->delivered_ce;
+
+	if (lost || marked) {
+		phantom_real_signal(&s->phantom, now);
+		count(losses, 1);
+	}
+	s->ca_state = ca_state;
+	s->delivered_ce = tp->delivered_ce;
+}
+
+static inline bool phantom_signal(struct lt_socket *s, const struct tcp_sock *tp, u32 segments, u64 now)
+{
+	u64 chance;
+
+	phantom_rtt(&s->phantom, tp->rack.rtt_us);
+	if (seq_after(tp->snd_una, s->phantom.round_end)) {
+		phantom_next_round(&s->phantom);
+		s->phantom.round_end = tp->snd_nxt;
+	}
+	if (settings.native && (!s->phantom.last_real_ns || !delay_has_no_grip(s)))
+		return false;
+	chance = phantom_chance_q32(&s->phantom, now, tp->srtt_us >> 3, tp->rtt_min.s[0].v, tp->snd_cwnd < tp->snd_ssthresh,
+				    settings.surplus_q16, settings.phantom_q32, segments);
+	return bpf_get_prandom_u32() < chance;
+}
+
+SEC("cgroup_skb/egress")
+int lt_egress(struct __sk_buff *skb)
+{
+	struct packet packet;
+	struct bpf_sock *sk = skb->sk;
+	struct lt_socket *s;
+	struct tcp_sock *tp;
+	u32 segments, ca_state;
+	u64 now;
+
+	if (!parse(skb, &packet))
+		return PASS;
+	if (packet.protocol == PROTO_UDP)
+		count(udp_sent, skb->len);
+	if (packet.protocol != PROTO_TCP || !packet.payload || !sk)
+		return PASS;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk)
+		return PASS;
+	s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!s || !tp)
+		return PASS;
+
+	now = bpf_ktime_get_ns();
+	segments = skb->gso_segs ? skb->gso_segs : 1;
+	ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
+	count(segments, segments);
+	note_activity(s, now, tp->srtt_us >> 3);
+	note_losses(s, tp, ca_state, now);
+
+	/* One reduction per round trip: inside an episode there is nothing to signal. */
+	if (ca_state >= TCP_CA_CWR || !controller_alive(now) || s->own_law) {
+		s->signal = SIGNAL_NONE;
+		return PASS;
+	}
+	if (s->signal == SIGNAL_NONE && phantom_signal(s, tp, segments, now)) {
+		if (settings.native && !announce_reduction(s, SIGNAL_GROUP_LOSS, tp->srtt_us >> 3, now))
+			return PASS;
+		s->signal = SIGNAL_PHANTOM;
+		count(phantoms, 1);
+	}
+	if (s->signal == SIGNAL_NONE)
+		return PASS;
+	if (!settings.native)
+		s->signal = SIGNAL_NONE;	/* a law of the kernel does not read it back */
+	return CONGESTED;
+}
+
+SEC("cgroup_skb/ingress")
+int lt_ingress(struct __sk_buff *skb)
+{
+	struct packet packet;
+
+	if (parse(skb, &packet) && packet.protocol == PROTO_UDP)
+		count(udp_received, skb->len);
+	return PASS;
+}
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The few kernel types that Lowtide's BPF programs touch, with just the fields in use. CO-RE relocates every
+ * access at load time, so one binary fits many kernels; there is no generated vmlinux.h in the tree.
+ */
+#ifndef LOWTIDE_KERNEL_H
+#define LOWTIDE_KERNEL_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef __s64 s64;
+#include <stdbool.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	unsigned short skc_family;
+	unsigned char skc_state;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	u8 icsk_ca_state : 5;
+};
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_rack {
+	u32 rtt_us;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 write_seq;
+	u32 snd_cwnd;
+	u32 snd_ssthresh;
+	u32 snd_cwnd_clamp;
+	u32 snd_cwnd_stamp;
+	u32 prior_cwnd;
+	u32 packets_out;
+	u32 max_packets_out;
+	u32 sacked_out;
+	u32 mss_cache;
+	u32 srtt_us;
+	u32 delivered_ce;
+	u8 is_cwnd_limited : 1;
+	u64 bytes_acked;
+	u64 bytes_received;
+	u64 bytes_retrans;
+	struct minmax rtt_min;
+	struct tcp_rack rack;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+	u32 in_flight;
+};
+
+/* net/tcp.h; values of the kernel's enum, stable since 2.6 */
+enum tcp_ca_event {
+	CA_EVENT_TX_START,
+	CA_EVENT_CWND_RESTART,
+	CA_EVENT_COMPLETE_CWR,
+	CA_EVENT_LOSS,
+};
+
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	char name[16];
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_map;
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
+};
+
+#pragma clang attribute pop
+
+enum {
+	TCP_CA_OPEN = 0,
+	TCP_CA_CWR = 2,
+	TCP_CA_RECOVERY = 3,
+	TCP_CA_LOSS = 4,
+	TCP_MAX_QUICKACKS = 16,
+};
+
+/* linux/tcp.h, linux/in.h, linux/socket.h: the values of the user API */
+#define AF_INET 2
+#define AF_INET6 10
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
+#define IPPROTO_IP 0
+#define IP_TOS 1
+#define IPPROTO_TCP 6
+#define TCP_CONGESTION 13
+#define IPPROTO_IPV6 41
+#define IPV6_TCLASS 67
+
+static inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static inline bool seq_after(u32 a, u32 b)
+{
+	return (s32)(b - a) < 0;
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One flow's budget for all sockets of a transfer, without kernel access.
+ *
+ * Each of n sending sockets holds a share of one window: it grows by 1/n of what one flow's would per round trip,
+ * and a reduction that any of them has is taken by all, once per round trip. The sum then behaves like one flow by construction,
+ * whatever the law's exponent is. Shares are fractions of a segment; below two segments a socket is paced, since
+ * TCP cannot hold less in flight.
+ */
+#ifndef LOWTIDE_BUDGET_H
+#define LOWTIDE_BUDGET_H
+
+#include "fixed.h"
+
+#define WINDOW_MIN_SEGMENTS 2
+#define WINDOW_MIN_Q16 (WINDOW_MIN_SEGMENTS * Q16_ONE)
+#define PACING_UNLIMITED (~0U)
+#define PACING_FLOOR_SECONDS 4	/* a connection that sends less than this often is as good as dead to its program */
+
+static inline u64 at_least(u64 value, u64 floor)
+{
+	return value < floor ? floor : value;
+}
+
+/*
+ * The share after `acked` more segments: slow start up to ssthresh, then 1/n of the increase per round trip. The increase is one
+ * segment; a weight above 1 is a lower price, and Reno's rate goes with the root of increase/price, so it is w segments then.
+ */
+static inline u64 budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 increase_q16, u32 sockets)
+{
+	u64 limit = (u64)ssthresh << 16, room, n = at_least(sockets, 1);
+
+	if (acked > 1 << 15)
+		acked = 1 << 15;
+	if (window_q16 < limit && ssthresh > WINDOW_MIN_SEGMENTS) {
+		room = (limit - window_q16 + Q16_ONE - 1) >> 16;
+		if (acked <= room)
+			return window_q16 + ((u64)acked << 16);
+		window_q16 = limit;
+		acked -= room;
+	}
+	return window_q16 + ((acked * increase_q16) << 16) / (n * at_least(window_q16, 1));
+}
+
+/* The share after a reduction that keeps `keep_q10`/1024 of it; all shares together keep two segments. */
+static inline u64 budget_cut(u64 window_q16, u32 keep_q10, u32 sockets)
+{
+	return at_least((window_q16 * keep_q10) >> 10, WINDOW_MIN_Q16 / at_least(sockets, 1));
+}
+
+/* Whole segments that TCP may hold in flight for that share. */
+static inline u32 budget_cwnd(u64 window_q16)
+{
+	return at_least(window_q16, WINDOW_MIN_Q16) >> 16;
+}
+
+/* Bytes per second for a share below two segments, else PACING_UNLIMITED. */
+static inline u32 budget_pacing(u64 window_q16, u32 mss, u32 srtt_us)
+{
+	u64 rate;
+
+	if (window_q16 >= WINDOW_MIN_Q16 || !srtt_us)
+		return PACING_UNLIMITED;
+	rate = ((window_q16 * mss * 1000000) >> 16) / srtt_us;
+	rate = at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1));
+	return rate >= PACING_UNLIMITED ? PACING_UNLIMITED - 1 : rate;
+}
+
+#endif

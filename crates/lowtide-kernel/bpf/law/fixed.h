@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Fixed-point arithmetic without kernel access; compiled natively by the tests. */
+#ifndef LOWTIDE_FIXED_H
+#define LOWTIDE_FIXED_H
+
+#define Q16_ONE (1ULL << 16)
+
+/*
+ * exp(-x) in units of 2^-32, for x in units of 2^-16; at most 2^32 - 1, so that a 32-bit random number X < exp(-x)
+ * is always true only for x = 0. exp(-x) = 2^-(k + f): k is a shift, 2^-f its Taylor series to the sixth power, in 2^-30.
+ * Absolute error below 2e-5 (target T-10).
+ */
+static inline u32 exp_neg_q32(u64 x_q16)
+{
+	u64 y, f, r;
+
+	if (x_q16 == 0)
+		return ~0U;
+	if (x_q16 >= 23 * Q16_ONE)	/* exp(-23) < 2^-32 */
+		return 0;
+	y = (x_q16 * 94548) >> 16;	/* log2(e) */
+	f = y & 0xffff;
+	r = 165394;			/* ln(2)^6/6! ... ln(2)^1/1! */
+	r = 1431680 - ((f * r) >> 16);
+	r = 10327387 - ((f * r) >> 16);
+	r = 59597083 - ((f * r) >> 16);
+	r = 257941248 - ((f * r) >> 16);
+	r = 744261118 - ((f * r) >> 16);
+	r = (1ULL << 30) - ((f * r) >> 16);
+	r = (r << 2) >> (y >> 16);
+	return r > ~0U ? ~0U : (u32)r;
+}
+
+#endif

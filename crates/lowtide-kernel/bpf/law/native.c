@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* The laws' headers as ordinary functions, so that tests can drive the very code that the kernel runs. */
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint64_t u64;
+typedef int64_t s64;
+
+#include "budget.h"
+#include "cdg.h"
+#include "fixed.h"
+#include "phantom.h"
+
+u32 native_exp_neg_q32(u64 x_q16)
+{
+	return exp_neg_q32(x_q16);
+}
+
+u64 native_budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 increase_q16, u32 sockets)
+{
+	return budget_grow(window_q16, ssthresh, acked, increase_q16, sockets);
+}
+
+u64 native_budget_cut(u64 window_q16, u32 keep_q10, u32 sockets)
+{
+	return budget_cut(window_q16, keep_q10, sockets);
+}
+
+u32 native_budget_cwnd(u64 window_q16)
+{
+	return budget_cwnd(window_q16);
+}
+
+u32 native_budget_pacing(u64 window_q16, u32 mss, u32 srtt_us)
+{
+	return budget_pacing(window_q16, mss, srtt_us);
+}
+
+u64 native_cdg_size(void)
+{
+	return sizeof(struct cdg);
+}
+
+void native_cdg_reset(struct cdg *c, u32 cwnd)
+{
+	cdg_reset(c, cwnd);
+}
+
+void native_cdg_sample(struct cdg *c, u32 rtt_us, u32 acked, bool holes)
+{
+	cdg_sample(c, rtt_us, acked, holes);
+}
+
+/* Ends a round as cdg_ops.h does; returns the gradient sum. */
+s64 native_cdg_round(struct cdg *c, u32 window)
+{
+	s64 gradient = cdg_gradient(c, window, false);
+
+	cdg_next_round(c);
+	return gradient;
+}
+
+bool native_cdg_hystart(struct cdg *c, u32 detect, u32 now_us)
+{
+	return cdg_hystart(c, detect, now_us);
+}
+
+u64 native_cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplus_q16, u32 sockets)
+{
+	return cdg_hazard_q16(gradient_sum_us, window, g0_us, surplus_q16, sockets);
+}
+
+bool native_cdg_backs_off(struct cdg *c, u64 hazard_q16, u32 use_ineff, u32 random)
+{
+	return cdg_backs_off(c, hazard_q16, use_ineff, random);
+}
+
+u64 native_phantom_size(void)
+{
+	return sizeof(struct phantom);
+}
+
+void native_phantom_start(struct phantom *p, u64 now_ns)
+{
+	p->start_ns = now_ns;
+}
+
+void native_phantom_real_signal(struct phantom *p, u64 now_ns)
+{
+	phantom_real_signal(p, now_ns);
+}
+
+void native_phantom_round(struct phantom *p, u32 rtt_us)
+{
+	phantom_rtt(p, rtt_us);
+	phantom_next_round(p);
+}
+
+u64 native_phantom_chance_q32(const struct phantom *p, u64 now_ns, u32 srtt_us, u32 min_rtt_us, bool slow_start,
+			      u64 surplus_q16, u64 chance_q32, u32 segments)
+{
+	return phantom_chance_q32(p, now_ns, srtt_us, min_rtt_us, slow_start, surplus_q16, chance_q32, segments);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Phantom congestion signals, without kernel access: a sender that must behave as if the price were 1/w of the
+ * measured loss p delivers p(1/w - 1) more signals per segment than the network does, as long as a real one is recent.
+ */
+#ifndef LOWTIDE_PHANTOM_H
+#define LOWTIDE_PHANTOM_H
+
+#include "fixed.h"
+
+#define PHANTOM_V 3			/* v: phantom signals end v mean intervals after the last real one */
+#define PHANTOM_EARLY_Q32 (1ULL << 30)	/* 0.25 per segment until the first real signal */
+#define PHANTOM_TAU0_NS 1000000000ULL
+#define PHANTOM_QUEUE_MIN_US 2000
+
+struct phantom {
+	u64 start_ns;		/* first data segment */
+	u64 last_real_ns;	/* 0: no real signal so far */
+	u64 tau_ns;		/* EWMA of the intervals between real signals */
+	u32 round_end;		/* sequence number */
+	u32 round_min_us;	/* smallest RTT seen in this round, 0: none */
+	u32 past_min_us;	/* and in the one before */
+};
+
+/* A real congestion signal. The first interval is the time since sending began. */
+static inline void phantom_real_signal(struct phantom *p, u64 now_ns)
+{
+	u64 since = now_ns - (p->last_real_ns ? p->last_real_ns : p->start_ns);
+
+	p->tau_ns = p->last_real_ns ? p->tau_ns - p->tau_ns / 8 + since / 8 : since;
+	p->last_real_ns = now_ns;
+}
+
+static inline void phantom_rtt(struct phantom *p, u32 rtt_us)
+{
+	if (rtt_us && (!p->round_min_us || rtt_us < p->round_min_us))
+		p->round_min_us = rtt_us;
+}
+
+static inline void phantom_next_round(struct phantom *p)
+{
+	p->past_min_us = p->round_min_us;
+	p->round_min_us = 0;
+}
+
+/*
+ * An empty queue has no price, and nothing times 1/w is nothing: no phantom signals while the last round saw (nearly) the base
+ * round trip. Without this a suppressed flow cannot tell its own silence from the network's, and tau feeds on itself.
+ */
+static inline bool phantom_queue_empty(const struct phantom *p, u32 min_rtt_us)
+{
+	u32 slack = min_rtt_us / 16;
+
+	if (slack < PHANTOM_QUEUE_MIN_US)
+		slack = PHANTOM_QUEUE_MIN_US;
+	return p->past_min_us && p->past_min_us <= min_rtt_us + slack;
+}
+
+/* Chance, in 2^-32, that `segments` sent now carry a phantom signal. `chance_q32`: p(1/w - 1). */
+static inline u64 phantom_chance_q32(const struct phantom *p, u64 now_ns, u32 srtt_us, u32 min_rtt_us, bool slow_start,
+				     u64 surplus_q16, u64 chance_q32, u32 segments)
+{
+	u64 tau0;
+
+	if (!surplus_q16 || phantom_queue_empty(p, min_rtt_us))
+		return 0;
+	if (p->last_real_ns) {
+		if (now_ns - p->last_real_ns >= PHANTOM_V * p->tau_ns)
+			return 0;
+	} else {
+		tau0 = 10ULL * srtt_us * 1000;
+		if (tau0 < PHANTOM_TAU0_NS)
+			tau0 = PHANTOM_TAU0_NS;
+		if (!slow_start || now_ns - p->start_ns >= PHANTOM_V * tau0)
+			return 0;
+		chance_q32 = surplus_q16 << 16;
+		if (chance_q32 > PHANTOM_EARLY_Q32)
+			chance_q32 = PHANTOM_EARLY_Q32;
+	}
+	return chance_q32 * segments;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A line per live socket of the transfer, whatever namespace it lives in, for the controller to read. */
+#ifndef LOWTIDE_OBSERVE_H
+#define LOWTIDE_OBSERVE_H
+
+#include "state.h"
+
+SEC("iter/bpf_sk_storage_map")
+int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct lt_socket_record record = {};
+	struct lt_socket *s = ctx->value;
+	struct sock *sk = ctx->sk;
+	struct tcp_sock *tp;
+
+	if (!sk || !s || s->closed)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || !tp->bytes_acked)
+		return 0;
+	record.acked = tp->bytes_acked - s->acked_base;
+	record.received = tp->bytes_received;
+	record.retransmitted = tp->bytes_retrans;
+	record.last_sent_ns = s->last_sent_ns;
+	record.window_q16 = s->window_q16;
+	record.srtt_us = tp->srtt_us >> 3;
+	record.min_rtt_us = tp->rtt_min.s[0].v;
+	record.rtt_us = tp->rack.rtt_us;
+	record.cwnd = tp->snd_cwnd;
+	record.ssthresh = tp->snd_ssthresh;
+	record.mss = tp->mss_cache;
+	record.packets_out = tp->packets_out;
+	record.unsent = tp->write_seq - tp->snd_nxt;
+	record.own_law = s->own_law;
+	record.ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
+	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	return 0;
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the BPF programs and their controller in user space share; the Rust side takes these types from the compiled
+ * object. Fixed-point values say their scale: _q16 is units of 2^-16, _q32 of 2^-32.
+ */
+#ifndef LOWTIDE_SHARED_H
+#define LOWTIDE_SHARED_H
+
+#define LT_CC_NAME 16
+
+/* Written by the controller, read by every program. One instance per transfer. */
+struct lt_settings {
+	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
+	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
+	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price, per unit of price */
+	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent (eq. 2.5) */
+	u64 increase_q16;	/* segments per round trip that the budget grows by: 1, or w above 1 */
+	u32 sockets;		/* sockets that are sending: they share one flow's budget */
+	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
+	u32 set_tos;
+	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
+	u32 native;		/* 1: the law is ours and knows w; 0: a law of the kernel, phantom signals only */
+	u32 cdg_window;		/* w of CDG: gradients averaged, a power of two <= CDG_WINDOW_MAX */
+	u32 cdg_g0_us;		/* G0 */
+	u32 cdg_beta_q10;	/* window kept at a delay back-off */
+	u32 cdg_use_shadow;
+	u32 cdg_use_ineff;	/* consecutive delay back-offs before they are ignored; 0: never */
+	u32 cdg_use_tolerance;
+	u32 cdg_hystart;	/* bit 1: ACK train, bit 2: delay */
+	char law[LT_CC_NAME];
+};
+
+/* Counted by the programs, read by the controller. */
+struct lt_totals {
+	u64 closed_acked;	/* payload bytes that sockets now closed had acknowledged */
+	u64 closed_received;
+	u64 closed_retransmitted;
+	u64 segments;		/* data segments sent */
+	u64 losses;		/* real congestion signals: episodes, not packets */
+	u64 phantoms;		/* phantom signals delivered */
+	u64 delay_backoffs;	/* reductions on account of delay */
+	u64 group_backoffs;	/* reductions taken because another socket of the transfer had one */
+	u64 udp_sent;		/* bytes on the wire that nobody governs */
+	u64 udp_received;
+	u64 sockets_opened;
+	u64 own_law;		/* TCP_CONGESTION calls by the program */
+	u64 law_refused;	/* sockets that could not be given the law */
+};
+
+/* One line of the socket iterator. */
+struct lt_socket_record {
+	u64 acked;
+	u64 received;
+	u64 retransmitted;
+	u64 last_sent_ns;
+	u64 window_q16;
+	u32 srtt_us;
+	u32 min_rtt_us;
+	u32 rtt_us;
+	u32 cwnd;
+	u32 ssthresh;
+	u32 mss;
+	u32 packets_out;
+	u32 unsent;
+	u32 own_law;
+	u32 ca_state;
+};
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Gives every TCP socket of the group its law and its DSCP, and books what it moved when it closes. */
+#ifndef LOWTIDE_SOCKOPS_H
+#define LOWTIDE_SOCKOPS_H
+
+#include "state.h"
+
+#define IW 10	/* RFC 6928 */
+
+static inline void set_traffic_class(struct bpf_sock_ops *ops)
+{
+	int tos = settings.tos;
+
+	if (!settings.set_tos)
+		return;
+	bpf_setsockopt(ops, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+	if (ops->family == AF_INET6)
+		bpf_setsockopt(ops, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
+}
+
+static inline void adopt(struct bpf_sock_ops *ops)
+{
+	char law[LT_CC_NAME];
+
+	__builtin_memcpy(law, settings.law, sizeof(law));
+	if (bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law)))
+		count(law_refused, 1);
+	set_traffic_class(ops);
+}
+
+static inline struct lt_socket *socket_of(struct bpf_sock_ops *ops, u64 flags)
+{
+	struct bpf_sock *sk = ops->sk;
+
+	return sk ? bpf_sk_storage_get(&sockets, sk, NULL, flags) : NULL;
+}
+
+static inline void established(struct bpf_sock_ops *ops)
+{
+	struct lt_socket *s = socket_of(ops, BPF_SK_STORAGE_GET_F_CREATE);
+	u32 n = sharing_sockets() + 1;	/* with this one */
+	int iw = n > 1 ? IW / n : IW;
+
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG);
+	count(sockets_opened, 1);
+	if (s) {
+		s->acked_base = ops->bytes_acked;
+		s->pacing = PACING_UNLIMITED;
+	}
+	if (settings.sockets && controller_alive(bpf_ktime_get_ns())) {
+		if (iw < WINDOW_MIN_SEGMENTS)
+			iw = WINDOW_MIN_SEGMENTS;
+		bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
+	}
+}
+
+/* The FIN counts as an acknowledged byte of its own in these changes of state. */
+static inline bool fin_acked(struct bpf_sock_ops *ops, u32 from, u32 to)
+{
+	return from == BPF_TCP_LAST_ACK || from == BPF_TCP_FIN_WAIT2 || from == BPF_TCP_TIME_WAIT ||
+	       (from == BPF_TCP_CLOSING && to != BPF_TCP_CLOSE);
+}
+
+static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
+{
+	struct lt_socket *s = socket_of(ops, 0);
+	struct bpf_sock *sk = ops->sk;
+	struct tcp_sock *tp;
+	u64 acked;
+
+	if (to != BPF_TCP_CLOSE || !s || s->closed)
+		return;
+	s->closed = 1;
+	acked = ops->bytes_acked - s->acked_base;
+	if (acked && fin_acked(ops, from, to))
+		acked--;
+	count(closed_acked, acked);
+	count(closed_received, ops->bytes_received);
+	if (sk) {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (tp)
+			count(closed_retransmitted, tp->bytes_retrans);
+	}
+}
+
+/*
+ * Once per round trip: a law of the kernel cannot go below two segments in flight, so while it sits there under
+ * recent congestion, n sockets are paced to one flow's two segments per round trip.
+ */
+static inline void pace_kernel_law(struct bpf_sock_ops *ops)
+{
+	struct lt_socket *s = socket_of(ops, 0);
+	u32 n = sharing_sockets(), rate = PACING_UNLIMITED;
+	u64 now = bpf_ktime_get_ns();
+
+	if (!s || settings.native)
+		return;
+	if (n > 1 && settings.surplus_q16 && controller_alive(now) && ops->snd_cwnd <= WINDOW_MIN_SEGMENTS &&
+	    s->phantom.last_real_ns && now - s->phantom.last_real_ns < PHANTOM_V * s->phantom.tau_ns &&
+	    !phantom_queue_empty(&s->phantom, ops->rtt_min))
+		rate = budget_pacing(WINDOW_MIN_Q16 / n, ops->mss_cache, ops->srtt_us >> 3);
+	if (s->program_pacing && s->program_pacing < rate)
+		rate = s->program_pacing;
+	if (rate == s->pacing)
+		return;
+	s->pacing = rate;
+	bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
+}
+
+SEC("sockops")
+int lt_sockops(struct bpf_sock_ops *ops)
+{
+	switch (ops->op) {
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		adopt(ops);
+		break;
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		adopt(ops);
+		established(ops);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+		established(ops);
+		break;
+	case BPF_SOCK_OPS_STATE_CB:
+		closed(ops, ops->args[0], ops->args[1]);
+		break;
+	case BPF_SOCK_OPS_RTT_CB:
+		pace_kernel_law(ops);
+		break;
+	}
+	return 1;
+}
+
+#endif

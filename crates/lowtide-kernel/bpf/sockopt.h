@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A program's own wishes for its sockets: its law and its DSCP are swallowed (unless allowed), its pacing limit is kept. */
+#ifndef LOWTIDE_SOCKOPT_H
+#define LOWTIDE_SOCKOPT_H
+
+#include "state.h"
+
+#define SWALLOW -1	/* optlen: the kernel does not see the call, the program sees success */
+
+static inline bool wants_law(const struct bpf_sockopt *ctx)
+{
+	return ctx->level == IPPROTO_TCP && ctx->optname == TCP_CONGESTION;
+}
+
+static inline bool wants_traffic_class(const struct bpf_sockopt *ctx)
+{
+	return (ctx->level == IPPROTO_IP && ctx->optname == IP_TOS) ||
+	       (ctx->level == IPPROTO_IPV6 && ctx->optname == IPV6_TCLASS);
+}
+
+SEC("cgroup/setsockopt")
+int lt_setsockopt(struct bpf_sockopt *ctx)
+{
+	struct lt_socket *s;
+	u32 *value = ctx->optval;
+
+	if (!ctx->sk || ctx->sk->protocol != PROTO_TCP)
+		return 1;
+	if (wants_law(ctx)) {
+		count(own_law, 1);
+		if (settings.keep_law) {
+			ctx->optlen = SWALLOW;
+			return 1;
+		}
+		s = bpf_sk_storage_get(&sockets, ctx->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (s)
+			s->own_law = 1;
+	} else if (settings.set_tos && wants_traffic_class(ctx)) {
+		ctx->optlen = SWALLOW;
+	} else if (ctx->level == SOL_SOCKET && ctx->optname == SO_MAX_PACING_RATE && (void *)(value + 1) <= ctx->optval_end) {
+		s = bpf_sk_storage_get(&sockets, ctx->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (s)
+			s->program_pacing = *value == PACING_UNLIMITED ? 0 : *value;
+	}
+	/* Options longer than a page reach us cut; 0 hands the original to the kernel. */
+	if (ctx->optlen > 4096)
+		ctx->optlen = 0;
+	return 1;
+}
+
+#endif

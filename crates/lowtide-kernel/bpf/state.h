@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the programs of one transfer keep: settings, totals, the group's last reduction, and a record per socket. */
+#ifndef LOWTIDE_STATE_H
+#define LOWTIDE_STATE_H
+
+#include "kernel.h"
+#include "shared.h"
+#include "law/fixed.h"
+#include "law/budget.h"
+#include "law/cdg.h"
+#include "law/phantom.h"
+
+#define NSEC_PER_USEC 1000ULL
+#define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
+
+struct lt_settings settings = {};
+struct lt_totals totals = {};
+struct lt_socket_record record_layout = {};	/* never written: carries the type to the controller */
+
+/* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
+enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS };
+
+/* The reduction that all sockets of the transfer take together. */
+struct {
+	u32 epoch;
+	u32 signal;	/* SIGNAL_GROUP_* */
+	u64 at_ns;
+} group = {};
+
+struct lt_socket {
+	u64 acked_base;		/* bytes_acked when the connection was established (it counts the SYN) */
+	u64 last_sent_ns;
+	u64 window_q16;		/* this socket's share */
+	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program asked for itself, 0: none */
+	u32 pacing;		/* the one in force */
+	u32 round_end;		/* CDG's round */
+	u32 epoch;		/* last group reduction taken */
+	u32 signal;		/* enum signal */
+	u32 ca_state;		/* when last seen sending */
+	u32 delivered_ce;
+	u32 history;		/* last 16 reductions, newest in bit 0; 1: by delay */
+	u32 own_law;
+	u32 closed;
+	struct phantom phantom;
+	struct cdg cdg;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct lt_socket);
+} sockets SEC(".maps");
+
+#define HISTORY_MASK 0xffff
+#define count(counter, n) __sync_fetch_and_add(&totals.counter, n)
+
+static inline bool controller_alive(u64 now_ns)
+{
+	return now_ns - settings.heartbeat_ns < settings.stale_ns || now_ns < settings.heartbeat_ns;
+}
+
+static inline u32 sharing_sockets(void)
+{
+	u32 n = settings.sockets;
+
+	return n ? n : 1;
+}
+
+/* A reduction of one socket becomes everybody's, once per round trip. False: one has just been taken. */
+static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_us, u64 now_ns)
+{
+	if (now_ns - group.at_ns < srtt_us * NSEC_PER_USEC)
+		return false;
+	group.at_ns = now_ns;
+	group.signal = signal;
+	s->epoch = __sync_fetch_and_add(&group.epoch, 1) + 1;
+	return true;
+}
+
+static inline void remember_reduction(struct lt_socket *s, bool by_delay)
+{
+	s->history = ((s->history << 1) | by_delay) & HISTORY_MASK;
+}
+
+/* Fewer than half of the last 16 reductions came from delay: the path's queue does not speak before it drops. */
+static inline bool delay_has_no_grip(const struct lt_socket *s)
+{
+	u32 bits = s->history & HISTORY_MASK, delay = 0;
+
+	for (int i = 0; i < 16; i++)
+		delay += (bits >> i) & 1;
+	return delay < 8;
+}
+
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles the BPF programs into a skeleton, and the laws' headers natively for the tests.
+
+use std::{env, ffi::OsString, path::PathBuf, process::Command};
+
+use libbpf_cargo::SkeletonBuilder;
+
+const CLANG_MIN: u32 = 16;
+const CANDIDATES: [&str; 8] =
+    ["clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets CARGO_CFG_TARGET_ARCH");
+    let args: Vec<OsString> = [
+        "-mcpu=v3",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unused-parameter",
+        &format!("-I/usr/include/{arch}-linux-gnu"),
+    ]
+    .iter()
+    .map(OsString::from)
+    .collect();
+    if let Err(error) = SkeletonBuilder::new()
+        .source("bpf/transfer.bpf.c")
+        .clang(clang())
+        .clang_args(&args)
+        .build_and_generate(out.join("transfer.skel.rs"))
+    {
+        panic!("the BPF programs do not compile: {error:#}");
+    }
+
+    cc::Build::new().file("bpf/law/native.c").warnings(true).compile("lowtide_law_native");
+}
+
+/// The first clang that can build the programs; struct_ops by link and CO-RE bitfields need clang 16.
+fn clang() -> PathBuf {
+    let chosen = env::var("CLANG").ok();
+    let candidates = chosen.as_deref().map_or(CANDIDATES.to_vec(), |clang| vec![clang]);
+    for name in candidates {
+        if version(name).is_some_and(|major| major >= CLANG_MIN) {
+            return PathBuf::from(name);
+        }
+    }
+    panic!(
+        "clang {CLANG_MIN} or newer is needed to compile the BPF programs; \
+         install it (Debian: apt-get install clang-19) or name it in the variable CLANG"
+    );
+}
+
+fn version(clang: &str) -> Option<u32> {
+    let output = Command::new(clang).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.split("version ").nth(1)?.split('.').next()?.parse().ok()
+}

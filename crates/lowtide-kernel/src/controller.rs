@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Progress up, weight down: joins a [`Transfer`] to a [`Governor`]. Told the time like the governor itself.
+
+use std::time::Duration;
+
+use lowtide_deadline::{Decision, Governor, Progress, Time, socket_weight};
+
+use crate::{Law, Result, Snapshot, Steering, Transfer, price::LossPrice};
+
+/// The heartbeat is stale after this many update intervals.
+const STALE_INTERVALS: u32 = 2;
+
+/// What one tick saw and decided.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// When.
+    pub now: Time,
+    /// The sockets.
+    pub snapshot: Snapshot,
+    /// Weight, rates, outlook.
+    pub decision: Decision,
+    /// p_loss: real congestion signals per segment.
+    pub loss_price: Option<f64>,
+}
+
+/// Governs one transfer.
+#[derive(Debug)]
+pub struct Controller {
+    transfer: Transfer,
+    governor: Governor,
+    law: Law,
+    price: LossPrice,
+    priced: Option<Time>,
+}
+
+impl Controller {
+    /// Joins the two; `transfer` runs `law`.
+    pub fn new(transfer: Transfer, governor: Governor, law: Law) -> Controller {
+        Controller { transfer, governor, law, price: LossPrice::default(), priced: None }
+    }
+
+    /// The steering for a weight before anything is known of the network.
+    pub fn first_steering(w_min: f64) -> Steering {
+        let stale = STALE_INTERVALS * lowtide_deadline::NOMINAL_INTERVAL;
+        Steering { surplus: 1.0 / w_min - 1.0, phantom: 0.0, increase: 1.0, sockets: 0, stale }
+    }
+
+    /// Reads the sockets, lets the governor decide, and steers. Call it several times per update interval.
+    ///
+    /// # Errors
+    /// [`Error::Observe`](crate::Error::Observe).
+    pub fn tick(&mut self, now: Time) -> Result<Status> {
+        let snapshot = self.transfer.observe()?;
+        let decision = self.governor.tick(&Progress {
+            now,
+            acknowledged_bytes: snapshot.totals.acknowledged,
+            active: snapshot.unfinished,
+            app_limited: !snapshot.backlogged,
+            rtt: snapshot.srtt,
+            price: self.price.get(),
+        });
+        if self.priced.is_none_or(|last| now >= last + decision.interval) {
+            self.priced = Some(now);
+            self.price.update(snapshot.totals.losses, snapshot.totals.segments);
+        }
+        let steering = self.steering(&snapshot, &decision);
+        self.transfer.steer(&steering);
+        Ok(Status { now, snapshot, decision, loss_price: self.price.get() })
+    }
+
+    /// A law of ours shares the budget itself; n sockets of a kernel's law each get the weight w·n^(−α).
+    fn steering(&self, snapshot: &Snapshot, decision: &Decision) -> Steering {
+        let rtt = snapshot.srtt.map(|rtt| rtt.as_secs_f64());
+        let w = decision.weight.get();
+        let w = if self.law.is_native() {
+            w
+        } else {
+            let alpha = self.law.exponent(self.price.get(), rtt);
+            socket_weight(decision.weight, snapshot.sending.max(1), alpha).get()
+        };
+        let surplus = 1.0 / w - 1.0;
+        Steering {
+            surplus,
+            phantom: self.price.get().unwrap_or(0.0) * surplus,
+            increase: w,
+            sockets: snapshot.sending,
+            stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),
+        }
+    }
+
+    /// The governor, to move the goal.
+    pub fn governor(&mut self) -> &mut Governor {
+        &mut self.governor
+    }
+
+    /// The name under which the kernel lists the law.
+    pub fn law_name(&self) -> String {
+        self.transfer.law_name()
+    }
+}

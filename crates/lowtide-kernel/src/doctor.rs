@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this machine and these privileges allow, found out by trying, with the consequence and the mend for what is missing.
+
+use std::{fs::OpenOptions, path::Path, process::Command};
+
+use nix::sys::utsname::uname;
+
+use crate::{Cgroup, Controller, Dscp, Error, Law, Setup, Transfer};
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// What a feature is needed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Any `run`.
+    Run,
+    /// `run` with Lowtide's own laws, the default.
+    OwnLaws,
+    /// `emulate` and `demo`.
+    Emulate,
+}
+
+/// One feature.
+#[derive(Debug, Clone)]
+pub struct Feature {
+    /// What it is.
+    pub name: &'static str,
+    /// What for.
+    pub need: Need,
+    /// What was found, or what is missing.
+    pub state: Result<String, Missing>,
+}
+
+/// A missing feature.
+#[derive(Debug, Clone)]
+pub struct Missing {
+    /// What the kernel said.
+    pub why: String,
+    /// What does not work without it.
+    pub consequence: &'static str,
+    /// What to do.
+    pub mend: &'static str,
+}
+
+/// The whole diagnosis.
+#[derive(Debug, Clone)]
+pub struct Diagnosis {
+    /// In the order in which they depend on each other.
+    pub features: Vec<Feature>,
+}
+
+impl Diagnosis {
+    /// One sentence on the first missing feature among `needs`.
+    pub fn verdict(&self, needs: &[Need]) -> Option<String> {
+        self.features.iter().filter(|feature| needs.contains(&feature.need)).find_map(|feature| {
+            let missing = feature.state.as_ref().err()?;
+            Some(format!("{}: {}; {}; {}", feature.name, missing.why, missing.consequence, missing.mend))
+        })
+    }
+}
+
+const RUN_AT_ALL: &str = "nothing can be governed";
+const OWN_LAWS: &str = "Lowtide's own laws (--cc cdg) cannot be loaded";
+const EMULATE: &str = "emulate and demo do not work; run does";
+
+/// Tries everything out; leaves nothing behind.
+pub fn diagnose() -> Diagnosis {
+    let features = vec![kernel(), btf(), cgroup(), phantom_signals(), own_laws(), tun(), namespaces()];
+    Diagnosis { features }
+}
+
+fn kernel() -> Feature {
+    let release = uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default();
+    let state = if version(&release) >= (6, 1) {
+        Ok(release)
+    } else {
+        Err(Missing { why: format!("this is {release}"), consequence: RUN_AT_ALL, mend: "boot Linux 6.1 or newer" })
+    };
+    Feature { name: "kernel", need: Need::Run, state }
+}
+
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+fn btf() -> Feature {
+    let state = if Path::new(BTF).exists() {
+        Ok(BTF.to_owned())
+    } else {
+        Err(Missing {
+            why: format!("{BTF} does not exist"),
+            consequence: RUN_AT_ALL,
+            mend: "boot a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions' are, and mount /sys",
+        })
+    };
+    Feature { name: "kernel type information", need: Need::Run, state }
+}
+
+fn cgroup() -> Feature {
+    let state = match Cgroup::create() {
+        Ok(group) => Ok(group.path().parent().unwrap_or(group.path()).display().to_string()),
+        Err(error) => Err(Missing {
+            why: error.to_string(),
+            consequence: RUN_AT_ALL,
+            mend: "run as root; in a container mount cgroup2 writable",
+        }),
+    };
+    Feature { name: "cgroup v2", need: Need::Run, state }
+}
+
+fn phantom_signals() -> Feature {
+    let state = try_law(Law::Kernel("reno".to_owned())).map(|()| "load and attach".to_owned()).map_err(|error| Missing {
+        why: error.to_string(),
+        consequence: RUN_AT_ALL,
+        mend: "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN; kernels need CONFIG_CGROUP_BPF",
+    });
+    Feature { name: "cgroup BPF programs", need: Need::Run, state }
+}
+
+fn own_laws() -> Feature {
+    let release = uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default();
+    let state = if version(&release) < (6, 4) {
+        Err(Missing {
+            why: format!("this is {release}"),
+            consequence: OWN_LAWS,
+            mend: "boot Linux 6.4 or newer, or use --cc cubic or --cc reno",
+        })
+    } else {
+        try_law(Law::Cdg(Default::default())).map(|()| "struct_ops by link".to_owned()).map_err(|error| Missing {
+            why: error.to_string(),
+            consequence: OWN_LAWS,
+            mend: "run as root; kernels need CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; or use --cc cubic or --cc reno",
+        })
+    };
+    Feature { name: "control laws in BPF", need: Need::OwnLaws, state }
+}
+
+fn try_law(law: Law) -> Result<(), Error> {
+    let group = Cgroup::create()?;
+    let setup = Setup { law, dscp: Dscp::Le, keep_law: true };
+    Transfer::start(&setup, &Controller::first_steering(1.0), &group).map(drop)
+}
+
+fn tun() -> Feature {
+    let state = match OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
+        Ok(_) => Ok("/dev/net/tun".to_owned()),
+        Err(error) => Err(Missing {
+            why: format!("opening /dev/net/tun: {error}"),
+            consequence: EMULATE,
+            mend: "run as root, modprobe tun, or give the container the device",
+        }),
+    };
+    Feature { name: "TUN devices", need: Need::Emulate, state }
+}
+
+fn namespaces() -> Feature {
+    let missing = |why| Err(Missing { why, consequence: EMULATE, mend: "run as root and install iproute2" });
+    let state = match Command::new("ip").args(["-V"]).output() {
+        Err(error) => missing(format!("running ip: {error}")),
+        Ok(_) if !nix::unistd::geteuid().is_root() => missing("only root can make them".to_owned()),
+        Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+    };
+    Feature { name: "network namespaces", need: Need::Emulate, state }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_releases() {
+        assert_eq!(version("6.18.44-fc-v669"), (6, 18));
+        assert_eq!(version("6.1.0-25-amd64"), (6, 1));
+        assert_eq!(version("garbage"), (0, 0));
+    }
+
+    #[test]
+    fn the_verdict_names_the_first_thing_missing() {
+        let feature = |name, need, state| Feature { name, need, state };
+        let missing = Missing { why: "no".into(), consequence: "nothing works", mend: "do it" };
+        let diagnosis = Diagnosis {
+            features: vec![
+                feature("a", Need::Run, Ok("fine".into())),
+                feature("b", Need::OwnLaws, Err(missing.clone())),
+                feature("c", Need::Emulate, Err(missing)),
+            ],
+        };
+        assert_eq!(diagnosis.verdict(&[Need::Run]), None);
+        assert_eq!(diagnosis.verdict(&[Need::Run, Need::OwnLaws]).unwrap(), "b: no; nothing works; do it");
+    }
+}

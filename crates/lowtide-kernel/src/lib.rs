@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lowtide in the Linux kernel: one transfer of one program, its sockets governed by BPF.
+//!
+//! [`Cgroup`] holds the program, [`Program`] is the program, [`Transfer`] holds the BPF programs that give each
+//! of its sockets the law and the signals, and [`Controller`] joins them to a
+//! [`Governor`](lowtide_deadline::Governor): sockets' progress goes up, the price weight comes down.
+//! [`diagnose`] says what this machine allows.
+
+mod cgroup;
+mod controller;
+mod doctor;
+mod error;
+mod law;
+mod price;
+mod program;
+mod transfer;
+mod user;
+
+pub use cgroup::Cgroup;
+pub use controller::{Controller, Status};
+pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
+pub use error::{Error, Result};
+pub use law::{CdgParameters, Law};
+pub use program::{Exit, Program, inherited_tcp_sockets};
+pub use transfer::{Dscp, Setup, Snapshot, Steering, Totals, Transfer, monotonic_now};
+pub use user::User;

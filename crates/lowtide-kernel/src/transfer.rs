@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The BPF programs of one transfer: loaded, attached, steered and read.
+
+use std::{
+    io::Read,
+    mem::MaybeUninit,
+    os::fd::{AsFd, AsRawFd},
+    sync::Mutex,
+    time::Duration,
+};
+
+use libbpf_rs::{
+    Iter, Link, OpenObject, PrintLevel,
+    skel::{OpenSkel, SkelBuilder},
+};
+use nix::time::{ClockId, clock_gettime};
+
+use crate::{CdgParameters, Cgroup, Error, Law, Result};
+
+#[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/transfer.skel.rs"));
+}
+use skeleton::{TransferSkel, TransferSkelBuilder, types};
+
+// SAFETY: a plain C structure of integers, laid out by the BPF compiler.
+unsafe impl plain::Plain for types::lt_socket_record {}
+
+const Q16: f64 = 65_536.0;
+const Q32: f64 = 4_294_967_296.0;
+
+/// The code point that marks the transfer's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dscp {
+    /// Lower effort, RFC 8622.
+    Le,
+    /// Class selector 1, the older convention.
+    Cs1,
+    /// Leave it alone.
+    None,
+}
+
+impl Dscp {
+    /// The octet of the IP header, `None` to leave it alone.
+    fn octet(self) -> Option<u32> {
+        match self {
+            Dscp::Le => Some(1 << 2),
+            Dscp::Cs1 => Some(8 << 2),
+            Dscp::None => None,
+        }
+    }
+}
+
+/// What is fixed for the life of a transfer.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The control law of its sockets.
+    pub law: Law,
+    /// The code point of its packets.
+    pub dscp: Dscp,
+    /// Keep sockets on our law when the program asks for another one.
+    pub keep_law: bool,
+}
+
+/// What the controller sets as it learns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steering {
+    /// 1/w − 1 of the weight that a socket applies.
+    pub surplus: f64,
+    /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
+    pub phantom: f64,
+    /// Segments per round trip that the shared budget grows by: 1, or the weight where it is above 1.
+    pub increase: f64,
+    /// Sockets that share the budget.
+    pub sockets: u32,
+    /// Age of the heartbeat from which the programs behave as plain TCP.
+    pub stale: Duration,
+}
+
+/// Running totals since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Payload bytes that receivers acknowledged.
+    pub acknowledged: u64,
+    /// Payload bytes received.
+    pub received: u64,
+    /// Payload bytes sent again.
+    pub retransmitted: u64,
+    /// Data segments sent.
+    pub segments: u64,
+    /// Real congestion episodes.
+    pub losses: u64,
+    /// Phantom signals.
+    pub phantoms: u64,
+    /// Window reductions on account of delay.
+    pub delay_backoffs: u64,
+    /// UDP bytes sent and received, which nobody governs.
+    pub udp_sent: u64,
+    /// See [`Totals::udp_sent`].
+    pub udp_received: u64,
+    /// Connections made or accepted.
+    pub sockets_opened: u64,
+    /// Calls by which the program asked for a law of its own.
+    pub own_law: u64,
+    /// Sockets that could not be given the law.
+    pub law_refused: u64,
+}
+
+/// The transfer at one instant.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// Totals.
+    pub totals: Totals,
+    /// Live TCP connections.
+    pub sockets: u32,
+    /// Those that have sent in the last second (or four round trips), or still have something to send.
+    pub sending: u32,
+    /// Some sending connection has more to send than it may.
+    pub backlogged: bool,
+    /// Some connection has data in flight or waiting.
+    pub unfinished: bool,
+    /// Mean smoothed round-trip time of the sending connections.
+    pub srtt: Option<Duration>,
+    /// Mean of their smallest round-trip times.
+    pub min_rtt: Option<Duration>,
+    /// Sum of the sending connections' windows, in segments; fractions where shares are below one.
+    pub window: f64,
+    /// Live connections that the program put on a law of its own.
+    pub own_law: u32,
+}
+
+impl Snapshot {
+    /// Queueing delay: the mean round trip over its minimum.
+    pub fn queueing_delay(&self) -> Option<Duration> {
+        Some(self.srtt?.saturating_sub(self.min_rtt?))
+    }
+}
+
+/// The programs of one transfer, in the kernel as long as this value. If the process dies the kernel removes them.
+pub struct Transfer {
+    skeleton: TransferSkel<'static>,
+    observer: Link,
+    _links: Vec<Link>,
+    acknowledged: u64,
+}
+
+impl std::fmt::Debug for Transfer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transfer").field("acknowledged", &self.acknowledged).finish_non_exhaustive()
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock that the BPF programs read.
+pub fn monotonic_now() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has a monotonic clock");
+    Duration::from(now).as_nanos() as u64
+}
+
+impl Transfer {
+    /// Loads the programs and attaches them to `cgroup`. Until the first [`Transfer::steer`] the sockets run as
+    /// submissively as `first` says.
+    ///
+    /// # Errors
+    /// [`Error::Load`], [`Error::Attach`], with the kernel's reason.
+    pub fn start(setup: &Setup, first: &Steering, cgroup: &Cgroup) -> Result<Transfer> {
+        let words = KernelWords::listen();
+        // The skeleton borrows its object for as long as it lives; one small allocation per transfer is never freed.
+        let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| words.refusal(error))?;
+        let name = match &setup.law {
+            Law::Cdg(_) => own_name("cdg"),
+            Law::Kernel(name) => name.clone(),
+        };
+        if setup.law.is_native() {
+            write_name(&mut open.struct_ops.lt_cdg_mut().name, &name);
+        } else {
+            open.maps.lt_cdg.set_autocreate(false).map_err(|error| words.refusal(error))?;
+            for program in [
+                &mut open.progs.cdg_init,
+                &mut open.progs.cdg_ssthresh,
+                &mut open.progs.cdg_cong_avoid,
+                &mut open.progs.cdg_pkts_acked,
+                &mut open.progs.cdg_cwnd_event,
+                &mut open.progs.cdg_undo_cwnd,
+            ] {
+                program.set_autoload(false);
+            }
+        }
+        let bss = open.maps.bss_data.as_deref_mut().expect("the programs have variables");
+        configure(&mut bss.settings, setup, &name);
+        apply(&mut bss.settings, first);
+
+        let mut skeleton = open.load().map_err(|error| words.refusal(error))?;
+        let attach = |what, link: libbpf_rs::Result<Link>| {
+            link.map_err(|error| Error::Attach { what, reason: words.reason(&error) })
+        };
+        let fd = cgroup.as_fd().as_raw_fd();
+        let mut links = Vec::new();
+        if setup.law.is_native() {
+            links.push(attach("the control law", skeleton.maps.lt_cdg.attach_struct_ops())?);
+        }
+        for (what, program) in [
+            ("the egress program", &skeleton.progs.lt_egress),
+            ("the ingress program", &skeleton.progs.lt_ingress),
+            ("the socket-option program", &skeleton.progs.lt_setsockopt),
+            ("the socket program", &skeleton.progs.lt_sockops),
+        ] {
+            links.push(attach(what, program.attach_cgroup(fd))?);
+        }
+        let sockets = skeleton.maps.sockets.as_fd();
+        let observer = attach("the socket iterator", skeleton.progs.lt_observe.attach_iter(sockets))?;
+        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0 })
+    }
+
+    /// Applies new values and shows the programs that the controller lives.
+    pub fn steer(&mut self, steering: &Steering) {
+        apply(&mut self.variables().settings, steering);
+    }
+
+    /// Reads totals and sockets.
+    ///
+    /// # Errors
+    /// [`Error::Observe`].
+    pub fn observe(&mut self) -> Result<Snapshot> {
+        // Totals first: a socket that closes in between is then missing for this once, never counted twice.
+        let counted = &self.variables().totals;
+        let mut totals = Totals {
+            acknowledged: counted.closed_acked,
+            received: counted.closed_received,
+            retransmitted: counted.closed_retransmitted,
+            segments: counted.segments,
+            losses: counted.losses,
+            phantoms: counted.phantoms,
+            delay_backoffs: counted.delay_backoffs,
+            udp_sent: counted.udp_sent,
+            udp_received: counted.udp_received,
+            sockets_opened: counted.sockets_opened,
+            own_law: counted.own_law,
+            law_refused: counted.law_refused,
+        };
+        let mut bytes = Vec::new();
+        Iter::new(&self.observer)
+            .map_err(std::io::Error::other)
+            .and_then(|mut iter| iter.read_to_end(&mut bytes))
+            .map_err(Error::Observe)?;
+        let records: Vec<types::lt_socket_record> = bytes
+            .chunks_exact(size_of::<types::lt_socket_record>())
+            .map(|chunk| {
+                let mut record = types::lt_socket_record::default();
+                plain::copy_from_bytes(&mut record, chunk).expect("a chunk is a record");
+                record
+            })
+            .collect();
+        for record in &records {
+            totals.acknowledged += record.acked;
+            totals.received += record.received;
+            totals.retransmitted += record.retransmitted;
+        }
+        self.acknowledged = self.acknowledged.max(totals.acknowledged);
+        totals.acknowledged = self.acknowledged;
+        Ok(summarize(totals, &records, monotonic_now()))
+    }
+
+    /// The name under which the kernel lists the law, if it is ours.
+    pub fn law_name(&self) -> String {
+        let law = &self.skeleton.maps.bss_data.as_deref().expect("the programs have variables").settings.law;
+        law.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8 as char).collect()
+    }
+
+    fn variables(&mut self) -> &mut types::bss {
+        self.skeleton.maps.bss_data.as_deref_mut().expect("the programs have variables")
+    }
+}
+
+fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {
+    let idle = |record: &types::lt_socket_record| {
+        let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
+        record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit
+    };
+    let sending: Vec<_> = records.iter().filter(|r| r.last_sent_ns > 0 && !idle(r)).collect();
+    let mean = |value: fn(&types::lt_socket_record) -> u32| {
+        let known: Vec<u64> = sending.iter().map(|r| u64::from(value(r))).filter(|v| *v > 0).collect();
+        (!known.is_empty()).then(|| Duration::from_micros(known.iter().sum::<u64>() / known.len() as u64))
+    };
+    Snapshot {
+        totals,
+        sockets: records.len() as u32,
+        sending: sending.len() as u32,
+        backlogged: sending.iter().any(|r| r.unsent > 0),
+        unfinished: records.iter().any(|r| r.unsent > 0 || r.packets_out > 0),
+        srtt: mean(|r| r.srtt_us),
+        min_rtt: mean(|r| r.min_rtt_us),
+        window: sending.iter().map(|r| if r.window_q16 > 0 { r.window_q16 as f64 / Q16 } else { f64::from(r.cwnd) }).sum(),
+        own_law: records.iter().filter(|r| r.own_law != 0).count() as u32,
+    }
+}
+
+fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
+    let cdg = match &setup.law {
+        Law::Cdg(parameters) => *parameters,
+        Law::Kernel(_) => CdgParameters::default(),
+    };
+    settings.native = setup.law.is_native().into();
+    settings.keep_law = setup.keep_law.into();
+    settings.set_tos = setup.dscp.octet().is_some().into();
+    settings.tos = setup.dscp.octet().unwrap_or(0);
+    settings.cdg_window = cdg.window;
+    settings.cdg_g0_us = (cdg.g0_ms * 1000.0) as u32;
+    settings.cdg_beta_q10 = cdg.beta_q10;
+    settings.cdg_use_shadow = cdg.use_shadow.into();
+    settings.cdg_use_ineff = cdg.use_ineff;
+    settings.cdg_use_tolerance = cdg.use_tolerance.into();
+    settings.cdg_hystart = cdg.hystart;
+    write_name(&mut settings.law, name);
+}
+
+fn apply(settings: &mut types::lt_settings, steering: &Steering) {
+    settings.surplus_q16 = (steering.surplus.max(0.0) * Q16) as u64;
+    settings.phantom_q32 = (steering.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64;
+    settings.increase_q16 = (steering.increase.max(1.0) * Q16) as u64;
+    settings.sockets = steering.sockets;
+    settings.stale_ns = steering.stale.as_nanos() as u64;
+    settings.heartbeat_ns = monotonic_now();
+}
+
+/// `lt_LAW_` and eight hex digits: unlike any other run's, within the kernel's 15 characters.
+fn own_name(law: &str) -> String {
+    let unique = (u64::from(std::process::id()) << 32 ^ monotonic_now()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    format!("lt_{law}_{unique:08x}")
+}
+
+fn write_name(field: &mut [std::ffi::c_char; 16], name: &str) {
+    *field = [0; 16];
+    for (slot, byte) in field.iter_mut().take(15).zip(name.bytes()) {
+        *slot = byte as std::ffi::c_char;
+    }
+}
+
+static WORDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Collects what libbpf and the verifier have to say, which error codes alone do not.
+struct KernelWords;
+
+impl KernelWords {
+    fn listen() -> KernelWords {
+        WORDS.lock().expect("no panic while held").clear();
+        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
+            WORDS.lock().expect("no panic while held").push(text.trim_end().to_owned());
+        })));
+        KernelWords
+    }
+
+    /// The error, and the last lines that explain it.
+    fn reason(&self, error: &libbpf_rs::Error) -> String {
+        let words = WORDS.lock().expect("no panic while held");
+        let lines: Vec<&str> = words
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with("processed ") && !line.contains("PROG LOAD LOG"))
+            .collect();
+        let last = &lines[lines.len().saturating_sub(4)..];
+        if last.is_empty() { format!("{error:#}") } else { format!("{error:#} ({})", last.join("; ")) }
+    }
+
+    fn refusal(&self, error: libbpf_rs::Error) -> Error {
+        Error::Load { reason: self.reason(&error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(last_sent_ns: u64, unsent: u32) -> types::lt_socket_record {
+        types::lt_socket_record {
+            last_sent_ns,
+            unsent,
+            srtt_us: 60_000,
+            min_rtt_us: 40_000,
+            window_q16: 1 << 15,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn only_sockets_that_send_share_the_budget() {
+        let now = 100_000_000_000;
+        let records = [record(now - 1_000_000, 1), record(now - 5_000_000_000, 0), record(0, 0)];
+        let snapshot = summarize(Totals::default(), &records, now);
+        assert_eq!((snapshot.sockets, snapshot.sending, snapshot.backlogged), (3, 1, true));
+        assert_eq!(snapshot.queueing_delay(), Some(Duration::from_millis(20)));
+        assert_eq!(snapshot.window, 0.5);
+    }
+
+    #[test]
+    fn names_fit_and_differ() {
+        let (a, b) = (own_name("cdg"), own_name("cdg"));
+        assert!(a.len() <= 15 && a != b, "{a} {b}");
+    }
+}

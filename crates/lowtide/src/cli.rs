@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every command and flag, with its documentation, in this one place.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use lowtide_net::{BufferSize, Discipline, Probability, Rate, units::parse_duration};
+
+/// Bulk transfers in the background, done by their deadline.
+#[derive(Debug, Parser)]
+#[command(version, about, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program whose TCP connections use only spare capacity, and press harder only as a deadline demands
+    Run(Box<RunArguments>),
+    /// Say what this kernel and these privileges allow
+    Doctor,
+    /// Make a bottleneck between two network namespaces, to try things on
+    Emulate(EmulateArguments),
+    /// Show what `run` does, in about two minutes, on an emulated 20 Mbit/s link
+    Demo(DemoArguments),
+    /// Lowtide's own traffic programs, as the demo uses them
+    #[command(hide = true)]
+    Traffic(TrafficArguments),
+}
+
+/// `lowtide run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+WHEN is 06:00 (the next time the local clock reads so), 2026-11-22T06:00:00Z, +2h30m or 90s from now.
+SIZE is 120GiB, 40MB or a number of bytes. Lowtide governs what PROGRAM sends over TCP, not what it receives.
+
+The exit status is PROGRAM's own; 2 if Lowtide could not start it.
+
+  sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
+  sudo lowtide run -- rsync -a /srv/ backup:/srv/")]
+pub struct RunArguments {
+    /// When the transfer has to be finished; without it, background for ever
+    #[arg(long, value_name = "WHEN")]
+    pub deadline: Option<String>,
+
+    /// How much PROGRAM will send; a deadline needs it
+    #[arg(long, value_name = "SIZE", conflicts_with = "size_of")]
+    pub size: Option<String>,
+
+    /// Take the size from the files under these paths (repeat for several)
+    #[arg(long, value_name = "PATH")]
+    pub size_of: Vec<PathBuf>,
+
+    /// Control law: cdg (Lowtide's own), or one that the kernel has: cubic, reno, ...
+    #[arg(long, value_name = "LAW", default_value = "cdg")]
+    pub cc: String,
+
+    /// Write a report in JSON to this file at the end
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// The least price weight: how submissive the transfer may be (0 < w <= 1)
+    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN)]
+    pub w_min: f64,
+
+    /// The greatest price weight: 1 is an ordinary flow. Above 1 the transfer takes more than its share from everybody else
+    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MAX)]
+    pub w_max: f64,
+
+    /// Code point of the packets sent
+    #[arg(long, value_enum, default_value_t = DscpArgument::Le)]
+    pub dscp: DscpArgument,
+
+    /// Let PROGRAM choose a control law of its own for its sockets, which are then not governed
+    #[arg(long)]
+    pub allow_own_cc: bool,
+
+    /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Run PROGRAM even where nothing can be governed, as an ordinary program
+    #[arg(long)]
+    pub best_effort: bool,
+
+    /// Say nothing unless something is wrong
+    #[arg(long, short)]
+    pub quiet: bool,
+
+    /// The program and its arguments
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// `--dscp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DscpArgument {
+    /// Lower effort, RFC 8622
+    Le,
+    /// Class selector 1
+    Cs1,
+    /// Leave it to PROGRAM
+    None,
+}
+
+/// `lowtide emulate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  sudo lowtide emulate --rate 20mbit --rtt 40ms --buffer 1bdp --between A,B
+
+Namespaces, addresses and routes go when this ends; those that a killed emulator left go at the next start.")]
+pub struct EmulateArguments {
+    /// Capacity: 20mbit, 1.5gbit
+    #[arg(long)]
+    pub rate: Rate,
+
+    /// Capacity from the second namespace to the first; as --rate unless given
+    #[arg(long)]
+    pub reverse_rate: Option<Rate>,
+
+    /// Round-trip time of the empty link, half of it in each direction
+    #[arg(long, value_parser = parse_duration)]
+    pub rtt: Duration,
+
+    /// Buffer: 1bdp, 64KiB, 67p (packets), 30ms
+    #[arg(long, default_value = "1bdp")]
+    pub buffer: BufferSize,
+
+    /// What the buffer does: tail-drop, or step:3ms (mark ECN-capable packets that waited longer)
+    #[arg(long, default_value = "tail-drop")]
+    pub queue: Discipline,
+
+    /// Part of the packets lost at random: 0.01 is one in a hundred
+    #[arg(long, default_value = "0")]
+    pub loss: Probability,
+
+    /// Seed of the random losses
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Names of the two namespaces
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1, required = true)]
+    pub between: Vec<String>,
+
+    /// Stop after so many seconds; otherwise at Ctrl-C
+    #[arg(long, value_name = "SECONDS")]
+    pub seconds: Option<u64>,
+}
+
+/// `lowtide demo`.
+#[derive(Debug, Args)]
+pub struct DemoArguments {
+    /// Where the pictures go: demo.svg and demo.png
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    pub out: PathBuf,
+
+    /// Seconds for each of the four acts
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(10..=300))]
+    pub seconds: u64,
+
+    /// Control law of the transfer under `run`
+    #[arg(long, value_name = "LAW", default_value = "cdg")]
+    pub cc: String,
+}
+
+/// `lowtide traffic`.
+#[derive(Debug, Args)]
+pub struct TrafficArguments {
+    /// Which end.
+    #[command(subcommand)]
+    pub end: TrafficEnd,
+}
+
+/// The two ends of a bulk transfer.
+#[derive(Debug, Subcommand)]
+pub enum TrafficEnd {
+    /// Accept connections and discard what they bring, until killed
+    Sink {
+        /// Address and port to listen at
+        #[arg(long)]
+        listen: std::net::SocketAddr,
+    },
+    /// Send zeros
+    Send {
+        /// Address and port of a sink
+        #[arg(long)]
+        to: std::net::SocketAddr,
+        /// How much; for ever if not given
+        #[arg(long)]
+        size: Option<String>,
+        /// Stop after so many seconds
+        #[arg(long)]
+        seconds: Option<f64>,
+        /// Control law to ask the kernel for
+        #[arg(long)]
+        cc: Option<String>,
+    },
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `lowtide emulate`: a bottleneck to try things on, until it is interrupted.
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, anyhow, bail};
+use lowtide_emu::{Config, Emulator, Second};
+use lowtide_kernel::{Need, diagnose};
+use lowtide_net::Statistics;
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        signal::{SigSet, Signal},
+        signalfd::{SfdFlags, SignalFd},
+    },
+};
+use std::os::fd::AsFd;
+
+use crate::cli::EmulateArguments;
+
+/// Runs the emulator until SIGINT, SIGTERM or SIGHUP, or for the given time.
+///
+/// # Errors
+/// One sentence on what is wrong with the arguments or the machine.
+pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
+    let [a, b] = arguments.between.as_slice() else {
+        bail!("--between takes two names, as in --between A,B");
+    };
+    if let Some(sentence) = diagnose().verdict(&[Need::Emulate]) {
+        bail!("cannot emulate a link here: {sentence}");
+    }
+    let end = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
+    end.thread_block()?;
+    let end = SignalFd::with_flags(&end, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+
+    let emulator = Emulator::start(Config {
+        reverse_rate: arguments.reverse_rate,
+        buffer: arguments.buffer,
+        discipline: arguments.queue,
+        loss: arguments.loss,
+        seed: arguments.seed,
+        ..Config::new(a, b, arguments.rate, arguments.rtt)
+    })?;
+    explain(&emulator, a, b);
+
+    let started = Instant::now();
+    let mut next = 0;
+    loop {
+        let left = arguments.seconds.map(|s| Duration::from_secs(s).saturating_sub(started.elapsed()));
+        if left == Some(Duration::ZERO) || signalled(&end, left.unwrap_or(Duration::MAX).min(Duration::from_secs(1)))? {
+            break;
+        }
+        emulator.check()?;
+        for second in emulator.seconds_from(next) {
+            next = second.number + 1;
+            print_second(&second);
+        }
+    }
+    emulator.stop().map_err(|error| anyhow!(error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn signalled(end: &SignalFd, timeout: Duration) -> Result<bool> {
+    let mut files = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+    Ok(poll(&mut files, timeout)? > 0 && end.read_signal()?.is_some())
+}
+
+fn explain(emulator: &Emulator, a: &str, b: &str) {
+    let six = |address: Option<std::net::Ipv6Addr>| address.map(|a| format!(", {a}")).unwrap_or_default();
+    println!("{a}: {}{}", emulator.a4(), six(emulator.a6()));
+    println!("{b}: {}{}", emulator.b4(), six(emulator.b6()));
+    println!("try: nsenter --net=/run/netns/{a} ping -c 3 {}", emulator.b4());
+    println!("or:  ip netns exec {b} iperf3 -s    and    ip netns exec {a} iperf3 -c {} -C cubic", emulator.b4());
+    println!("Ctrl-C ends it and takes the namespaces down.");
+}
+
+/// A line for each second in which anything moved.
+fn print_second(second: &Second) {
+    if second.forward.arrived.packets + second.reverse.arrived.packets == 0 {
+        return;
+    }
+    let direction = |name: &str, s: &Statistics| {
+        format!(
+            "{name} {:8.3} Mbit/s  queue {:6.1} ms (max {:6.1})  dropped {:4}  lost {:3}  marked {:4}",
+            s.delivered.bytes as f64 * 8e-6,
+            s.queueing_delay_mean().as_secs_f64() * 1e3,
+            s.queueing_delay_max.as_secs_f64() * 1e3,
+            s.dropped.packets,
+            s.lost.packets,
+            s.marked.packets
+        )
+    };
+    println!("{:5} s  {}   {}", second.number + 1, direction("->", &second.forward), direction("<-", &second.reverse));
+}

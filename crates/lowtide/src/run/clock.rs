@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The outermost edge: the only place of `run` that reads clocks.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp, Zoned};
+use lowtide_deadline::Time;
+use nix::time::{ClockId, clock_gettime};
+
+/// A step of the wall clock below this is drift.
+const STEP: SignedDuration = SignedDuration::from_secs(1);
+
+/// Time since the start, which goes on through a suspend, and its relation to the wall clock, which may be set.
+#[derive(Debug)]
+pub(super) struct Clock {
+    origin: Duration,
+    /// What the wall clock showed at the origin, as seen from its present setting.
+    wall_at_origin: Timestamp,
+}
+
+impl Clock {
+    pub(super) fn start(started: &Zoned) -> Clock {
+        Clock { origin: boottime(), wall_at_origin: started.timestamp() }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time::ZERO + (boottime() - self.origin)
+    }
+
+    /// Instants before the start become the start.
+    pub(super) fn time_of(&self, wall: Timestamp) -> Time {
+        let since = Duration::try_from(wall.duration_since(self.wall_at_origin)).unwrap_or_default();
+        Time::ZERO + since
+    }
+
+    pub(super) fn wall(&self, time: Time) -> Timestamp {
+        let since = SignedDuration::try_from(time.since(Time::ZERO)).unwrap_or(SignedDuration::MAX);
+        self.wall_at_origin.checked_add(since).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Follows a step of the wall clock; true if there was one since the last call.
+    pub(super) fn wall_clock_was_set(&mut self) -> bool {
+        let expected = self.wall(self.now());
+        let step = Timestamp::now().duration_since(expected);
+        if step.abs() < STEP {
+            return false;
+        }
+        self.wall_at_origin = self.wall_at_origin.checked_add(step).unwrap_or(self.wall_at_origin);
+        true
+    }
+}
+
+fn boottime() -> Duration {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).expect("Linux has a boot-time clock").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways() {
+        let started = Zoned::now();
+        let mut clock = Clock::start(&started);
+        let later = started.timestamp() + SignedDuration::from_secs(90);
+        assert_eq!(clock.time_of(later), Time::ZERO + Duration::from_secs(90));
+        assert_eq!(clock.wall(clock.time_of(later)), later);
+        assert_eq!(clock.time_of(Timestamp::UNIX_EPOCH), Time::ZERO);
+        assert!(!clock.wall_clock_was_set());
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_moves_what_it_means() {
+        let mut clock = Clock::start(&Zoned::now());
+        clock.wall_at_origin -= SignedDuration::from_hours(1);
+        assert!(clock.wall_clock_was_set() && !clock.wall_clock_was_set());
+        let off = clock.wall(clock.now()).duration_since(Timestamp::now());
+        assert!(off.abs() < STEP, "{off}");
+    }
+}

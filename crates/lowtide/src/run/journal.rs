@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What happened in one `run`: everything that screen, summary and report tell.
+
+use std::time::Duration;
+
+use lowtide_deadline::{Outlook, Time};
+use lowtide_kernel::{Status, Totals};
+
+use super::words;
+
+/// The rate that people see is the mean over so long.
+const RATE_WINDOW: Duration = Duration::from_secs(2);
+/// Rows of the series; from there on every second one is dropped and the spacing doubles.
+const SERIES_LIMIT: usize = 20_000;
+/// Received bytes dominate from here on.
+const DOWNLOAD_FLOOR: u64 = 1_000_000;
+/// A group that moved nothing for so long may have handed its work to somebody else.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// One row of the report's series.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) now: Time,
+    pub(super) rate: f64,
+    pub(super) status: Status,
+}
+
+/// A statement on the outlook, when it was first made.
+#[derive(Debug, Clone)]
+pub(super) struct Announcement {
+    pub(super) now: Time,
+    pub(super) outlook: Outlook,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    size: Option<u64>,
+    pub(super) rows: Vec<Row>,
+    spacing: Duration,
+    recent: Vec<(Time, u64)>,
+    pub(super) latest: Option<Status>,
+    pub(super) announcements: Vec<Announcement>,
+    /// When the last announced byte was acknowledged.
+    pub(super) completed: Option<Time>,
+    /// When bytes were last acknowledged.
+    pub(super) last_progress: Option<Time>,
+    pub(super) own_law_sockets: u32,
+}
+
+impl Journal {
+    pub(super) fn new(size: Option<u64>) -> Journal {
+        Journal { size, ..Journal::default() }
+    }
+
+    /// Takes a status in; true if the outlook is of another kind than before.
+    pub(super) fn record(&mut self, status: &Status) -> bool {
+        let now = status.now;
+        let acknowledged = status.snapshot.totals.acknowledged;
+        if acknowledged > self.totals().acknowledged {
+            self.last_progress = Some(now);
+        }
+        if self.completed.is_none() && self.size.is_some_and(|size| acknowledged >= size) {
+            self.completed = Some(now);
+        }
+        self.own_law_sockets = self.own_law_sockets.max(status.snapshot.own_law);
+        self.recent.push((now, acknowledged));
+        while self.recent.len() > 2 && now.since(self.recent[1].0) >= RATE_WINDOW {
+            self.recent.remove(0);
+        }
+        self.latest = Some(status.clone());
+        self.add_row(status);
+
+        let outlook = status.decision.outlook;
+        let said = self.announcements.last().map(|last| words::kind(&last.outlook));
+        let news = said != Some(words::kind(&outlook)) && outlook != Outlook::TooEarly;
+        if news {
+            self.announcements.push(Announcement { now, outlook });
+        }
+        news
+    }
+
+    fn add_row(&mut self, status: &Status) {
+        let due = self.rows.last().is_none_or(|row| status.now.since(row.now) >= self.spacing);
+        if !due {
+            return;
+        }
+        self.rows.push(Row { now: status.now, rate: self.rate(), status: status.clone() });
+        if self.rows.len() >= SERIES_LIMIT {
+            let mut keep = false;
+            self.rows.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            let span = status.now.since(self.rows[0].now);
+            self.spacing = span / self.rows.len() as u32;
+        }
+    }
+
+    /// Bytes per second acknowledged lately.
+    pub(super) fn rate(&self) -> f64 {
+        match (self.recent.first(), self.recent.last()) {
+            (Some(first), Some(last)) if last.0 > first.0 => {
+                (last.1 - first.1) as f64 / last.0.since(first.0).as_secs_f64()
+            }
+            _ => 0.0,
+        }
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.latest.as_ref().map(|status| status.snapshot.totals).unwrap_or_default()
+    }
+
+    /// More comes in than goes out: a download, which is not governed.
+    pub(super) fn is_download(&self) -> bool {
+        let totals = self.totals();
+        totals.received > DOWNLOAD_FLOOR.max(totals.acknowledged)
+    }
+
+    /// The group has run for a while and moved nothing.
+    pub(super) fn is_silent(&self) -> bool {
+        let totals = self.totals();
+        let running = self.latest.as_ref().is_some_and(|status| status.now >= Time::ZERO + SILENCE);
+        running && totals.acknowledged + totals.received + totals.udp_sent + totals.udp_received == 0
+    }
+
+    /// Least and greatest weight applied.
+    pub(super) fn weights(&self) -> Option<(f64, f64)> {
+        let weights = self.rows.iter().map(|row| row.status.decision.weight.get());
+        weights.fold(None, |range, w| match range {
+            None => Some((w, w)),
+            Some((least, most)) => Some((w.min(least), w.max(most))),
+        })
+    }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `lowtide run`: PROGRAM in a group of its own, governed until everything it sent has arrived.
+
+mod clock;
+mod journal;
+mod report;
+mod screen;
+mod signals;
+mod words;
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, anyhow, bail};
+use jiff::{Timestamp, Zoned};
+use lowtide_deadline::{Bounds, Goal, Governor, Policy};
+use lowtide_kernel::{
+    Cgroup, Controller, Dscp, Exit, Law, Need, Program, Setup, Status, Transfer, User, diagnose, inherited_tcp_sockets,
+};
+
+use crate::{
+    cli::{DscpArgument, RunArguments},
+    size, when,
+};
+use clock::Clock;
+use journal::Journal;
+use report::{Report, ReportFile};
+use screen::Screen;
+use signals::{Event, Signals};
+
+/// Between two looks at the sockets.
+const TICK: Duration = Duration::from_millis(250);
+/// After PROGRAM's end, its last data may take so long to make any progress before they count as lost.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the command line asks for, checked.
+struct Plan {
+    size: Option<u64>,
+    deadline: Option<Timestamp>,
+    started: Zoned,
+    policy: Policy,
+    setup: Setup,
+    user: Option<User>,
+    program: Vec<String>,
+}
+
+/// Runs PROGRAM; gives its exit status.
+///
+/// # Errors
+/// One sentence on what kept PROGRAM from starting.
+pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
+    let plan = plan(arguments)?;
+    let report = arguments.report.as_deref().map(ReportFile::create).transpose()?;
+    // blocked before anything else starts, so that nothing is missed
+    let signals = Signals::block()?;
+    let inherited = inherited_tcp_sockets();
+
+    let (cgroup, transfer) = match govern(&plan) {
+        Ok(governed) => governed,
+        Err(error) if arguments.best_effort => {
+            eprintln!("lowtide: not governed, as --best-effort allows: {error:#}");
+            return ungoverned(arguments, &plan, &signals);
+        }
+        Err(error) => return Err(error),
+    };
+    let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
+
+    let clock = Clock::start(&plan.started);
+    let goal = Goal { size: plan.size, deadline: plan.deadline.map(|deadline| clock.time_of(deadline)) };
+    let governor = Governor::new(plan.policy, goal, clock.now()).map_err(|error| anyhow!("{error}"))?;
+    let controller = Controller::new(transfer, governor, plan.setup.law.clone());
+    let mut session = Session {
+        screen: Screen::new(arguments.quiet, &plan),
+        journal: Journal::new(plan.size),
+        plan,
+        clock,
+        controller,
+        cgroup,
+        inherited,
+    };
+    let exit = session.follow(program, &signals)?;
+    let reported = session.finish(exit, report);
+    drop(session); // group and programs go before we do, which may be by a signal
+    signals.end_like(exit, reported)
+}
+
+fn plan(arguments: &RunArguments) -> Result<Plan> {
+    let started = Zoned::now();
+    let deadline = arguments.deadline.as_deref().map(|text| when::parse(text, &started)).transpose()?;
+    let size = match (&arguments.size, arguments.size_of.as_slice()) {
+        (Some(text), _) => Some(size::parse(text)?),
+        (None, []) => None,
+        (None, paths) => Some(size::of_paths(paths)?),
+    };
+    if deadline.is_some() && size.is_none() {
+        bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
+    }
+    let law = Law::parse(&arguments.cc)?;
+    let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("{error}"))?;
+    if arguments.w_max > 1.0 {
+        if !law.is_native() {
+            bail!("--w-max above 1 needs a law of Lowtide's own; phantom signals can only make --cc {} weaker", law.name());
+        }
+        eprintln!(
+            "lowtide: --w-max {}: pressed by its deadline this transfer takes more than one ordinary flow, at the expense of everybody on its path",
+            arguments.w_max
+        );
+    }
+    let policy = Policy { bounds, alpha: law.exponent(None, None), ..Policy::default() };
+    let dscp = match arguments.dscp {
+        DscpArgument::Le => Dscp::Le,
+        DscpArgument::Cs1 => Dscp::Cs1,
+        DscpArgument::None => Dscp::None,
+    };
+    Ok(Plan {
+        size,
+        deadline,
+        started,
+        policy,
+        setup: Setup { law, dscp, keep_law: !arguments.allow_own_cc },
+        user: User::choose(arguments.user.as_deref())?,
+        program: arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    })
+}
+
+/// Group and programs in place, or doctor's sentence.
+fn govern(plan: &Plan) -> Result<(Cgroup, Transfer)> {
+    let first = Controller::first_steering(plan.policy.bounds.min().get());
+    let start = || -> lowtide_kernel::Result<_> {
+        let cgroup = Cgroup::create()?;
+        let transfer = Transfer::start(&plan.setup, &first, &cgroup)?;
+        Ok((cgroup, transfer))
+    };
+    start().map_err(|error| {
+        let needs: &[Need] = if plan.setup.law.is_native() { &[Need::Run, Need::OwnLaws] } else { &[Need::Run] };
+        match diagnose().verdict(needs) {
+            Some(sentence) => anyhow!("cannot govern a program here: {sentence} (lowtide doctor tells more)"),
+            None => anyhow!(error),
+        }
+    })
+}
+
+fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals) -> Result<ExitCode> {
+    let mut program = Program::start(&arguments.program, None, plan.user.as_ref(), signals.inherited())?;
+    loop {
+        if let Some(exit) = program.poll()? {
+            return signals.end_like(exit, Ok(()));
+        }
+        if let Event::Forward(signal) = signals.wait(TICK)? {
+            program.signal(signal);
+        }
+    }
+}
+
+struct Session {
+    plan: Plan,
+    clock: Clock,
+    controller: Controller,
+    cgroup: Cgroup,
+    screen: Screen,
+    journal: Journal,
+    inherited: usize,
+}
+
+impl Session {
+    /// Until PROGRAM has ended, its group is empty and its last data have arrived.
+    fn follow(&mut self, mut program: Program, signals: &Signals) -> Result<Exit> {
+        let mut ended: Option<Exit> = None;
+        let mut progress = (0, Instant::now());
+        loop {
+            let status = self.tick()?;
+            let acknowledged = status.snapshot.totals.acknowledged;
+            if acknowledged > progress.0 || ended.is_none() {
+                progress = (acknowledged, Instant::now());
+            }
+            if ended.is_none() {
+                ended = program.poll()?;
+                let left = self.cgroup.processes().len();
+                if ended.is_some() && left > 0 {
+                    self.screen.say(&format!("PROGRAM has ended, {left} processes that it left behind go on in its group; waiting for them"));
+                }
+            }
+            if let Some(exit) = ended {
+                let draining = status.snapshot.unfinished && progress.1.elapsed() < DRAIN_PATIENCE;
+                if !self.cgroup.is_populated() && !draining {
+                    self.tick()?;
+                    return Ok(exit);
+                }
+            }
+            match (signals.wait(TICK)?, ended) {
+                (Event::Forward(signal), None) => program.signal(signal),
+                // PROGRAM is gone: whoever interrupts means us
+                (Event::Forward(_) | Event::Interrupt, Some(exit)) => return Ok(exit),
+                (Event::Interrupt | Event::Child | Event::Tick, _) => {}
+            }
+        }
+    }
+
+    fn tick(&mut self) -> Result<Status> {
+        if let Some(deadline) = self.plan.deadline
+            && self.clock.wall_clock_was_set()
+        {
+            let goal = Goal { size: self.plan.size, deadline: Some(self.clock.time_of(deadline)) };
+            // A deadline that a clock step put into the past is simply overdue: the old goal leads there as well.
+            let now = self.clock.now();
+            let _ = self.controller.governor().set_goal(goal, now);
+        }
+        let status = self.controller.tick(self.clock.now())?;
+        let news = self.journal.record(&status);
+        self.screen.show(&self.journal, news, &self.clock);
+        Ok(status)
+    }
+
+    /// Summary and report. A report that fails is one sentence, not a lost transfer.
+    fn finish(&mut self, exit: Exit, report: Option<ReportFile>) -> Result<()> {
+        let finished = self.journal.last_progress.unwrap_or_else(|| self.clock.now());
+        self.screen.summary(&screen::summarize(&self.journal, &self.plan, finished, &self.clock, self.inherited));
+        let Some(file) = report else { return Ok(()) };
+        file.write(&Report::new(&self.journal, &self.plan, exit, finished, &self.clock, self.inherited))
+    }
+}

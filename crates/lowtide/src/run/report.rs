@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--report FILE`: docs/report.md describes the format. Fields may be added; a change of meaning changes the schema's number.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use lowtide_deadline::Time;
+use lowtide_kernel::Exit;
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+use super::{Plan, clock::Clock, journal::Journal, words};
+
+const SCHEMA: &str = "lowtide-report/1";
+
+/// The place of a report, tried before PROGRAM starts. The file appears whole or not at all.
+#[derive(Debug)]
+pub(super) struct ReportFile {
+    path: PathBuf,
+    file: NamedTempFile,
+}
+
+impl ReportFile {
+    pub(super) fn create(path: &Path) -> Result<ReportFile> {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let file = NamedTempFile::new_in(directory)
+            .with_context(|| format!("--report {}: cannot write in {}", path.display(), directory.display()))?;
+        Ok(ReportFile { path: path.to_owned(), file })
+    }
+
+    pub(super) fn write(mut self, report: &Report) -> Result<()> {
+        let place = || format!("the report {} could not be written", self.path.display());
+        serde_json::to_writer_pretty(&mut self.file, report).with_context(place)?;
+        self.file.as_file().sync_all().with_context(place)?;
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        self.file.as_file().set_permissions(mode).with_context(place)?;
+        let place = format!("the report {} could not be written", self.path.display());
+        self.file.persist(&self.path).context(place)?;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    schema: &'static str,
+    version: &'static str,
+    program: Vec<String>,
+    exit_code: Option<i32>,
+    exit_signal: Option<i32>,
+    law: String,
+    w_min: f64,
+    w_max: f64,
+    size_bytes: Option<u64>,
+    acknowledged_bytes: u64,
+    received_bytes: u64,
+    retransmitted_bytes: u64,
+    started: Timestamp,
+    deadline: Option<Timestamp>,
+    finished: Timestamp,
+    completed: Option<Timestamp>,
+    met: Option<bool>,
+    mean_bps: f64,
+    losses: u64,
+    phantom_signals: u64,
+    delay_backoffs: u64,
+    connections: u64,
+    not_controlled: NotControlled,
+    announcements: Vec<Announcement>,
+    series: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct NotControlled {
+    udp_sent_bytes: u64,
+    udp_received_bytes: u64,
+    sockets_opened_before: usize,
+    sockets_with_own_law: u32,
+    own_law_requests: u64,
+    sockets_that_refused_the_law: u64,
+    download: bool,
+    group_moved_no_bytes: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Announcement {
+    t: f64,
+    outlook: &'static str,
+    expected: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    t: f64,
+    rate_bps: f64,
+    target_bps: Option<f64>,
+    w: f64,
+    srtt_ms: Option<f64>,
+    min_rtt_ms: Option<f64>,
+    window_segments: f64,
+    sockets: u32,
+    sending: u32,
+    acknowledged_bytes: u64,
+    losses: u64,
+    phantom_signals: u64,
+    delay_backoffs: u64,
+}
+
+impl Report {
+    pub(super) fn new(
+        journal: &Journal,
+        plan: &Plan,
+        exit: Exit,
+        finished: Time,
+        clock: &Clock,
+        inherited: usize,
+    ) -> Report {
+        let totals = journal.totals();
+        let end = clock.wall(finished);
+        let completed = journal.completed.map(|time| clock.wall(time));
+        let (exit_code, exit_signal) = match exit {
+            Exit::Code(code) => (Some(code), None),
+            Exit::Signal(signal) => (None, Some(signal)),
+        };
+        // A program that ended well with less than announced is done too; one that failed says nothing of the deadline.
+        let done = completed.or_else(|| (exit_code == Some(0)).then_some(end));
+        let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
+        Report {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            program: plan.program.clone(),
+            exit_code,
+            exit_signal,
+            law: plan.setup.law.name().to_owned(),
+            w_min: plan.policy.bounds.min().get(),
+            w_max: plan.policy.bounds.max().get(),
+            size_bytes: plan.size,
+            acknowledged_bytes: totals.acknowledged,
+            received_bytes: totals.received,
+            retransmitted_bytes: totals.retransmitted,
+            started: plan.started.timestamp(),
+            deadline: plan.deadline,
+            finished: end,
+            completed,
+            met: plan.deadline.and_then(|deadline| match done {
+                Some(done) => Some(done <= deadline),
+                None => (end > deadline).then_some(false),
+            }),
+            mean_bps: 8.0 * totals.acknowledged as f64 / finished.as_secs_f64().max(1e-3),
+            losses: totals.losses,
+            phantom_signals: totals.phantoms,
+            delay_backoffs: totals.delay_backoffs,
+            connections: totals.sockets_opened,
+            not_controlled: NotControlled {
+                udp_sent_bytes: totals.udp_sent,
+                udp_received_bytes: totals.udp_received,
+                sockets_opened_before: inherited,
+                sockets_with_own_law: journal.own_law_sockets,
+                own_law_requests: totals.own_law,
+                sockets_that_refused_the_law: totals.law_refused,
+                download: journal.is_download(),
+                group_moved_no_bytes: journal.is_silent(),
+            },
+            announcements: journal
+                .announcements
+                .iter()
+                .map(|said| Announcement {
+                    t: said.now.as_secs_f64(),
+                    outlook: words::kind(&said.outlook),
+                    expected: words::expected(&said.outlook).map(|time| clock.wall(time)),
+                })
+                .collect(),
+            series: journal
+                .rows
+                .iter()
+                .map(|row| {
+                    let (snapshot, decision) = (&row.status.snapshot, &row.status.decision);
+                    Row {
+                        t: row.now.as_secs_f64(),
+                        rate_bps: 8.0 * row.rate,
+                        target_bps: decision.target_rate.map(|rate| 8.0 * rate),
+                        w: decision.weight.get(),
+                        srtt_ms: snapshot.srtt.map(ms),
+                        min_rtt_ms: snapshot.min_rtt.map(ms),
+                        window_segments: snapshot.window,
+                        sockets: snapshot.sockets,
+                        sending: snapshot.sending,
+                        acknowledged_bytes: snapshot.totals.acknowledged,
+                        losses: snapshot.totals.losses,
+                        phantom_signals: snapshot.totals.phantoms,
+                        delay_backoffs: snapshot.totals.delay_backoffs,
+                    }
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a person sees: one line that changes in place on a terminal, sparse lines elsewhere, a summary at the end.
+
+use std::{io::IsTerminal, time::Duration};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::{Timestamp, Zoned};
+use lowtide_deadline::{Outlook, Time};
+use lowtide_kernel::Status;
+
+use super::{Plan, clock::Clock, journal::Journal, words};
+use crate::{size, when};
+
+/// Away from a terminal the same kind of news is repeated at most this often.
+const SPARSE: Duration = Duration::from_secs(600);
+
+#[derive(Debug)]
+enum Form {
+    Quiet,
+    Live(ProgressBar),
+    Lines { last: Option<Time> },
+}
+
+#[derive(Debug)]
+pub(super) struct Screen {
+    form: Form,
+    deadline: Option<Timestamp>,
+    warned_download: bool,
+    warned_silent: bool,
+}
+
+impl Screen {
+    pub(super) fn new(quiet: bool, plan: &Plan) -> Screen {
+        let form = if quiet {
+            Form::Quiet
+        } else if in_foreground() {
+            let bar = ProgressBar::with_draw_target(plan.size, ProgressDrawTarget::stderr_with_hz(4));
+            let template = if plan.size.is_some() { "{bar:20} {percent:>3} %  {msg}" } else { "{decimal_bytes}  {msg}" };
+            bar.set_style(ProgressStyle::with_template(template).expect("a literal").progress_chars("━╸─"));
+            Form::Live(bar)
+        } else {
+            Form::Lines { last: None }
+        };
+        Screen { form, deadline: plan.deadline, warned_download: false, warned_silent: false }
+    }
+
+    /// Shows the newest status; `news`: the outlook is of another kind than before.
+    pub(super) fn show(&mut self, journal: &Journal, news: bool, clock: &Clock) {
+        let Some(status) = &journal.latest else { return };
+        let outlook = status.decision.outlook;
+        if journal.is_download() && !self.warned_download {
+            self.warned_download = true;
+            self.say("more comes in than goes out: Lowtide governs what is sent, so this download is not governed, and there is no forecast");
+        }
+        if journal.is_silent() && !self.warned_silent {
+            self.warned_silent = true;
+            self.say("no bytes so far: a program that hands its work to a daemon (docker, say) is not governed");
+        }
+        let phrase = if self.warned_download {
+            "not governed: a download".to_owned()
+        } else {
+            words::phrase(&outlook, self.deadline, clock, &Zoned::now())
+        };
+        match &mut self.form {
+            Form::Quiet => {}
+            Form::Live(bar) => {
+                if news && alarming(&outlook) && !self.warned_download {
+                    bar.suspend(|| eprintln!("lowtide: {phrase}"));
+                }
+                bar.set_position(status.snapshot.totals.acknowledged);
+                bar.set_message(format!("{}  {phrase}", figures(status, journal.rate())));
+            }
+            Form::Lines { last } => {
+                let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
+                if outlook != Outlook::TooEarly && !self.warned_download && (news || due) {
+                    *last = Some(status.now);
+                    eprintln!("lowtide: {phrase} ({})", figures(status, journal.rate()));
+                }
+            }
+        }
+    }
+
+    /// A sentence outside the live line.
+    pub(super) fn say(&self, sentence: &str) {
+        match &self.form {
+            Form::Quiet => {}
+            Form::Live(bar) => bar.suspend(|| eprintln!("lowtide: {sentence}")),
+            Form::Lines { .. } => eprintln!("lowtide: {sentence}"),
+        }
+    }
+
+    /// The last words.
+    pub(super) fn summary(&mut self, lines: &[String]) {
+        if let Form::Live(bar) = &self.form {
+            bar.finish_and_clear();
+        }
+        if !matches!(self.form, Form::Quiet) {
+            for line in lines {
+                eprintln!("lowtide: {line}");
+            }
+        }
+    }
+}
+
+/// Stderr is a terminal, and ours to write to: a background job leaves it alone.
+fn in_foreground() -> bool {
+    let stderr = std::io::stderr();
+    stderr.is_terminal() && nix::unistd::tcgetpgrp(&stderr).is_ok_and(|group| group == nix::unistd::getpgrp())
+}
+
+fn alarming(outlook: &Outlook) -> bool {
+    matches!(
+        outlook,
+        Outlook::CannotFinish { .. } | Outlook::Overdue { .. } | Outlook::ProgramLimited { .. } | Outlook::Stalled { .. }
+    )
+}
+
+/// Rate, needed rate, weight, queueing delay.
+fn figures(status: &Status, rate: f64) -> String {
+    let mut text = size::show_rate(rate);
+    if let Some(target) = status.decision.target_rate {
+        text += &format!(" (needs {})", size::show_rate(target));
+    }
+    text += &format!("  w {}", weight(status.decision.weight.get()));
+    if let Some(delay) = status.snapshot.queueing_delay() {
+        text += &format!("  queue {} ms", delay.as_millis());
+    }
+    text
+}
+
+/// Two significant digits.
+pub(super) fn weight(w: f64) -> String {
+    let decimals = if w >= 0.1 { 2 } else { 4 };
+    format!("{w:.decimals$}")
+}
+
+/// The summary: what was moved, the deadline, how it was done, and what was not governed.
+pub(super) fn summarize(journal: &Journal, plan: &Plan, finished: Time, clock: &Clock, inherited: usize) -> Vec<String> {
+    let totals = journal.totals();
+    let took = finished.since(Time::ZERO);
+    let mean = totals.acknowledged as f64 / took.as_secs_f64().max(1e-3);
+    let mut first =
+        format!("{} in {:.1} s, {}", size::show(totals.acknowledged), took.as_secs_f64(), size::show_rate(mean));
+    if let Some(deadline) = plan.deadline {
+        let done = clock.wall(journal.completed.unwrap_or(finished));
+        let spare = deadline.duration_since(done).as_secs_f64();
+        let by = when::show(deadline, &Zoned::now());
+        first += &if spare >= 0.0 {
+            format!("; deadline {by} met with {spare:.1} s to spare")
+        } else {
+            format!("; deadline {by} missed by {:.1} s", -spare)
+        };
+    }
+    let mut lines = vec![first];
+    if let Some((least, most)) = journal.weights() {
+        let sent_again = 100.0 * totals.retransmitted as f64 / totals.acknowledged.max(1) as f64;
+        lines.push(format!(
+            "weight {} to {}; {} delay back-offs, {} losses, {} phantom signals, {sent_again:.2} % sent again",
+            weight(least),
+            weight(most),
+            totals.delay_backoffs,
+            totals.losses,
+            totals.phantoms
+        ));
+    }
+    let mut ungoverned = Vec::new();
+    let mut mention = |number: u64, text: String| {
+        if number > 0 {
+            ungoverned.push(text);
+        }
+    };
+    mention(totals.udp_sent, format!("{} sent over UDP", size::show(totals.udp_sent)));
+    mention(inherited as u64, format!("{inherited} TCP sockets opened before"));
+    mention(journal.own_law_sockets.into(), format!("{} sockets on a law of the program's own", journal.own_law_sockets));
+    mention(totals.law_refused, format!("{} sockets that refused the law", totals.law_refused));
+    if journal.is_download() {
+        ungoverned.push(format!("{} received", size::show(totals.received)));
+    }
+    if !ungoverned.is_empty() {
+        lines.push(format!("not governed: {}", ungoverned.join(", ")));
+    }
+    lines
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `lowtide traffic`: a plain sender and a plain sink, all that the demo needs.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::ExitCode,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+
+use crate::{
+    cli::{TrafficArguments, TrafficEnd},
+    size,
+};
+
+const CHUNK: usize = 64 * 1024;
+
+/// Runs one end.
+///
+/// # Errors
+/// One sentence: cannot listen, cannot connect, connection lost.
+pub fn traffic(arguments: &TrafficArguments) -> Result<ExitCode> {
+    match &arguments.end {
+        TrafficEnd::Sink { listen } => sink(*listen)?,
+        TrafficEnd::Send { to, size, seconds, cc } => {
+            let size = size.as_deref().map(size::parse).transpose()?;
+            send(*to, size, seconds.map(Duration::from_secs_f64), cc.as_deref())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Accepts until killed; one thread a connection.
+fn sink(listen: SocketAddr) -> Result<()> {
+    let listener = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
+    loop {
+        let (mut stream, _) = listener.accept().context("accepting a connection")?;
+        thread::spawn(move || {
+            let mut buffer = vec![0; CHUNK];
+            while !matches!(stream.read(&mut buffer), Ok(0) | Err(_)) {}
+        });
+    }
+}
+
+/// Sends zeros until size or time is reached, then waits until the receiver has them all.
+fn send(to: SocketAddr, size: Option<u64>, time: Option<Duration>, cc: Option<&str>) -> Result<()> {
+    let mut stream = TcpStream::connect(to).with_context(|| format!("cannot connect to {to}"))?;
+    if let Some(cc) = cc {
+        setsockopt(&stream, TcpCongestion, &cc.into()).with_context(|| format!("the kernel has no control law {cc}"))?;
+    }
+    // so that the time limit is looked at even when nothing moves
+    stream.set_write_timeout(Some(Duration::from_millis(100)))?;
+    let started = Instant::now();
+    let chunk = vec![0; CHUNK];
+    let mut left = size.unwrap_or(u64::MAX);
+    while left > 0 && time.is_none_or(|time| started.elapsed() < time) {
+        match stream.write(&chunk[..left.min(CHUNK as u64) as usize]) {
+            Ok(sent) => left -= sent as u64,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error).context("sending"),
+        }
+    }
+    if size.is_some() && left == 0 {
+        stream.shutdown(std::net::Shutdown::Write)?;
+        let mut rest = [0; 1];
+        let _end_of_stream = stream.read(&mut rest).context("waiting for the receiver")?;
+    }
+    Ok(())
+}
