@@ -127,6 +127,7 @@ enum {
 };
 
 /* linux/tcp.h, linux/in.h, linux/socket.h: the values of the user API */
+#define IW 10	/* RFC 6928 */
 #define AF_INET 2
 #define AF_INET6 10
 #define SOL_SOCKET 1

@@ -45,6 +45,7 @@ struct lt_totals {
 	u64 sockets_opened;
 	u64 own_law;		/* TCP_CONGESTION calls by the program */
 	u64 law_refused;	/* sockets that could not be given the law */
+	u64 law_missed;		/* answers of the law that did not reach the stack, mended at the next ACK */
 };
 
 /* One line of the socket iterator. */

@@ -5,8 +5,6 @@
 
 #include "state.h"
 
-#define IW 10	/* RFC 6928 */
-
 static inline void set_traffic_class(struct bpf_sock_ops *ops)
 {
 	int tos = settings.tos;
@@ -45,7 +43,7 @@ static inline void established(struct bpf_sock_ops *ops)
 	count(sockets_opened, 1);
 	if (s) {
 		s->acked_base = ops->bytes_acked;
-		s->pacing = PACING_UNLIMITED;
+		pace(ops, s, PACING_UNLIMITED);
 	}
 	if (settings.sockets && controller_alive(bpf_ktime_get_ns())) {
 		if (iw < WINDOW_MIN_SEGMENTS)
@@ -90,7 +88,7 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, 0);
-	u32 n = sharing_sockets(), rate = PACING_UNLIMITED;
+	u32 n = sharing_sockets(), limit = PACING_UNLIMITED;
 	u64 now = bpf_ktime_get_ns();
 
 	if (!s || settings.native)
@@ -98,13 +96,8 @@ static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 	if (n > 1 && settings.surplus_q16 && controller_alive(now) && ops->snd_cwnd <= WINDOW_MIN_SEGMENTS &&
 	    s->phantom.last_real_ns && now - s->phantom.last_real_ns < PHANTOM_V * s->phantom.tau_ns &&
 	    !phantom_queue_empty(&s->phantom, ops->rtt_min))
-		rate = budget_pacing(WINDOW_MIN_Q16 / n, ops->mss_cache, ops->srtt_us >> 3);
-	if (s->program_pacing && s->program_pacing < rate)
-		rate = s->program_pacing;
-	if (rate == s->pacing)
-		return;
-	s->pacing = rate;
-	bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
+		limit = budget_pacing(WINDOW_MIN_Q16 / n, ops->mss_cache, ops->srtt_us >> 3);
+	pace(ops, s, limit);
 }
 
 SEC("sockops")

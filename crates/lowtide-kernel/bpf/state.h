@@ -33,6 +33,7 @@ struct lt_socket {
 	u64 window_q16;		/* this socket's share */
 	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program asked for itself, 0: none */
 	u32 pacing;		/* the one in force */
+	u32 ssthresh;		/* what the law answered last */
 	u32 round_end;		/* CDG's round */
 	u32 epoch;		/* last group reduction taken */
 	u32 signal;		/* enum signal */
@@ -91,6 +92,30 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 	for (int i = 0; i < 16; i++)
 		delay += (bits >> i) & 1;
 	return delay < 8;
+}
+
+/*
+ * Paces a socket: below two segments per round trip where its share is that small, and otherwise by the stack's own rate, which
+ * merely needs to be switched on. A window sent in bursts overflows a short queue before it is full, and loses to flows that pace.
+ * A limit that the program set itself stays in force. `ctx`: what bpf_setsockopt takes.
+ */
+#define pace(ctx, s, wanted)                                                                                          \
+	({                                                                                                            \
+		u32 rate = (wanted), old = (s)->pacing;                                                               \
+		if ((s)->program_pacing && (s)->program_pacing < rate)                                                \
+			rate = (s)->program_pacing;                                                                   \
+		if (pacing_differs(rate, old)) {                                                                      \
+			(s)->pacing = rate;                                                                           \
+			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));                     \
+		}                                                                                                     \
+	})
+
+/* By more than an eighth, or from and to unlimited. */
+static inline bool pacing_differs(u32 rate, u32 old)
+{
+	if (rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
+		return rate != old;
+	return rate > old ? rate - old > old / 8 : old - rate > old / 8;
 }
 
 #endif

@@ -31,7 +31,7 @@ pub struct CdgParameters {
 }
 
 impl Default for CdgParameters {
-    /// Mainline Linux in its LBE mode.
+    /// Mainline Linux in its LBE mode, without the ACK train: the sockets are paced, which would look like one.
     fn default() -> CdgParameters {
         CdgParameters {
             window: 8,
@@ -40,7 +40,7 @@ impl Default for CdgParameters {
             use_shadow: false,
             use_ineff: 0,
             use_tolerance: false,
-            hystart: 3,
+            hystart: 2,
         }
     }
 }

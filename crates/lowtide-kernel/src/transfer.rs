@@ -104,6 +104,8 @@ pub struct Totals {
     pub own_law: u64,
     /// Sockets that could not be given the law.
     pub law_refused: u64,
+    /// Answers of the law that did not reach the stack and were mended at the next ACK.
+    pub law_missed: u64,
 }
 
 /// The transfer at one instant.
@@ -237,6 +239,7 @@ impl Transfer {
             sockets_opened: counted.sockets_opened,
             own_law: counted.own_law,
             law_refused: counted.law_refused,
+            law_missed: counted.law_missed,
         };
         let mut bytes = Vec::new();
         Iter::new(&self.observer)

@@ -42,6 +42,7 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
         discipline: arguments.queue,
         loss: arguments.loss,
         seed: arguments.seed,
+        realtime: true,
         ..Config::new(a, b, arguments.rate, arguments.rtt)
     })?;
     explain(&emulator, a, b);

@@ -14,7 +14,7 @@
 
 #define WINDOW_MIN_SEGMENTS 2
 #define WINDOW_MIN_Q16 (WINDOW_MIN_SEGMENTS * Q16_ONE)
-#define PACING_UNLIMITED (~0U)
+#define PACING_UNLIMITED (~0U - 1)	/* bytes per second; ~0 itself would switch pacing off */
 #define PACING_FLOOR_SECONDS 4	/* a connection that sends less than this often is as good as dead to its program */
 
 static inline u64 at_least(u64 value, u64 floor)
@@ -63,7 +63,7 @@ static inline u32 budget_pacing(u64 window_q16, u32 mss, u32 srtt_us)
 		return PACING_UNLIMITED;
 	rate = ((window_q16 * mss * 1000000) >> 16) / srtt_us;
 	rate = at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1));
-	return rate >= PACING_UNLIMITED ? PACING_UNLIMITED - 1 : rate;
+	return rate >= PACING_UNLIMITED ? PACING_UNLIMITED : rate;
 }
 
 #endif

@@ -68,6 +68,7 @@ pub(super) struct Report {
     phantom_signals: u64,
     delay_backoffs: u64,
     connections: u64,
+    law_missed: u64,
     not_controlled: NotControlled,
     announcements: Vec<Announcement>,
     series: Vec<Row>,
@@ -154,6 +155,7 @@ impl Report {
             phantom_signals: totals.phantoms,
             delay_backoffs: totals.delay_backoffs,
             connections: totals.sockets_opened,
+            law_missed: totals.law_missed,
             not_controlled: NotControlled {
                 udp_sent_bytes: totals.udp_sent,
                 udp_received_bytes: totals.udp_received,

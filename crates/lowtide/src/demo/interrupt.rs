@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ctrl-C and its like end the demo in order, at its next look.
+
+use std::{os::fd::AsFd, time::Duration};
+
+use anyhow::{Context, Result};
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        signal::{SigSet, SigmaskHow, Signal, sigprocmask},
+        signalfd::{SfdFlags, SignalFd},
+    },
+};
+
+/// The signals that end the demo, blocked and waited for.
+#[derive(Debug)]
+pub(super) struct Interrupt {
+    file: SignalFd,
+    inherited: SigSet,
+}
+
+impl Interrupt {
+    /// Blocks them in this thread and those that it starts.
+    pub(super) fn block() -> Result<Interrupt> {
+        let set = SigSet::from_iter([
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+        ]);
+        let mut inherited = SigSet::empty();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), Some(&mut inherited))
+            .context("cannot block signals")?;
+        let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .context("cannot wait for signals")?;
+        Ok(Interrupt { file, inherited })
+    }
+
+    /// The mask for processes that are started.
+    pub(super) fn inherited(&self) -> SigSet {
+        self.inherited
+    }
+
+    /// Waits for one of them, so long at most.
+    pub(super) fn wait(&self, timeout: Duration) -> Result<Option<Signal>> {
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        let mut files = [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut files, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno).context("cannot wait for signals"),
+        }
+        let info = self.file.read_signal().context("cannot read signals")?;
+        Ok(info.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
+    }
+}
