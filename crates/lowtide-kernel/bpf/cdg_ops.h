@@ -117,6 +117,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	u32 n = sharing_sockets(), clamp;
 	u64 now = bpf_ktime_get_ns(), hazard;
 	s64 gradient;
+	bool empty;
 
 	if (!s)
 		return;
@@ -134,10 +135,11 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		tp->snd_ssthresh = tp->snd_cwnd;
 
 	if (seq_after(ack, s->round_end) && s->cdg.cur.min) {
+		empty = queue_is_empty(s->cdg.cur.min, s->cdg.delay_min_us, settings.cdg_floor_us);
 		gradient = cdg_gradient(&s->cdg, settings.cdg_window, settings.cdg_use_tolerance);
 		cdg_next_round(&s->cdg);
 		s->round_end = tp->snd_nxt;
-		if (gradient > 0) {
+		if (gradient > 0 && !empty) {
 			hazard = cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, settings.surplus_q16, n);
 			if (cdg_backs_off(&s->cdg, hazard, settings.cdg_use_ineff, bpf_get_prandom_u32()) &&
 			    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {

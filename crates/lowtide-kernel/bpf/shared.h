@@ -22,6 +22,7 @@ struct lt_settings {
 	u32 native;		/* 1: the law is ours and knows w; 0: a law of the kernel, phantom signals only */
 	u32 cdg_window;		/* w of CDG: gradients averaged, a power of two <= CDG_WINDOW_MAX */
 	u32 cdg_g0_us;		/* G0 */
+	u32 cdg_floor_us;	/* queueing delay that counts as none; 0: every gradient counts */
 	u32 cdg_beta_q10;	/* window kept at a delay back-off */
 	u32 cdg_use_shadow;
 	u32 cdg_use_ineff;	/* consecutive delay back-offs before they are ignored; 0: never */

@@ -95,7 +95,7 @@ static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 		return;
 	if (n > 1 && settings.surplus_q16 && controller_alive(now) && ops->snd_cwnd <= WINDOW_MIN_SEGMENTS &&
 	    s->phantom.last_real_ns && now - s->phantom.last_real_ns < PHANTOM_V * s->phantom.tau_ns &&
-	    !phantom_queue_empty(&s->phantom, ops->rtt_min))
+	    !queue_is_empty(s->phantom.past_min_us, ops->rtt_min, QUEUE_FLOOR_US))
 		limit = budget_pacing(WINDOW_MIN_Q16 / n, ops->mss_cache, ops->srtt_us >> 3);
 	pace(ops, s, limit);
 }

@@ -18,6 +18,9 @@ pub struct CdgParameters {
     pub window: u32,
     /// G₀ in ms: the gradient whose hazard is 1/w − 1.
     pub g0_ms: f64,
+    /// Queueing delay in ms, over the smallest round trip, that counts as an empty queue and thus as no price; at least 1/16 of the round trip
+    /// unless it is 0, with which every gradient counts, as published.
+    pub floor_ms: f64,
     /// Part of the window kept at a delay back-off, in 1/1024; √½ in the Linux module.
     pub beta_q10: u32,
     /// Keep a shadow window, which gives back what delay back-offs took when a loss comes. Off in LBE mode.
@@ -36,6 +39,7 @@ impl Default for CdgParameters {
         CdgParameters {
             window: 8,
             g0_ms: 125.0,
+            floor_ms: 2.0,
             beta_q10: 724,
             use_shadow: false,
             use_ineff: 0,

@@ -309,6 +309,7 @@ fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
     settings.tos = setup.dscp.octet().unwrap_or(0);
     settings.cdg_window = cdg.window;
     settings.cdg_g0_us = (cdg.g0_ms * 1000.0) as u32;
+    settings.cdg_floor_us = (cdg.floor_ms * 1000.0) as u32;
     settings.cdg_beta_q10 = cdg.beta_q10;
     settings.cdg_use_shadow = cdg.use_shadow.into();
     settings.cdg_use_ineff = cdg.use_ineff;

@@ -7,12 +7,15 @@
  *   - The scale G is not a global parameter but follows the price weight w of the transfer: a round with smoothed
  *     gradient g backs off with probability 1 - exp(-(g/G0)(1/w - 1)), so none do at w = 1 and G is about G0*w for small w.
  *   - The sockets of a transfer share one flow's budget (budget.h), so each of n takes 1/n of that hazard.
+ *   - A round in which the queue was empty (queue.h) has no hazard: with G below a millisecond the noise of the gradients alone would
+ *     keep a flow from filling an idle link. A floor of 0 gives CDG as published.
  *   - 64-bit products: window sums and scales do not wrap.
  */
 #ifndef LOWTIDE_CDG_H
 #define LOWTIDE_CDG_H
 
 #include "fixed.h"
+#include "queue.h"
 
 #define CDG_WINDOW_MAX 256	/* gradients averaged at most */
 #define CDG_CREDIT_MAX 5	/* delayed-ACK filter */

@@ -13,6 +13,7 @@ typedef int64_t s64;
 #include "cdg.h"
 #include "fixed.h"
 #include "phantom.h"
+#include "queue.h"
 
 u32 native_exp_neg_q32(u64 x_q16)
 {

@@ -7,11 +7,11 @@
 #define LOWTIDE_PHANTOM_H
 
 #include "fixed.h"
+#include "queue.h"
 
 #define PHANTOM_V 3			/* v: phantom signals end v mean intervals after the last real one */
 #define PHANTOM_EARLY_Q32 (1ULL << 30)	/* 0.25 per segment until the first real signal */
 #define PHANTOM_TAU0_NS 1000000000ULL
-#define PHANTOM_QUEUE_MIN_US 2000
 
 struct phantom {
 	u64 start_ns;		/* first data segment */
@@ -44,25 +44,17 @@ static inline void phantom_next_round(struct phantom *p)
 }
 
 /*
- * An empty queue has no price, and nothing times 1/w is nothing: no phantom signals while the last round saw (nearly) the base
- * round trip. Without this a suppressed flow cannot tell its own silence from the network's, and tau feeds on itself.
+ * No signals over an empty queue either: without that, a suppressed flow cannot tell its own silence from the network's, and tau,
+ * which it measures itself, grows with every suppression.
+ *
+ * Chance, in 2^-32, that `segments` sent now carry a phantom signal. `chance_q32`: p(1/w - 1).
  */
-static inline bool phantom_queue_empty(const struct phantom *p, u32 min_rtt_us)
-{
-	u32 slack = min_rtt_us / 16;
-
-	if (slack < PHANTOM_QUEUE_MIN_US)
-		slack = PHANTOM_QUEUE_MIN_US;
-	return p->past_min_us && p->past_min_us <= min_rtt_us + slack;
-}
-
-/* Chance, in 2^-32, that `segments` sent now carry a phantom signal. `chance_q32`: p(1/w - 1). */
 static inline u64 phantom_chance_q32(const struct phantom *p, u64 now_ns, u32 srtt_us, u32 min_rtt_us, bool slow_start,
 				     u64 surplus_q16, u64 chance_q32, u32 segments)
 {
 	u64 tau0;
 
-	if (!surplus_q16 || phantom_queue_empty(p, min_rtt_us))
+	if (!surplus_q16 || queue_is_empty(p->past_min_us, min_rtt_us, QUEUE_FLOOR_US))
 		return 0;
 	if (p->last_real_ns) {
 		if (now_ns - p->last_real_ns >= PHANTOM_V * p->tau_ns)

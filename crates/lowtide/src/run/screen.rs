@@ -72,7 +72,8 @@ impl Screen {
             }
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
-                if outlook != Outlook::TooEarly && !self.warned_download && (news || due) {
+                let something = outlook != Outlook::TooEarly && status.snapshot.totals.acknowledged > 0;
+                if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
                     eprintln!("lowtide: {phrase} ({})", figures(status, journal.rate()));
                 }
