@@ -26,9 +26,13 @@ fn main() {
     .iter()
     .map(OsString::from)
     .collect();
+    let clang = clang();
+    // the tests compile a broken variant in the same way
+    println!("cargo::rustc-env=LOWTIDE_CLANG={}", clang.display());
+    println!("cargo::rustc-env=LOWTIDE_CLANG_INCLUDE=/usr/include/{arch}-linux-gnu");
     if let Err(error) = SkeletonBuilder::new()
         .source("bpf/transfer.bpf.c")
-        .clang(clang())
+        .clang(&clang)
         .clang_args(&args)
         .build_and_generate(out.join("transfer.skel.rs"))
     {

@@ -132,16 +132,11 @@ impl Outlook {
     #[must_use]
     pub const fn expected(&self) -> Option<Time> {
         match *self {
-            Outlook::OnCourse { expected } | Outlook::CannotFinish { expected, .. } => {
-                Some(expected)
+            Outlook::OnCourse { expected } | Outlook::CannotFinish { expected, .. } => Some(expected),
+            Outlook::NoDeadline { expected } | Outlook::ProgramLimited { expected } | Outlook::Overdue { expected } => {
+                expected
             }
-            Outlook::NoDeadline { expected }
-            | Outlook::ProgramLimited { expected }
-            | Outlook::Overdue { expected } => expected,
-            Outlook::TooEarly
-            | Outlook::Stalled { .. }
-            | Outlook::Done
-            | Outlook::SizeExceeded { .. } => None,
+            Outlook::TooEarly | Outlook::Stalled { .. } | Outlook::Done | Outlook::SizeExceeded { .. } => None,
         }
     }
 }
@@ -224,9 +219,7 @@ impl Forecast {
     pub fn ceiling(&self) -> Option<f64> {
         let n = self.seen.len().min(3);
         let last = self.seen.range(self.seen.len() - n..);
-        let sum: f64 = last
-            .map(|o| o.network_rate * self.rise(o.weight).powf(1.0 / self.alpha))
-            .sum();
+        let sum: f64 = last.map(|o| o.network_rate * self.rise(o.weight).powf(1.0 / self.alpha)).sum();
         let raw = (n > 0).then(|| sum / n as f64)?;
         Some(self.flat_rate().map_or(raw, |flat| raw.min(flat)))
     }
@@ -242,10 +235,8 @@ impl Forecast {
             (Verdict::Feasible, Some(ceiling)) => {
                 let at_rate = |rate: f64| q.now.plus_secs_f64(q.remaining / rate);
                 // The controller presses until the aim is met, but no harder than the ceiling.
-                let expected = at_rate(self.smoothed)
-                    .min(q.aim)
-                    .max(at_rate(ceiling.max(self.smoothed)))
-                    .clamp(q.now, q.deadline);
+                let expected =
+                    at_rate(self.smoothed).min(q.aim).max(at_rate(ceiling.max(self.smoothed))).clamp(q.now, q.deadline);
                 Outlook::OnCourse { expected }
             }
             _ => Outlook::TooEarly,
@@ -275,24 +266,14 @@ impl Forecast {
         };
         let own = 1.0 / self.alpha;
         let exponent = (GENEROSITY * own).min(own.max(1.0));
-        let raw = newest.network_rate
-            * self
-                .rise(self.lowest_recent_weight(intervals))
-                .powf(exponent);
-        self.flat_rate()
-            .map_or(raw, |flat| raw.min(flat.max(newest.network_rate)))
+        let raw = newest.network_rate * self.rise(self.lowest_recent_weight(intervals)).powf(exponent);
+        self.flat_rate().map_or(raw, |flat| raw.min(flat.max(newest.network_rate)))
     }
 
     /// The rate that the path carries at most, if the rate has stayed flat while the weight rose fourfold.
     fn flat_rate(&self) -> Option<f64> {
         let n = self.seen.len();
-        let mean_at = |end: usize| {
-            self.seen
-                .range(end - 3..end)
-                .map(|o| o.network_rate)
-                .sum::<f64>()
-                / 3.0
-        };
+        let mean_at = |end: usize| self.seen.range(end - 3..end).map(|o| o.network_rate).sum::<f64>() / 3.0;
         if n < 6 {
             return None;
         }
@@ -386,11 +367,7 @@ mod tests {
     }
 
     fn seen(weight: f64, rate: f64) -> Observation {
-        Observation {
-            weight,
-            network_rate: rate,
-            overall_rate: rate,
-        }
+        Observation { weight, network_rate: rate, overall_rate: rate }
     }
 
     fn feed(f: &mut Forecast, n: usize, o: Observation, q: &Question) -> Outlook {
@@ -418,11 +395,7 @@ mod tests {
         let mut f = Forecast::new(2.0, 1.0);
         // bound: 4^0.75 = 2.83 times the rate
         assert_eq!(feed(&mut f, 4, seen(0.25, 1e6), &q), Outlook::TooEarly);
-        let Outlook::CannotFinish {
-            expected,
-            at_ceiling_rate,
-        } = feed(&mut f, 1, seen(0.25, 1e6), &q)
-        else {
+        let Outlook::CannotFinish { expected, at_ceiling_rate } = feed(&mut f, 1, seen(0.25, 1e6), &q) else {
             panic!("no alarm");
         };
         assert!((at_ceiling_rate - 2e6).abs() < 1.0);
@@ -437,10 +410,7 @@ mod tests {
         let q = question(100.0, 1.09e6);
         assert_eq!(feed(&mut f, 50, seen(1.0, 1e6), &q), Outlook::TooEarly);
         let q = question(100.0, 1.11e6);
-        assert!(matches!(
-            feed(&mut f, 3, seen(1.0, 1e6), &q),
-            Outlook::CannotFinish { .. }
-        ));
+        assert!(matches!(feed(&mut f, 3, seen(1.0, 1e6), &q), Outlook::CannotFinish { .. }));
     }
 
     #[test]
@@ -449,14 +419,8 @@ mod tests {
         let q = question(100.0, 2e6);
         feed(&mut f, 5, seen(1.0, 1e6), &q);
         let good = seen(1.0, 2.1e6);
-        assert!(matches!(
-            feed(&mut f, 2, good, &q),
-            Outlook::CannotFinish { .. }
-        ));
-        assert!(matches!(
-            feed(&mut f, 1, good, &q),
-            Outlook::OnCourse { .. }
-        ));
+        assert!(matches!(feed(&mut f, 2, good, &q), Outlook::CannotFinish { .. }));
+        assert!(matches!(feed(&mut f, 1, good, &q), Outlook::OnCourse { .. }));
     }
 
     #[test]
@@ -477,10 +441,7 @@ mod tests {
             Outlook::CannotFinish { at_ceiling_rate, .. } if (at_ceiling_rate - 1e6).abs() < 1.0
         ));
         assert!(climb(false).ceiling().unwrap() > 1e7);
-        assert!(!matches!(
-            climb(false).outlook(&q),
-            Outlook::CannotFinish { .. }
-        ));
+        assert!(!matches!(climb(false).outlook(&q), Outlook::CannotFinish { .. }));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! From progress to weight: the loop that a caller drives.
 
 use crate::{
-    Bounds, DEFAULT_INCREASE_LIMIT, Forecast, NOMINAL_INTERVAL, Observation, Outlook, Pid,
-    Question, Step, Time, Weight, WeightControl, limit_increase, update_interval,
+    Bounds, DEFAULT_INCREASE_LIMIT, Forecast, NOMINAL_INTERVAL, Observation, Outlook, Pid, Question, Step, Time,
+    Weight, WeightControl, limit_increase, update_interval,
 };
 use std::fmt;
 use std::time::Duration;
@@ -101,15 +101,11 @@ pub enum PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyError::IncreaseLimit(l) => write!(
-                f,
-                "the limit on increases of the weight must lie above 0 and not above 1, not at {l}"
-            ),
+            PolicyError::IncreaseLimit(l) => {
+                write!(f, "the limit on increases of the weight must lie above 0 and not above 1, not at {l}")
+            }
             PolicyError::Interval => write!(f, "the update interval must be longer than zero"),
-            PolicyError::Alpha(a) => write!(
-                f,
-                "the law's exponent must be a finite number greater than 0, not {a}"
-            ),
+            PolicyError::Alpha(a) => write!(f, "the law's exponent must be a finite number greater than 0, not {a}"),
         }
     }
 }
@@ -152,10 +148,9 @@ pub enum GoalError {
 impl fmt::Display for GoalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            GoalError::SizeUnknown => write!(
-                f,
-                "a deadline needs a size: how hard to press follows from how much is left"
-            ),
+            GoalError::SizeUnknown => {
+                write!(f, "a deadline needs a size: how hard to press follows from how much is left")
+            }
             GoalError::SizeZero => write!(f, "a size of 0 leaves nothing to send"),
             GoalError::DeadlinePast => write!(f, "the deadline has already passed"),
             GoalError::Policy(e) => e.fmt(f),
@@ -349,9 +344,8 @@ impl Governor {
     pub fn aim(&self) -> Option<Time> {
         let deadline = self.goal.deadline?;
         let whole = deadline.since(self.goal_set).as_secs_f64();
-        let margin = (AIM_MARGIN * whole)
-            .max((self.interval * AIM_INTERVALS).as_secs_f64())
-            .min(AIM_MARGIN_MOST * whole);
+        let margin =
+            (AIM_MARGIN * whole).max((self.interval * AIM_INTERVALS).as_secs_f64()).min(AIM_MARGIN_MOST * whole);
         Some(deadline - Duration::from_secs_f64(margin))
     }
 
@@ -409,11 +403,7 @@ impl Governor {
     #[must_use]
     pub fn increase_limit(&self) -> f64 {
         let l_w = self.policy.increase_limit;
-        let Some(deadline) = self
-            .goal
-            .deadline
-            .filter(|_| self.policy.scale_increase_limit)
-        else {
+        let Some(deadline) = self.goal.deadline.filter(|_| self.policy.scale_increase_limit) else {
             return l_w;
         };
         let whole = deadline.since(self.goal_set).as_secs_f64();
@@ -499,8 +489,7 @@ impl Governor {
                 network_rate: achieved * elapsed.as_secs_f64() / busy,
                 overall_rate: achieved,
             };
-            self.forecast
-                .observe(&observation, self.question(now).as_ref());
+            self.forecast.observe(&observation, self.question(now).as_ref());
         }
 
         let available = if mostly_idle { 0.0 } else { 1.0 };
@@ -545,17 +534,10 @@ impl Governor {
             && self.acknowledged >= size
         {
             let by = self.acknowledged - size;
-            return if by as f64 <= OVERHEAD * size as f64 {
-                Outlook::Done
-            } else {
-                Outlook::SizeExceeded { by }
-            };
+            return if by as f64 <= OVERHEAD * size as f64 { Outlook::Done } else { Outlook::SizeExceeded { by } };
         }
         let silent = now.since(self.last_sign_of_life) >= self.interval * SILENT_INTERVALS;
-        let expected = self
-            .remaining()
-            .filter(|_| !silent)
-            .and_then(|r| self.forecast.completion(now, r as f64));
+        let expected = self.remaining().filter(|_| !silent).and_then(|r| self.forecast.completion(now, r as f64));
         let Some(deadline) = self.goal.deadline else {
             return Outlook::NoDeadline { expected };
         };
@@ -563,9 +545,7 @@ impl Governor {
             return Outlook::Overdue { expected };
         };
         if silent {
-            return Outlook::Stalled {
-                since: self.last_sign_of_life,
-            };
+            return Outlook::Stalled { since: self.last_sign_of_life };
         }
         let late = expected.is_none_or(|e| e > deadline);
         if self.idle_intervals >= PROGRAM_LIMITED_INTERVALS && late {

@@ -23,16 +23,9 @@ pub const INTERVAL_FLOOR: Duration = Duration::from_millis(500);
 /// network. That floor is itself limited to ten nominal intervals, so that an absurd round-trip time cannot
 /// switch the control off.
 #[must_use]
-pub fn update_interval(
-    nominal: Duration,
-    time_left: Option<Duration>,
-    rtt: Option<Duration>,
-) -> Duration {
+pub fn update_interval(nominal: Duration, time_left: Option<Duration>, rtt: Option<Duration>) -> Duration {
     let wanted = time_left.map_or(nominal, |left| nominal.min(left / INTERVALS_PER_TRANSFER));
-    let rounds = rtt
-        .unwrap_or_default()
-        .saturating_mul(ROUND_TRIPS_PER_INTERVAL)
-        .min(nominal.saturating_mul(10));
+    let rounds = rtt.unwrap_or_default().saturating_mul(ROUND_TRIPS_PER_INTERVAL).min(nominal.saturating_mul(10));
     wanted.max(rounds).max(INTERVAL_FLOOR)
 }
 
@@ -47,11 +40,7 @@ mod tests {
     #[test]
     fn a_sixtieth_of_short_deadlines() {
         let t = |left_s: u64, rtt_ms| {
-            update_interval(
-                NOMINAL_INTERVAL,
-                Some(Duration::from_secs(left_s)),
-                Some(ms(rtt_ms)),
-            )
+            update_interval(NOMINAL_INTERVAL, Some(Duration::from_secs(left_s)), Some(ms(rtt_ms)))
         };
         assert_eq!(t(8 * 3600, 40), ms(10_000));
         assert_eq!(t(600, 40), ms(10_000));
@@ -65,9 +54,6 @@ mod tests {
     #[test]
     fn nothing_known() {
         assert_eq!(update_interval(NOMINAL_INTERVAL, None, None), ms(10_000));
-        assert_eq!(
-            update_interval(NOMINAL_INTERVAL, Some(Duration::MAX), Some(Duration::MAX)),
-            ms(100_000)
-        );
+        assert_eq!(update_interval(NOMINAL_INTERVAL, Some(Duration::MAX), Some(Duration::MAX)), ms(100_000));
     }
 }

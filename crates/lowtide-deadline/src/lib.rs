@@ -48,8 +48,7 @@ pub use control::{Step, WeightControl};
 pub use forecast::{Forecast, Observation, Outlook, Question};
 pub use governor::{Decision, Goal, GoalError, Governor, Policy, PolicyError, Progress};
 pub use interval::{
-    INTERVAL_FLOOR, INTERVALS_PER_TRANSFER, NOMINAL_INTERVAL, ROUND_TRIPS_PER_INTERVAL,
-    update_interval,
+    INTERVAL_FLOOR, INTERVALS_PER_TRANSFER, NOMINAL_INTERVAL, ROUND_TRIPS_PER_INTERVAL, update_interval,
 };
 pub use limit::{DEFAULT_INCREASE_LIMIT, Limited, limit_increase};
 pub use pid::{Gains, Pid};

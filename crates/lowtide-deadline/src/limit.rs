@@ -22,15 +22,9 @@ pub struct Limited {
 #[must_use]
 pub fn limit_increase(previous: f64, requested: f64, l_w: f64) -> Limited {
     if requested - previous > l_w * requested {
-        Limited {
-            weight: previous + l_w * requested,
-            limited: true,
-        }
+        Limited { weight: previous + l_w * requested, limited: true }
     } else {
-        Limited {
-            weight: requested,
-            limited: false,
-        }
+        Limited { weight: requested, limited: false }
     }
 }
 
@@ -48,10 +42,7 @@ mod tests {
 
     #[test]
     fn decreases_are_free_and_small_increases_pass() {
-        let free = |w| Limited {
-            weight: w,
-            limited: false,
-        };
+        let free = |w| Limited { weight: w, limited: false };
         assert_eq!(limit_increase(1.0, 0.004, 0.05), free(0.004));
         assert_eq!(limit_increase(0.100, 0.105, 0.05), free(0.105));
         assert_eq!(limit_increase(0.3, 0.3, 0.05), free(0.3));

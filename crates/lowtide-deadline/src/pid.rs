@@ -17,11 +17,7 @@ pub struct Gains {
 
 impl Default for Gains {
     fn default() -> Gains {
-        Gains {
-            proportional: 0.5,
-            integral: 0.03,
-            derivative: 0.1,
-        }
+        Gains { proportional: 0.5, integral: 0.03, derivative: 0.1 }
     }
 }
 
@@ -65,12 +61,7 @@ impl Pid {
     /// has nothing that holds the weight at rest.
     #[must_use]
     pub fn with_gains(bounds: Bounds, gains: Gains) -> Pid {
-        let mut pid = Pid {
-            gains,
-            bounds,
-            integral: 0.0,
-            previous_error: 0.0,
-        };
+        let mut pid = Pid { gains, bounds, integral: 0.0, previous_error: 0.0 };
         pid.reset(bounds.min().get());
         pid
     }
@@ -84,11 +75,7 @@ impl Pid {
 
 impl WeightControl for Pid {
     fn update(&mut self, step: &Step) -> f64 {
-        let Gains {
-            proportional,
-            integral,
-            derivative,
-        } = self.gains;
+        let Gains { proportional, integral, derivative } = self.gains;
         let nominal = NOMINAL_INTERVAL.as_secs_f64();
         let interval = step.interval.max(Duration::from_nanos(1)).as_secs_f64();
         let elapsed = step.elapsed.max(Duration::from_nanos(1)).as_secs_f64();
@@ -96,13 +83,9 @@ impl WeightControl for Pid {
         let achieved = step.achieved_rate.max(FLOOR_BYTES / interval);
 
         let error = (step.target_rate - achieved) / achieved * step.weight;
-        self.integral = (self.integral + dt * error).clamp(
-            self.bounds.min().get() / integral,
-            self.bounds.max().get() / integral,
-        );
-        let wanted = proportional * error
-            + integral * self.integral
-            + derivative * (error - self.previous_error) / dt;
+        self.integral =
+            (self.integral + dt * error).clamp(self.bounds.min().get() / integral, self.bounds.max().get() / integral);
+        let wanted = proportional * error + integral * self.integral + derivative * (error - self.previous_error) / dt;
         self.previous_error = error;
         self.bounds.clamp(wanted).get()
     }
@@ -112,8 +95,7 @@ impl WeightControl for Pid {
     /// no limit on increases with its PID, so it is silent here.)
     fn applied(&mut self, weight: f64, limited: bool) {
         if limited {
-            let most =
-                (WINDUP_HEADROOM * weight).clamp(self.bounds.min().get(), self.bounds.max().get());
+            let most = (WINDUP_HEADROOM * weight).clamp(self.bounds.min().get(), self.bounds.max().get());
             self.integral = self.integral.min(most / self.gains.integral);
         }
     }

@@ -11,11 +11,7 @@ use crate::Weight;
 /// on purpose. An `alpha` that is not a finite number above 0 counts as 2, the most submissive of the three.
 #[must_use]
 pub fn socket_weight(w: Weight, n: u32, alpha: f64) -> Weight {
-    let alpha = if alpha.is_finite() && alpha > 0.0 {
-        alpha
-    } else {
-        2.0
-    };
+    let alpha = if alpha.is_finite() && alpha > 0.0 { alpha } else { 2.0 };
     let each = w.get() * f64::from(n.max(1)).powf(-alpha);
     Weight::new(each.max(f64::MIN_POSITIVE)).unwrap_or(w)
 }

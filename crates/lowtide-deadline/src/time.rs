@@ -84,10 +84,7 @@ mod tests {
         assert_eq!(t.plus_secs_f64(f64::INFINITY), Time::MAX);
         assert_eq!(t.plus_secs_f64(f64::NAN), t);
         assert_eq!(t.plus_secs_f64(-3.0), t);
-        assert_eq!(
-            Time::ZERO.plus_secs_f64(1.5),
-            Time::from_nanos(1_500_000_000)
-        );
+        assert_eq!(Time::ZERO.plus_secs_f64(1.5), Time::from_nanos(1_500_000_000));
         assert_eq!(Time::from(Duration::from_millis(2)).as_nanos(), 2_000_000);
     }
 }

@@ -25,11 +25,7 @@ impl Weight {
     /// # Errors
     /// [`WeightError::NotAWeight`] unless `w` is finite and greater than 0.
     pub fn new(w: f64) -> Result<Weight, WeightError> {
-        if w.is_finite() && w > 0.0 {
-            Ok(Weight(w))
-        } else {
-            Err(WeightError::NotAWeight(w))
-        }
+        if w.is_finite() && w > 0.0 { Ok(Weight(w)) } else { Err(WeightError::NotAWeight(w)) }
     }
 
     /// The number, finite and greater than 0.
@@ -98,10 +94,7 @@ impl Bounds {
 impl Default for Bounds {
     /// [`DEFAULT_W_MIN`] to [`DEFAULT_W_MAX`].
     fn default() -> Bounds {
-        Bounds {
-            min: DEFAULT_W_MIN,
-            max: DEFAULT_W_MAX,
-        }
+        Bounds { min: DEFAULT_W_MIN, max: DEFAULT_W_MAX }
     }
 }
 
@@ -123,16 +116,10 @@ impl fmt::Display for WeightError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WeightError::NotAWeight(w) => {
-                write!(
-                    f,
-                    "a price weight must be a finite number greater than 0, not {w}"
-                )
+                write!(f, "a price weight must be a finite number greater than 0, not {w}")
             }
             WeightError::Inverted { min, max } => {
-                write!(
-                    f,
-                    "the smallest weight ({min}) must not be greater than the largest ({max})"
-                )
+                write!(f, "the smallest weight ({min}) must not be greater than the largest ({max})")
             }
         }
     }
@@ -147,19 +134,10 @@ mod tests {
     #[test]
     fn bounds_are_checked() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(matches!(
-                Bounds::new(bad, 1.0),
-                Err(WeightError::NotAWeight(_))
-            ));
-            assert!(matches!(
-                Bounds::new(0.1, bad),
-                Err(WeightError::NotAWeight(_))
-            ));
+            assert!(matches!(Bounds::new(bad, 1.0), Err(WeightError::NotAWeight(_))));
+            assert!(matches!(Bounds::new(0.1, bad), Err(WeightError::NotAWeight(_))));
         }
-        assert_eq!(
-            Bounds::new(0.5, 0.1),
-            Err(WeightError::Inverted { min: 0.5, max: 0.1 })
-        );
+        assert_eq!(Bounds::new(0.5, 0.1), Err(WeightError::Inverted { min: 0.5, max: 0.1 }));
         assert_eq!(Bounds::new(0.5, 0.5).unwrap().clamp(3.0).get(), 0.5);
         let d = Bounds::default();
         assert_eq!((d.min().get(), d.max().get()), (0.004, 1.0));
@@ -176,9 +154,6 @@ mod tests {
     #[test]
     fn errors_are_one_sentence() {
         let e = Bounds::new(0.5, 0.1).unwrap_err().to_string();
-        assert_eq!(
-            e,
-            "the smallest weight (0.5) must not be greater than the largest (0.1)"
-        );
+        assert_eq!(e, "the smallest weight (0.5) must not be greater than the largest (0.1)");
     }
 }

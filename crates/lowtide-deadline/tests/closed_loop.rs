@@ -11,14 +11,8 @@ use lowtide_deadline::{Governor, Outlook, Policy};
 use toy::{Outcome, Scenario, run, run_with};
 
 /// (true, assumed): the law as declared, and better and worse than declared.
-const ALPHAS: [(f64, f64); 6] = [
-    (2.0, 2.0),
-    (4.0 / 3.0, 4.0 / 3.0),
-    (1.0, 1.0),
-    (1.0, 2.0),
-    (2.0, 1.0),
-    (4.0 / 3.0, 2.0),
-];
+const ALPHAS: [(f64, f64); 6] =
+    [(2.0, 2.0), (4.0 / 3.0, 4.0 / 3.0), (1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (4.0 / 3.0, 2.0)];
 const SEEDS: u64 = 5;
 
 /// What every run of a row must show.
@@ -55,20 +49,11 @@ fn base() -> Scenario {
 
 /// Name, seconds, part of the link needed, ordinary flows from the start.
 fn row(name: &'static str, deadline: f64, demand: f64, flows: u32) -> Scenario {
-    Scenario {
-        name,
-        deadline,
-        demand,
-        flows: vec![(0.0, flows)],
-        ..base()
-    }
+    Scenario { name, deadline, demand, flows: vec![(0.0, flows)], ..base() }
 }
 
 fn flows(s: Scenario, from: &[(f64, u32)]) -> Scenario {
-    Scenario {
-        flows: from.to_vec(),
-        ..s
-    }
+    Scenario { flows: from.to_vec(), ..s }
 }
 
 #[rustfmt::skip] // one row, one line: this is a table
@@ -129,9 +114,7 @@ fn fault(expect: Expect, s: &Scenario, o: &Outcome) -> Option<String> {
                 && o.highest_weight >= 0.999
         }
         AlarmTakenBack => in_time && o.alarm.is_some() && !o.alarm_at_end && o.flaps <= 2,
-        AlarmIffLate => {
-            o.finished <= 1.03 && (!o.alarm_at_end || o.finished > 0.99) && o.flaps <= 2
-        }
+        AlarmIffLate => o.finished <= 1.03 && (!o.alarm_at_end || o.finished > 0.99) && o.flaps <= 2,
     };
     // Between the pause's first interval, which the program still half filled, and its end.
     let calm = s.pauses.len() != 1 || o.rise_in_pause <= 0.06;
@@ -147,11 +130,7 @@ fn span(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> String {
     let values = outcomes.iter().map(&of);
     let low = values.clone().fold(f64::INFINITY, f64::min);
     let high = values.fold(f64::NEG_INFINITY, f64::max);
-    if low.is_finite() && high.is_finite() {
-        format!("{low:.3}-{high:.3}")
-    } else {
-        "-".into()
-    }
+    if low.is_finite() && high.is_finite() { format!("{low:.3}-{high:.3}") } else { "-".into() }
 }
 
 #[test]
@@ -165,12 +144,7 @@ fn every_row_of_the_table_holds() {
         for (true_alpha, assumed_alpha) in ALPHAS {
             let outcomes: Vec<Outcome> = (0..SEEDS)
                 .map(|seed| {
-                    let s = Scenario {
-                        true_alpha,
-                        assumed_alpha,
-                        seed,
-                        ..scenario.clone()
-                    };
+                    let s = Scenario { true_alpha, assumed_alpha, seed, ..scenario.clone() };
                     let o = run(&s);
                     faults.extend(fault(expect, &s, &o));
                     o
@@ -194,10 +168,7 @@ fn every_row_of_the_table_holds() {
 /// where a deadline is met it is at a higher mean weight.
 #[test]
 fn the_bare_increase_limit_is_late_or_presses_harder() {
-    let bare = Policy {
-        scale_increase_limit: false,
-        ..Policy::default()
-    };
+    let bare = Policy { scale_increase_limit: false, ..Policy::default() };
     let much = row("", 600.0, 0.375, 1);
     assert!(run(&much).finished < 1.0);
     assert!(run_with(bare, &much, |_, _| {}).finished > 1.0);
@@ -212,12 +183,7 @@ fn the_bare_increase_limit_is_late_or_presses_harder() {
 /// The expected completion of a steady transfer can be believed: after half of the time it is within 5 %.
 #[test]
 fn expected_completion_is_right_when_things_are_steady() {
-    for s in [
-        row("", 50.0, 0.32, 1),
-        row("", 600.0, 0.32, 1),
-        row("", 50.0, 0.7, 0),
-        row("", 28800.0, 0.03, 1),
-    ] {
+    for s in [row("", 50.0, 0.32, 1), row("", 600.0, 0.32, 1), row("", 50.0, 0.7, 0), row("", 28800.0, 0.03, 1)] {
         let o = run(&s);
         assert!(o.eta_error < 0.05, "{s:?}: {o:?}");
     }
@@ -229,16 +195,10 @@ fn expected_completion_of_an_impossible_deadline() {
     let s = row("", 600.0, 1.0, 1);
     let mut said = Vec::new();
     let o = run_with(Policy::default(), &s, |t, d| {
-        if let Outlook::CannotFinish {
-            expected,
-            at_ceiling_rate,
-        } = d.outlook
+        if let Outlook::CannotFinish { expected, at_ceiling_rate } = d.outlook
             && t > 300.0
         {
-            said.push((
-                expected.as_secs_f64() / 600.0,
-                at_ceiling_rate / toy::CAPACITY,
-            ));
+            said.push((expected.as_secs_f64() / 600.0, at_ceiling_rate / toy::CAPACITY));
         }
     });
     assert!(said.len() > 1000);
@@ -278,8 +238,7 @@ fn without_control_the_deadline_is_missed() {
         }
     }
     let s = row("", 50.0, 0.32, 1);
-    let o = toy::run_governor(&s, |policy, goal, start| {
-        Governor::with_control(policy, goal, start, Box::new(Idle(0.004)))
-    });
+    let o =
+        toy::run_governor(&s, |policy, goal, start| Governor::with_control(policy, goal, start, Box::new(Idle(0.004))));
     assert!(o.finished > 1.2 && o.highest_weight == 0.004, "{o:?}");
 }

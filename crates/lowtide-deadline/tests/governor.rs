@@ -2,8 +2,7 @@
 //! The governor's rules, one by one.
 
 use lowtide_deadline::{
-    Bounds, Decision, Goal, GoalError, Governor, Outlook, Policy, PolicyError, Progress, Step,
-    Time, WeightControl,
+    Bounds, Decision, Goal, GoalError, Governor, Outlook, Policy, PolicyError, Progress, Step, Time, WeightControl,
 };
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,10 +14,7 @@ fn at(seconds: f64) -> Time {
 }
 
 fn goal(size: u64, deadline: f64) -> Goal {
-    Goal {
-        size: Some(size),
-        deadline: Some(at(deadline)),
-    }
+    Goal { size: Some(size), deadline: Some(at(deadline)) }
 }
 
 fn governor(size: u64, deadline: f64) -> Governor {
@@ -36,20 +32,11 @@ fn progress(now: f64, acknowledged_bytes: u64) -> Progress {
 }
 
 /// Ticks every 0.1 s from `from` to `to` at `rate` bytes per second on top of `sent`.
-fn drive(
-    g: &mut Governor,
-    (from, to): (f64, f64),
-    sent: &mut f64,
-    rate: f64,
-    app_limited: bool,
-) -> Decision {
+fn drive(g: &mut Governor, (from, to): (f64, f64), sent: &mut f64, rate: f64, app_limited: bool) -> Decision {
     let mut last = None;
     for n in 1..=((to - from) * 10.0).round() as u64 {
         *sent += rate * 0.1;
-        last = Some(g.tick(&Progress {
-            app_limited,
-            ..progress(from + n as f64 * 0.1, *sent as u64)
-        }));
+        last = Some(g.tick(&Progress { app_limited, ..progress(from + n as f64 * 0.1, *sent as u64) }));
     }
     last.unwrap()
 }
@@ -58,34 +45,13 @@ fn drive(
 fn goals_are_checked() {
     let new = |goal| Governor::new(Policy::default(), goal, at(10.0)).map(|_| ());
     let (size, deadline) = (Some(1), Some(at(20.0)));
-    assert_eq!(
-        new(Goal {
-            size: None,
-            deadline
-        }),
-        Err(GoalError::SizeUnknown)
-    );
-    assert_eq!(
-        new(Goal {
-            size: Some(0),
-            deadline: None
-        }),
-        Err(GoalError::SizeZero)
-    );
-    assert_eq!(
-        new(Goal {
-            size,
-            deadline: Some(at(10.0))
-        }),
-        Err(GoalError::DeadlinePast)
-    );
+    assert_eq!(new(Goal { size: None, deadline }), Err(GoalError::SizeUnknown));
+    assert_eq!(new(Goal { size: Some(0), deadline: None }), Err(GoalError::SizeZero));
+    assert_eq!(new(Goal { size, deadline: Some(at(10.0)) }), Err(GoalError::DeadlinePast));
     assert_eq!(new(Goal { size, deadline }), Ok(()));
     assert_eq!(new(Goal::default()), Ok(()));
     for bad in [0.0, 1.01, f64::NAN] {
-        let policy = Policy {
-            increase_limit: bad,
-            ..Policy::default()
-        };
+        let policy = Policy { increase_limit: bad, ..Policy::default() };
         assert!(matches!(
             Governor::new(policy, Goal::default(), at(0.0)),
             Err(GoalError::Policy(PolicyError::IncreaseLimit(_)))
@@ -103,21 +69,12 @@ fn goals_are_checked() {
 
 #[test]
 fn without_a_deadline_it_stays_submissive_for_ever() {
-    let g = Goal {
-        size: Some(100 * MEGA),
-        deadline: None,
-    };
+    let g = Goal { size: Some(100 * MEGA), deadline: None };
     let mut g = Governor::new(Policy::default(), g, Time::ZERO).unwrap();
     let mut sent = 0.0;
     let d = drive(&mut g, (0.0, 500.0), &mut sent, 1e5, false);
-    assert_eq!(
-        (d.weight.get(), d.target_rate, d.updated),
-        (0.004, None, false)
-    );
-    let Outlook::NoDeadline {
-        expected: Some(expected),
-    } = d.outlook
-    else {
+    assert_eq!((d.weight.get(), d.target_rate, d.updated), (0.004, None, false));
+    let Outlook::NoDeadline { expected: Some(expected) } = d.outlook else {
         panic!("{d:?}");
     };
     assert!((expected.as_secs_f64() - 1000.0).abs() < 1.0);
@@ -134,29 +91,21 @@ fn nothing_is_known_before_anything_is_measured() {
 #[test]
 fn updates_come_once_per_interval() {
     let mut g = governor(1000 * MEGA, 60.0);
-    let updates: Vec<u64> = (1..=100)
-        .filter(|&n| g.tick(&progress(n as f64 * 0.1, n * 1000)).updated)
-        .collect();
+    let updates: Vec<u64> = (1..=100).filter(|&n| g.tick(&progress(n as f64 * 0.1, n * 1000)).updated).collect();
     assert_eq!(updates, (1..=10).map(|n| n * 10).collect::<Vec<_>>());
 }
 
 #[test]
 fn past_the_deadline_it_is_an_ordinary_flow() {
     for (w_max, expected) in [(1.0, 1.0), (0.3, 0.3), (4.0, 1.0)] {
-        let policy = Policy {
-            bounds: Bounds::new(0.004, w_max).unwrap(),
-            ..Policy::default()
-        };
+        let policy = Policy { bounds: Bounds::new(0.004, w_max).unwrap(), ..Policy::default() };
         let mut g = Governor::new(policy, goal(100 * MEGA, 50.0), Time::ZERO).unwrap();
         let mut sent = 0.0;
         drive(&mut g, (0.0, 49.9), &mut sent, 1e5, false);
         let d = drive(&mut g, (49.9, 60.0), &mut sent, 1e5, false);
         assert_eq!(d.weight.get(), expected);
         assert_eq!(d.target_rate, None);
-        let Outlook::Overdue {
-            expected: Some(expected),
-        } = d.outlook
-        else {
+        let Outlook::Overdue { expected: Some(expected) } = d.outlook else {
             panic!("{d:?}");
         };
         assert!((expected.as_secs_f64() - 1000.0).abs() < 5.0);
@@ -217,10 +166,7 @@ fn a_pause_of_the_program_does_not_wind_the_weight_up() {
 fn an_inactive_transfer_counts_as_paused() {
     let mut g = governor(40 * MEGA, 50.0);
     for n in 1..300 {
-        let d = g.tick(&Progress {
-            active: false,
-            ..progress(n as f64 * 0.1, 0)
-        });
+        let d = g.tick(&Progress { active: false, ..progress(n as f64 * 0.1, 0) });
         assert_eq!(d.weight.get(), 0.004);
     }
 }
@@ -248,9 +194,7 @@ fn a_stall_is_named_and_ends() {
 #[test]
 fn silence_counts_only_after_three_intervals() {
     let mut g = governor(40 * MEGA, 60.0);
-    let updates: Vec<u64> = (1..=70)
-        .filter(|&n| g.tick(&progress(n as f64 * 0.1, 0)).updated)
-        .collect();
+    let updates: Vec<u64> = (1..=70).filter(|&n| g.tick(&progress(n as f64 * 0.1, 0)).updated).collect();
     assert_eq!(updates, [30, 60]);
 }
 
@@ -277,21 +221,9 @@ fn goals_move() {
     let mut g = governor(10 * MEGA, 100.0);
     let mut sent = 0.0;
     drive(&mut g, (0.0, 20.0), &mut sent, 0.2e6, false);
-    assert_eq!(
-        g.set_goal(
-            Goal {
-                size: None,
-                deadline: Some(at(90.0))
-            },
-            at(20.0)
-        ),
-        Err(GoalError::SizeUnknown)
-    );
+    assert_eq!(g.set_goal(Goal { size: None, deadline: Some(at(90.0)) }, at(20.0)), Err(GoalError::SizeUnknown));
     assert_eq!(g.goal(), goal(10 * MEGA, 100.0));
-    assert_eq!(
-        g.set_goal(goal(MEGA, 20.0), at(20.0)),
-        Err(GoalError::DeadlinePast)
-    );
+    assert_eq!(g.set_goal(goal(MEGA, 20.0), at(20.0)), Err(GoalError::DeadlinePast));
 
     g.set_goal(goal(50 * MEGA, 80.0), at(20.0)).unwrap();
     assert_eq!(g.aim(), Some(at(77.0))); // three intervals of a second
@@ -299,14 +231,7 @@ fn goals_move() {
     assert!((d.target_rate.unwrap() - 44e6 / 47.0).abs() < 1e4, "{d:?}");
     assert!(d.weight.get() > 0.004);
 
-    g.set_goal(
-        Goal {
-            size: Some(50 * MEGA),
-            deadline: None,
-        },
-        at(30.0),
-    )
-    .unwrap();
+    g.set_goal(Goal { size: Some(50 * MEGA), deadline: None }, at(30.0)).unwrap();
     assert_eq!(g.weight().get(), 0.004);
     // Smaller than what is through already.
     g.set_goal(goal(MEGA, 90.0), at(30.0)).unwrap();
@@ -332,10 +257,7 @@ fn the_increase_limit_follows_the_length_of_the_transfer() {
     assert_eq!(governor(MEGA, 28_800.0).increase_limit(), 0.05);
     let short = governor(MEGA, 60.0).increase_limit();
     assert!((short - 0.05 * 130.0 / 60.0).abs() < 1e-12);
-    let policy = Policy {
-        scale_increase_limit: false,
-        ..Policy::default()
-    };
+    let policy = Policy { scale_increase_limit: false, ..Policy::default() };
     let g = Governor::new(policy, goal(MEGA, 60.0), Time::ZERO).unwrap();
     assert_eq!(g.increase_limit(), 0.05);
 }
@@ -343,14 +265,8 @@ fn the_increase_limit_follows_the_length_of_the_transfer() {
 #[test]
 fn the_round_trip_time_lengthens_the_interval() {
     let mut g = governor(MEGA, 30.0);
-    let slow = Progress {
-        rtt: Some(Duration::from_millis(300)),
-        ..progress(0.1, 0)
-    };
-    assert_eq!(
-        g.tick(&progress(0.1, 0)).interval,
-        Duration::from_millis(500)
-    );
+    let slow = Progress { rtt: Some(Duration::from_millis(300)), ..progress(0.1, 0) };
+    assert_eq!(g.tick(&progress(0.1, 0)).interval, Duration::from_millis(500));
     assert_eq!(g.tick(&slow).interval, Duration::from_secs(3));
     let unknown = Progress { rtt: None, ..slow };
     assert_eq!(g.tick(&unknown).interval, Duration::from_secs(3));
@@ -377,11 +293,7 @@ impl WeightControl for Recorder {
 }
 
 fn recorded(asks: f64) -> (Recorder, Governor) {
-    let recorder = Recorder {
-        asks,
-        applied: Arc::default(),
-        resets: Arc::default(),
-    };
+    let recorder = Recorder { asks, applied: Arc::default(), resets: Arc::default() };
     let control = Box::new(recorder.clone());
     let goal = goal(100 * MEGA, 1300.0);
     let g = Governor::with_control(Policy::default(), goal, Time::ZERO, control).unwrap();
@@ -420,11 +332,7 @@ fn a_moved_goal_is_judged_afresh() {
     let mut g = governor(1000 * MEGA, 50.0);
     let mut sent = 0.0;
     let d = drive(&mut g, (0.0, 40.0), &mut sent, 1e6, false);
-    let Outlook::CannotFinish {
-        expected,
-        at_ceiling_rate,
-    } = d.outlook
-    else {
+    let Outlook::CannotFinish { expected, at_ceiling_rate } = d.outlook else {
         panic!("{d:?}");
     };
     assert!((at_ceiling_rate - 1e6).abs() < 1e3);

@@ -2,8 +2,7 @@
 //! What holds whatever happens.
 
 use lowtide_deadline::{
-    Bounds, Goal, Governor, Outlook, Pid, Policy, Progress, Step, Time, WeightControl,
-    limit_increase, update_interval,
+    Bounds, Goal, Governor, Outlook, Pid, Policy, Progress, Step, Time, WeightControl, limit_increase, update_interval,
 };
 use proptest::prelude::*;
 use std::time::Duration;

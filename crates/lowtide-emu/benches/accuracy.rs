@@ -33,10 +33,9 @@ fn main() -> Result<(), Failure> {
     }
     println!("error of the one-way delay at 100 Mbit/s, 20 ms round trip\n");
     println!("load          thread      packets   lost    median       p99       max");
-    for (load, gap, packets) in [
-        ("half the rate", Duration::from_micros(240), 25_000),
-        ("idle", Duration::from_millis(10), 600),
-    ] {
+    for (load, gap, packets) in
+        [("half the rate", Duration::from_micros(240), 25_000), ("idle", Duration::from_millis(10), 600)]
+    {
         for (thread, realtime) in [("ordinary", false), ("SCHED_FIFO", true)] {
             let errors = delay_errors(gap, packets, realtime)?;
             let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
@@ -67,10 +66,7 @@ fn main() -> Result<(), Failure> {
 
 fn config(rate: &str, rtt: &str, buffer: &str) -> Result<Config, Failure> {
     let name = |side| format!("lt-{}-bench-{side}", std::process::id());
-    Ok(Config {
-        buffer: buffer.parse()?,
-        ..Config::new(name("a"), name("b"), rate.parse()?, parse_duration(rtt)?)
-    })
+    Ok(Config { buffer: buffer.parse()?, ..Config::new(name("a"), name("b"), rate.parse()?, parse_duration(rtt)?) })
 }
 
 fn now() -> Time {
@@ -80,10 +76,7 @@ fn now() -> Time {
 
 /// Sends packets, `gap` apart, and returns the errors of their delays in milliseconds, sorted.
 fn delay_errors(gap: Duration, packets: usize, realtime: bool) -> Result<Vec<f64>, Failure> {
-    let emulator = Emulator::start(Config {
-        realtime,
-        ..config("100mbit", "20ms", "1bdp")?
-    })?;
+    let emulator = Emulator::start(Config { realtime, ..config("100mbit", "20ms", "1bdp")? })?;
     let (a, b) = (emulator.a4(), emulator.b4());
     let sender = emulator.a().run(|| UdpSocket::bind((a, 0)))??;
     let receiver = emulator.b().run(|| UdpSocket::bind((b, 0)))??;
@@ -108,11 +101,7 @@ fn delay_errors(gap: Duration, packets: usize, realtime: bool) -> Result<Vec<f64
         payload[..8].copy_from_slice(&number.to_le_bytes());
         let sent = now();
         sender.send(&payload)?;
-        let packet = Packet {
-            bytes: WIRE_BYTES,
-            ecn: Ecn::NotEct,
-            payload: number,
-        };
+        let packet = Packet { bytes: WIRE_BYTES, ecn: Ecn::NotEct, payload: number };
         ideal.arrive(sent, packet);
     }
     let arrivals = receiving.join().map_err(|_| "the receiver panicked")?;

@@ -80,11 +80,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), Error> {
         for name in [&self.a, &self.b] {
             let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-            if name.is_empty()
-                || name.len() > 100
-                || name.starts_with(['.', '-'])
-                || !name.chars().all(valid)
-            {
+            if name.is_empty() || name.len() > 100 || name.starts_with(['.', '-']) || !name.chars().all(valid) {
                 return Err(Error::Config(format!(
                     "\"{name}\" cannot name a network namespace; use letters, digits, - and _"
                 )));
@@ -112,20 +108,12 @@ mod tests {
     use lowtide_net::Limit;
 
     fn config() -> Config {
-        Config::new(
-            "a",
-            "b",
-            "20mbit".parse().unwrap(),
-            Duration::from_millis(41),
-        )
+        Config::new("a", "b", "20mbit".parse().unwrap(), Duration::from_millis(41))
     }
 
     #[test]
     fn the_directions_share_the_round_trip() {
-        let config = Config {
-            reverse_rate: Some("2mbit".parse().unwrap()),
-            ..config()
-        };
+        let config = Config { reverse_rate: Some("2mbit".parse().unwrap()), ..config() };
         let (forward, reverse) = (config.forward(), config.reverse());
         assert_eq!(forward.delay + reverse.delay, config.rtt);
         assert_eq!(forward.limit, Limit::Bytes(102_500));
@@ -137,18 +125,11 @@ mod tests {
     fn impossible_values_are_refused_in_a_sentence() {
         let refusal = |config: Config| config.check().unwrap_err().to_string();
         assert!(config().check().is_ok());
-        let config = |a: &str, mtu| Config {
-            a: a.into(),
-            mtu,
-            ..config()
-        };
+        let config = |a: &str, mtu| Config { a: a.into(), mtu, ..config() };
         assert!(refusal(config("b", 1500)).contains("different names"));
         assert!(refusal(config("a", 575)).contains("576 to 65535"));
         for name in ["", "..", "-n", "x/y", "x y"] {
-            assert!(
-                refusal(config(name, 1500)).contains("cannot name"),
-                "{name}"
-            );
+            assert!(refusal(config(name, 1500)).contains("cannot name"), "{name}");
         }
     }
 }

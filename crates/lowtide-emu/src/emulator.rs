@@ -78,15 +78,7 @@ impl Emulator {
             .name("lowtide-emulate".to_owned())
             .spawn(move || engine.run(&stopped))
             .doing(|| "start the emulator's thread".to_owned())?;
-        Ok(Self {
-            a,
-            b,
-            config,
-            ipv6,
-            board,
-            stop,
-            thread: Some(thread),
-        })
+        Ok(Self { a, b, config, ipv6, board, stop, thread: Some(thread) })
     }
 
     /// The side of the senders.
@@ -146,10 +138,7 @@ impl Emulator {
         }
         match self.totals().oversized {
             0 => Ok(()),
-            packets => Err(Error::Oversized {
-                packets,
-                mtu: self.config.mtu,
-            }),
+            packets => Err(Error::Oversized { packets, mtu: self.config.mtu }),
         }
     }
 
@@ -190,12 +179,7 @@ impl Drop for Emulator {
 
 /// Sets up the device in a namespace. It never speaks on its own: no IPv6 link-local address and
 /// no duplicate address detection.
-fn configure(
-    namespace: &Namespace,
-    mtu: u32,
-    v4: Ipv4Addr,
-    v6: Option<Ipv6Addr>,
-) -> Result<(), Error> {
+fn configure(namespace: &Namespace, mtu: u32, v4: Ipv4Addr, v6: Option<Ipv6Addr>) -> Result<(), Error> {
     let mut commands = vec![
         format!("link set {DEVICE} mtu {mtu} txqueuelen {DEVICE_QUEUE}"),
         format!("addr add {v4}/30 dev {DEVICE}"),
@@ -210,7 +194,5 @@ fn configure(
     // Whatever the system's default is: a plain FIFO that never fills.
     let limit = DEVICE_QUEUE.to_string();
     let name = namespace.name();
-    iproute::tc(&[
-        "-n", name, "qdisc", "replace", "dev", DEVICE, "root", "pfifo", "limit", &limit,
-    ])
+    iproute::tc(&["-n", name, "qdisc", "replace", "dev", DEVICE, "root", "pfifo", "limit", &limit])
 }

@@ -48,9 +48,7 @@ impl Engine {
         let mut totals = Totals::default();
         let mut seconds = Seconds::from(now());
         loop {
-            let wake = self
-                .next_event()
-                .map_or(seconds.end, |at| at.min(seconds.end));
+            let wake = self.next_event().map_or(seconds.end, |at| at.min(seconds.end));
             let Ready { a, b, stopped } = self.wait(stop, wake - now())?;
             if a {
                 totals.oversized += take_in(&self.a, &mut self.forward, self.mtu, &mut buffer)?;
@@ -75,8 +73,7 @@ impl Engine {
 
     /// Sleeps until a packet comes, the time is over or it is time to stop.
     fn wait(&self, stop: &PipeReader, timeout: Duration) -> io::Result<Ready> {
-        let mut files = [self.a.as_fd(), self.b.as_fd(), stop.as_fd()]
-            .map(|file| PollFd::new(file, PollFlags::POLLIN));
+        let mut files = [self.a.as_fd(), self.b.as_fd(), stop.as_fd()].map(|file| PollFd::new(file, PollFlags::POLLIN));
         match ppoll(&mut files, Some(TimeSpec::from_duration(timeout)), None) {
             Ok(_) => {}
             Err(nix::errno::Errno::EINTR) => return Ok(Ready::default()),
@@ -119,14 +116,7 @@ fn take_in(tun: &Tun, link: &mut Wire, mtu: u32, buffer: &mut [u8]) -> io::Resul
         }
         let ecn = ip::read_header(packet).map_or(Ecn::NotEct, |header| header.ecn);
         let payload = packet.into();
-        link.arrive(
-            now(),
-            Packet {
-                bytes,
-                ecn,
-                payload,
-            },
-        );
+        link.arrive(now(), Packet { bytes, ecn, payload });
     }
     Ok(oversized)
 }

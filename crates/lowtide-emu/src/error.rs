@@ -18,9 +18,7 @@ pub enum Error {
     #[error("a network namespace {0} exists and was not made by lowtide; choose another name")]
     ForeignNamespace(String),
     /// There is a namespace of this name that another living emulator uses.
-    #[error(
-        "the network namespace {0} belongs to another lowtide that is running; choose another name"
-    )]
+    #[error("the network namespace {0} belongs to another lowtide that is running; choose another name")]
     NamespaceInUse(String),
     /// The `ip` or `tc` command failed.
     #[error("`{command}` failed: {message}")]
@@ -61,9 +59,6 @@ pub(crate) trait Doing<T> {
 
 impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
-        self.map_err(|source| Error::System {
-            action: action(),
-            source: source.into(),
-        })
+        self.map_err(|source| Error::System { action: action(), source: source.into() })
     }
 }

@@ -14,12 +14,7 @@ pub(crate) fn ip(arguments: &[&str]) -> Result<String, Error> {
 
 /// Runs `ip` once in the namespace, for all these commands.
 pub(crate) fn ip_batch(namespace: &str, commands: &[String]) -> Result<(), Error> {
-    run(
-        "ip",
-        &["-n", namespace, "-batch", "-"],
-        &commands.join("\n"),
-    )
-    .map(drop)
+    run("ip", &["-n", namespace, "-batch", "-"], &commands.join("\n")).map(drop)
 }
 
 /// Runs `tc` with these arguments.
@@ -46,8 +41,5 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> 
     }
     let printed = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = printed.lines().map(str::trim).collect();
-    Err(Error::Iproute {
-        command: format!("{program} {}", arguments.join(" ")),
-        message: lines.join("; "),
-    })
+    Err(Error::Iproute { command: format!("{program} {}", arguments.join(" ")), message: lines.join("; ") })
 }

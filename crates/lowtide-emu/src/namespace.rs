@@ -33,8 +33,7 @@ impl Namespace {
         let records = Records::lock()?;
         records.sweep()?;
         let record = records.make_namespace(name)?;
-        let opened =
-            File::open(namespace_path(name)).doing(|| format!("open the network namespace {name}"));
+        let opened = File::open(namespace_path(name)).doing(|| format!("open the network namespace {name}"));
         let handle = match opened {
             Ok(handle) => Arc::new(handle),
             Err(error) => {
@@ -45,11 +44,7 @@ impl Namespace {
         drop(records);
         let name = name.to_owned();
         let record = Some(record);
-        let namespace = Self {
-            name,
-            handle,
-            record,
-        };
+        let namespace = Self { name, handle, record };
         namespace.set("net/ipv4/tcp_no_metrics_save", "1")?;
         Ok(namespace)
     }
@@ -101,10 +96,7 @@ impl Namespace {
         let handle = Arc::clone(&self.handle);
         let name = self.name.clone();
         let enter_and_run = move || enter(&handle, &name).map(|()| function());
-        thread::Builder::new()
-            .name(self.name.clone())
-            .spawn(enter_and_run)
-            .doing(|| "start a thread".to_owned())
+        thread::Builder::new().name(self.name.clone()).spawn(enter_and_run).doing(|| "start a thread".to_owned())
     }
 
     /// Sets a sysctl of this namespace, given its path below `/proc/sys`.

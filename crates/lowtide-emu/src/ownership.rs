@@ -46,9 +46,8 @@ impl Records {
         loop {
             fs::create_dir_all(RECORDS).doing(cannot_lock)?;
             let directory = File::open(RECORDS).doing(cannot_lock)?;
-            let lock = Flock::lock(directory, FlockArg::LockExclusive)
-                .map_err(|(_, errno)| errno)
-                .doing(cannot_lock)?;
+            let lock =
+                Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, errno)| errno).doing(cannot_lock)?;
             // The last owner may have removed the directory while we waited.
             let locked = lock.metadata().doing(cannot_lock)?.ino();
             if fs::metadata(RECORDS).is_ok_and(|current| current.ino() == locked) {
@@ -118,11 +117,8 @@ impl Record {
     /// A record of our own, locked.
     fn new(name: &str) -> Result<Self, Error> {
         let cannot_write = || format!("write {RECORDS}/{name}");
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(Path::new(RECORDS).join(name))
-            .doing(cannot_write)?;
+        let file =
+            OpenOptions::new().create(true).append(true).open(Path::new(RECORDS).join(name)).doing(cannot_write)?;
         let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(file) => file,
             Err((_, Errno::EWOULDBLOCK)) => return Err(Error::NamespaceInUse(name.to_owned())),

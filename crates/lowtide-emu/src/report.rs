@@ -99,10 +99,7 @@ mod tests {
     fn the_last_hour_is_remembered() {
         let board = Board::default();
         for number in 0..REMEMBERED as u64 + 10 {
-            board.push_second(Second {
-                number,
-                ..Second::default()
-            });
+            board.push_second(Second { number, ..Second::default() });
         }
         let numbers = |from| -> Vec<u64> {
             let seconds = board.seconds_from(from).into_iter();

@@ -19,20 +19,13 @@ pub(crate) struct Tun(File);
 impl Tun {
     /// Makes the device in a namespace. It vanishes when this is dropped.
     pub(crate) fn create(namespace: &Namespace, device: &str) -> Result<Self, Error> {
-        namespace.run(|| Self::create_here(device))?.doing(|| {
-            format!(
-                "make a TUN device in the network namespace {}, from /dev/net/tun",
-                namespace.name()
-            )
-        })
+        namespace
+            .run(|| Self::create_here(device))?
+            .doing(|| format!("make a TUN device in the network namespace {}, from /dev/net/tun", namespace.name()))
     }
 
     fn create_here(device: &str) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open("/dev/net/tun")?;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         // SAFETY: all-zero bytes are a valid ifreq.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {

@@ -54,19 +54,13 @@ fn what_a_killed_emulator_left_is_removed() {
 
     let in_use = Emulator::start(config("killed", "20mbit", "40ms"));
     assert!(matches!(in_use, Err(Error::NamespaceInUse(name)) if name == a));
-    assert!(
-        exists(&a) && exists(&b),
-        "a living owner keeps its namespaces"
-    );
+    assert!(exists(&a) && exists(&b), "a living owner keeps its namespaces");
 
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(exists(&a) && exists(&b), "nobody cleaned up yet");
     let emulator = Emulator::start(config("killed", "20mbit", "40ms")).unwrap();
-    let (left, right) = (
-        udp(emulator.a(), emulator.a4()),
-        udp(emulator.b(), emulator.b4()),
-    );
+    let (left, right) = (udp(emulator.a(), emulator.a4()), udp(emulator.b(), emulator.b4()));
     left.send_to(b"again", right.local_addr().unwrap()).unwrap();
     assert_eq!(right.recv(&mut [0; 16]).unwrap(), 5);
     emulator.stop().unwrap();
@@ -90,9 +84,7 @@ fn a_namespace_of_somebody_else_is_not_touched() {
     ip("delete");
     assert_eq!(
         message.unwrap(),
-        format!(
-            "a network namespace {foreign} exists and was not made by lowtide; choose another name"
-        )
+        format!("a network namespace {foreign} exists and was not made by lowtide; choose another name")
     );
     assert!(still_there);
     let a = name("foreign", "a");
@@ -106,11 +98,7 @@ fn start_over(test: &str, record: &str) -> (Result<Emulator, Error>, bool) {
     let taken = name(test, "b");
     let ip = |verb: &str| Command::new("ip").args(["netns", verb, &taken]).status();
     assert!(ip("add").unwrap().success());
-    let inode = || {
-        std::fs::metadata(format!("/run/netns/{taken}"))
-            .map(|file| file.ino())
-            .ok()
-    };
+    let inode = || std::fs::metadata(format!("/run/netns/{taken}")).map(|file| file.ino()).ok();
     let before = inode();
     // All at once, as tests that run beside this one sweep the records, and remove their directory.
     let draft = format!("/run/{taken}");
@@ -133,9 +121,7 @@ fn a_namespace_that_took_the_place_of_a_crashed_one_is_not_touched() {
         return;
     }
     let (result, survived) = start_over("stranger", "1\nready\n");
-    assert!(
-        matches!(result, Err(Error::ForeignNamespace(taken)) if taken == name("stranger", "b"))
-    );
+    assert!(matches!(result, Err(Error::ForeignNamespace(taken)) if taken == name("stranger", "b")));
     assert!(survived);
 }
 
@@ -157,10 +143,7 @@ fn emulators_run_side_by_side() {
     let first = Emulator::start(config("first", "20mbit", "10ms")).unwrap();
     let second = Emulator::start(config("second", "20mbit", "10ms")).unwrap();
     for emulator in [&first, &second] {
-        let (left, right) = (
-            udp(emulator.a(), emulator.a4()),
-            udp(emulator.b(), emulator.b4()),
-        );
+        let (left, right) = (udp(emulator.a(), emulator.a4()), udp(emulator.b(), emulator.b4()));
         left.send_to(b"one", right.local_addr().unwrap()).unwrap();
         assert_eq!(right.recv(&mut [0; 16]).unwrap(), 3);
     }
@@ -178,13 +161,7 @@ fn a_deleted_device_ends_the_emulation_with_an_error() {
     emulator.check().unwrap();
     let device = ["link", "delete", lowtide_emu::DEVICE];
     let arguments = ["-n", emulator.a().name()].into_iter().chain(device);
-    assert!(
-        Command::new("ip")
-            .args(arguments)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("ip").args(arguments).status().unwrap().success());
     assert!(matches!(emulator.stop(), Err(Error::Stopped(_))));
     let (a, b) = (name("deleted", "a"), name("deleted", "b"));
     assert!(!exists(&a) && !exists(&b) && !recorded(&a) && !recorded(&b));

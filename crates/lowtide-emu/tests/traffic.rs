@@ -18,10 +18,7 @@ use std::time::{Duration, Instant};
 fn families(emulator: &Emulator) -> [(IpAddr, IpAddr); 2] {
     let a6 = emulator.a6().expect("the kernel has IPv6");
     let b6 = emulator.b6().expect("the kernel has IPv6");
-    [
-        (emulator.a4().into(), emulator.b4().into()),
-        (a6.into(), b6.into()),
-    ]
+    [(emulator.a4().into(), emulator.b4().into()), (a6.into(), b6.into())]
 }
 
 #[test]
@@ -109,10 +106,7 @@ fn tcp_gets_the_rate_and_the_queue_keeps_its_limit() {
     let totals = emulator.stop().unwrap();
     // Seconds 1 to 5: the slow start is over, and the end has not come.
     let headers = 52.0 / 1500.0;
-    let steady = seconds
-        .iter()
-        .take(5)
-        .map(|second| second.forward.delivered.bytes);
+    let steady = seconds.iter().take(5).map(|second| second.forward.delivered.bytes);
     let goodput = steady.sum::<u64>() as f64 * 8.0 / 5.0 * (1.0 - headers);
     let share = goodput / 20e6;
     assert!((0.85..=1.0).contains(&share), "{share:.3} of the rate");
@@ -129,29 +123,16 @@ fn large_sends_are_cut_to_wire_packets_before_the_queue() {
     const BYTES: usize = 4_000_000;
     // Payload of a packet with timestamps: the MTU less IP, TCP and 12 bytes of options.
     for (ipv6, payload) in [(false, 1448), (true, 1428)] {
-        let emulator = Emulator::start(Config {
-            buffer: "100MB".parse().unwrap(),
-            ..config("gso", "500mbit", "10ms")
-        })
-        .unwrap();
+        let emulator =
+            Emulator::start(Config { buffer: "100MB".parse().unwrap(), ..config("gso", "500mbit", "10ms") }).unwrap();
         let to = families(&emulator)[usize::from(ipv6)].1;
         let (address, received) = sink(&emulator, to);
         let mut stream = connect(&emulator, address);
         send(&mut stream, BYTES);
         assert_eq!(received.join().unwrap(), BYTES as u64);
         drop(stream);
-        let device = Command::new("ip")
-            .args([
-                "-n",
-                emulator.a().name(),
-                "-s",
-                "-o",
-                "link",
-                "show",
-                DEVICE,
-            ])
-            .output()
-            .unwrap();
+        let device =
+            Command::new("ip").args(["-n", emulator.a().name(), "-s", "-o", "link", "show", DEVICE]).output().unwrap();
         let totals = emulator.stop().unwrap();
         let forward = totals.forward;
         assert_eq!(forward.largest_packet, 1500);
@@ -160,30 +141,14 @@ fn large_sends_are_cut_to_wire_packets_before_the_queue() {
         // A large send may end in a short packet; then SYN, two ACKs and FIN.
         let most = data + (BYTES as u64).div_ceil(1 << 14) + 20;
         let packets = forward.arrived.packets;
-        assert!(
-            (data..=most).contains(&packets),
-            "{packets} packets, not {data} to {most}"
-        );
+        assert!((data..=most).contains(&packets), "{packets} packets, not {data} to {most}");
         let counters = String::from_utf8(device.stdout).unwrap();
-        let sent = counters
-            .split("TX:")
-            .nth(1)
-            .expect("counters")
-            .split('\\')
-            .nth(1);
-        let sent: Vec<u64> = sent
-            .unwrap()
-            .split_whitespace()
-            .map(|n| n.parse().unwrap())
-            .collect();
+        let sent = counters.split("TX:").nth(1).expect("counters").split('\\').nth(1);
+        let sent: Vec<u64> = sent.unwrap().split_whitespace().map(|n| n.parse().unwrap()).collect();
         let [_bytes, device_packets, errors, dropped, ..] = sent[..] else {
             panic!("no counters in {counters}");
         };
-        assert_eq!(
-            (errors, dropped),
-            (0, 0),
-            "the device drops nothing before the queue"
-        );
+        assert_eq!((errors, dropped), (0, 0), "the device drops nothing before the queue");
         assert!(device_packets <= packets);
     }
 }
@@ -194,18 +159,8 @@ fn packets_above_the_mtu_are_refused_loudly() {
         return;
     }
     let emulator = Emulator::start(config("mtu", "20mbit", "10ms")).unwrap();
-    let raised = Command::new("ip")
-        .args([
-            "-n",
-            emulator.a().name(),
-            "link",
-            "set",
-            DEVICE,
-            "mtu",
-            "9000",
-        ])
-        .status()
-        .unwrap();
+    let raised =
+        Command::new("ip").args(["-n", emulator.a().name(), "link", "set", DEVICE, "mtu", "9000"]).status().unwrap();
     assert!(raised.success());
     let [(a, b), _] = families(&emulator);
     let (left, right) = (udp(emulator.a(), a), udp(emulator.b(), b));
@@ -216,16 +171,7 @@ fn packets_above_the_mtu_are_refused_loudly() {
     assert_eq!(right.recv(&mut buffer).unwrap(), 1472);
     assert_eq!(emulator.totals().oversized, 1);
     let error = emulator.stop().unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::Oversized {
-                packets: 1,
-                mtu: 1500
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Oversized { packets: 1, mtu: 1500 }), "{error}");
 }
 
 #[test]
@@ -234,16 +180,11 @@ fn loss_is_as_frequent_as_asked() {
         return;
     }
     const SENT: u64 = 4000;
-    let emulator = Emulator::start(Config {
-        loss: Probability::new(0.05).unwrap(),
-        ..config("loss", "1gbit", "10ms")
-    })
-    .unwrap();
+    let emulator =
+        Emulator::start(Config { loss: Probability::new(0.05).unwrap(), ..config("loss", "1gbit", "10ms") }).unwrap();
     let [(a, b), _] = families(&emulator);
     let (left, right) = (udp(emulator.a(), a), udp(emulator.b(), b));
-    right
-        .set_read_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
+    right.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let to = right.local_addr().unwrap();
     let receive = move || {
         let mut buffer = [0; 100];
@@ -263,11 +204,7 @@ fn loss_is_as_frequent_as_asked() {
     assert_eq!(forward.delivered.packets, received);
     assert_eq!(forward.lost.packets + received, SENT);
     // 200 expected; five standard deviations of the binomial distribution are 69.
-    assert!(
-        (131..=269).contains(&forward.lost.packets),
-        "{} lost",
-        forward.lost.packets
-    );
+    assert!((131..=269).contains(&forward.lost.packets), "{} lost", forward.lost.packets);
 }
 
 /// Reads packets until none come; returns how many there were, and how many were CE.
@@ -278,12 +215,7 @@ fn count_marks(socket: &UdpSocket) -> (u64, u64) {
     loop {
         let mut parts = [IoSliceMut::new(&mut buffer)];
         let flags = MsgFlags::empty();
-        let message = match recvmsg::<SockaddrStorage>(
-            socket.as_raw_fd(),
-            &mut parts,
-            Some(&mut control),
-            flags,
-        ) {
+        let message = match recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags) {
             Ok(message) => message,
             Err(nix::errno::Errno::EAGAIN) => return (packets, marked),
             Err(errno) => panic!("recvmsg: {errno}"),
@@ -314,9 +246,7 @@ fn step_marks_ect_packets_and_no_others() {
         .unwrap();
         for (a, b) in families(&emulator) {
             let (left, right) = (udp(emulator.a(), a), udp(emulator.b(), b));
-            right
-                .set_read_timeout(Some(Duration::from_millis(500)))
-                .unwrap();
+            right.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
             if a.is_ipv4() {
                 setsockopt(&left, Ipv4Tos, &ect).unwrap();
                 setsockopt(&right, IpRecvTos, &true).unwrap();
@@ -333,11 +263,7 @@ fn step_marks_ect_packets_and_no_others() {
             let (packets, marked) = count_marks(&right);
             assert_eq!(packets, BURST);
             assert_eq!(marked, emulator.totals().forward.marked.packets - before);
-            assert_eq!(
-                marked > 0,
-                any_marked,
-                "{marked} marked with ECN bits {ect:02b}"
-            );
+            assert_eq!(marked > 0, any_marked, "{marked} marked with ECN bits {ect:02b}");
             assert!(marked < BURST, "the first packet does not wait");
         }
     }
@@ -358,12 +284,9 @@ fn directions_have_rates_of_their_own() {
     let (left, right) = (udp(emulator.a(), a), udp(emulator.b(), b));
     // 1500 bytes take 120 ms at 100 kbit/s, so of five in a row the third one is too many.
     for _ in 0..5 {
-        right
-            .send_to(&[0; 1472], left.local_addr().unwrap())
-            .unwrap();
+        right.send_to(&[0; 1472], left.local_addr().unwrap()).unwrap();
     }
-    left.set_read_timeout(Some(Duration::from_millis(800)))
-        .unwrap();
+    left.set_read_timeout(Some(Duration::from_millis(800))).unwrap();
     let mut buffer = [0; 2000];
     let received = std::iter::from_fn(|| match left.recv(&mut buffer) {
         Ok(bytes) => Some(bytes),

@@ -24,13 +24,13 @@ static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
 static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
 {
 	s->window_q16 = budget_grow((u64)tp->snd_cwnd << 16 | (s->window_q16 & 0xffff), tp->snd_ssthresh, acked, Q16_ONE, 1);
-	tp->snd_cwnd = budget_cwnd(s->window_q16);
+	tp->snd_cwnd = at_least(s->window_q16 >> 16, WINDOW_MIN_SEGMENTS);
 }
 
-/* Growth is earned only by a window that was used. A paced share never fills its two segments, so unsent data counts there. */
+/* Growth is earned only by a window that was used. A paced share does not fill its cwnd, so unsent data counts there. */
 static inline bool window_limited(const struct tcp_sock *tp, const struct lt_socket *s)
 {
-	if (s->window_q16 < WINDOW_MIN_Q16)
+	if (s->window_q16 < PACED_BELOW_Q16)
 		return tp->write_seq != tp->snd_nxt;
 	if (tp->snd_cwnd < tp->snd_ssthresh)
 		return tp->snd_cwnd < 2 * tp->max_packets_out;
@@ -55,7 +55,8 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 		count(delay_backoffs, signal == SIGNAL_DELAY);
 	} else {
 		if (signal == SIGNAL_NONE) {	/* a real loss or ECN */
-			announce_reduction(s, SIGNAL_GROUP_LOSS, srtt_us(tp), now);
+			if (!announce_reduction(s, SIGNAL_GROUP_LOSS, srtt_us(tp), now) && s->taken == group.epoch)
+				return s->ssthresh = budget_cwnd(s->window_q16);	/* taken already, with the others */
 			s->epoch = group.epoch;
 			if (settings.cdg_use_tolerance && s->cdg.queue == CDG_NONFULL)
 				return s->ssthresh = tp->snd_cwnd;
@@ -65,11 +66,30 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 		if (settings.cdg_use_shadow)
 			shadow = s->cdg.shadow;
 	}
+	s->taken = s->epoch;
 	count(group_backoffs, signal == SIGNAL_GROUP_DELAY || signal == SIGNAL_GROUP_LOSS);
 	s->window_q16 = budget_cut(s->window_q16, keep_q10, sharing_sockets());
 	if (s->window_q16 < (u64)shadow << 16)
 		s->window_q16 = (u64)shadow << 16;
 	return s->ssthresh = budget_cwnd(s->window_q16);
+}
+
+/*
+ * A reduction that the law itself decides. A window becomes smaller in an episode of the stack's (CWR), which the signal starts with the
+ * next segment. A paced share needs none, its cwnd stays; and as it hears of the group only every few round trips, it takes at once
+ * all the reductions that it has missed.
+ */
+static inline void begin_reduction(struct lt_socket *s, const struct tcp_sock *tp, u32 signal, u32 missed, u64 now)
+{
+	s->signal = signal;
+	if (s->window_q16 >= PACED_BELOW_Q16)
+		return;
+	if (missed > 8)
+		missed = 8;
+	for (u32 i = 0; i < missed; i++) {
+		s->signal = signal;
+		reduce(s, tp, now);
+	}
 }
 
 /*
@@ -104,9 +124,51 @@ void BPF_PROG(cdg_init, struct sock *sk)
 	cdg_reset(&s->cdg, tp->snd_cwnd);
 	s->window_q16 = (u64)tp->snd_cwnd << 16;
 	s->round_end = tp->snd_nxt;
-	s->epoch = group.epoch;
+	s->epoch = s->taken = group.epoch;
 	s->history = HISTORY_MASK;
 	s->signal = SIGNAL_NONE;
+}
+
+static inline u64 end_round(struct cdg *c, bool empty)
+{
+	s64 gradient = cdg_gradient(c, settings.cdg_window, settings.cdg_use_tolerance);
+
+	cdg_next_round(c);
+	if (gradient <= 0 || empty)
+		return 0;
+	return cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, settings.surplus_q16);
+}
+
+/* The hazard of this connection's round if it ends with this ACK, else 0. */
+static inline u64 own_round_hazard(struct lt_socket *s, const struct tcp_sock *tp, u32 ack)
+{
+	struct cdg *c = &s->cdg;
+
+	if (!seq_after(ack, s->round_end) || !c->cur.min)
+		return 0;
+	s->round_end = tp->snd_nxt;
+	return end_round(c, queue_is_empty(c->cur.min, c->delay_min_us, settings.cdg_floor_us));
+}
+
+/*
+ * The hazard of the transfer's round if it is over, else 0; the socket that comes first ends it. A small share's own rounds would be
+ * too long and too poor in samples. Other processors may fold in a sample meanwhile; at worst that one is lost.
+ */
+static inline u64 group_round_hazard(const struct lt_socket *s, u32 srtt_us, u64 now)
+{
+	struct cdg *c = &group.cdg;
+	u64 end = group.round_end_ns;
+	u32 base = s->cdg.delay_min_us;
+
+	if (now < end || !c->cur.min ||
+	    __sync_val_compare_and_swap(&group.round_end_ns, end, now + srtt_us * NSEC_PER_USEC) != end)
+		return 0;
+	if (group.fresh) {
+		group.fresh = 0;
+		cdg_next_round(c);
+		return 0;
+	}
+	return end_round(c, queue_is_empty(base + c->cur.min - 1, base, settings.cdg_floor_us));
 }
 
 SEC("struct_ops")
@@ -115,9 +177,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	u32 n = sharing_sockets(), clamp;
-	u64 now = bpf_ktime_get_ns(), hazard;
-	s64 gradient;
-	bool empty;
+	u64 now = bpf_ktime_get_ns(), hazard, own;
 
 	if (!s)
 		return;
@@ -128,29 +188,29 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 			reno(tp, s, acked);
 		return;
 	}
+	if (s->joins) {
+		s->joins = 0;
+		tp->snd_ssthresh = budget_cwnd(s->window_q16);
+		tp->snd_cwnd = tp->snd_ssthresh;
+	}
 	resync_window(s, tp);
 
 	if (tp->snd_cwnd < tp->snd_ssthresh && settings.cdg_hystart &&
 	    cdg_hystart(&s->cdg, settings.cdg_hystart, now / NSEC_PER_USEC))
 		tp->snd_ssthresh = tp->snd_cwnd;
 
-	if (seq_after(ack, s->round_end) && s->cdg.cur.min) {
-		empty = queue_is_empty(s->cdg.cur.min, s->cdg.delay_min_us, settings.cdg_floor_us);
-		gradient = cdg_gradient(&s->cdg, settings.cdg_window, settings.cdg_use_tolerance);
-		cdg_next_round(&s->cdg);
-		s->round_end = tp->snd_nxt;
-		if (gradient > 0 && !empty) {
-			hazard = cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, settings.surplus_q16, n);
-			if (cdg_backs_off(&s->cdg, hazard, settings.cdg_use_ineff, bpf_get_prandom_u32()) &&
-			    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
-				s->signal = SIGNAL_DELAY;
-				return;
-			}
-		}
+	own = own_round_hazard(s, tp, ack);
+	hazard = n > 1 ? group_round_hazard(s, srtt_us(tp), now) : own;
+	if (cdg_backs_off(&s->cdg, hazard, settings.cdg_use_ineff, bpf_get_prandom_u32()) &&
+	    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
+		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
+		return;
 	}
 	if (s->epoch != group.epoch) {
+		u32 missed = group.epoch - s->epoch;
+
 		s->epoch = group.epoch;
-		s->signal = group.signal;
+		begin_reduction(s, tp, group.signal, missed, now);
 		return;
 	}
 	if (window_limited(tp, s)) {
@@ -165,7 +225,6 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	} else if (s->cdg.shadow > tp->snd_cwnd) {
 		s->cdg.shadow = tp->snd_cwnd;
 	}
-	pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
 }
 
 SEC("struct_ops")
@@ -184,12 +243,19 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	bool delayed;
 
 	if (!s)
 		return;
 	mend(s, tp);
-	if (sample->rtt_us > 0)
-		cdg_sample(&s->cdg, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
+	if (sample->rtt_us > 0) {
+		delayed = cdg_sample(&s->cdg, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
+		if (settings.sockets > 1)	/* 0 means none yet, hence the 1 */
+			cdg_fold(&group.cdg.cur, sample->rtt_us - s->cdg.delay_min_us + 1, delayed);
+	}
+	/* here and not with the growth, so that a reduction slows the sending at once */
+	if (controller_alive(bpf_ktime_get_ns()))
+		pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
 }
 
 SEC("struct_ops")

@@ -12,11 +12,14 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	struct lt_socket *s = ctx->value;
 	struct sock *sk = ctx->sk;
 	struct tcp_sock *tp;
+	u8 state;
 
 	if (!sk || !s || s->closed)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !tp->bytes_acked)
+	state = sk->__sk_common.skc_state;
+	/* An accepted connection that only receives has had nothing acknowledged. */
+	if (!tp || state == BPF_TCP_SYN_SENT || state == BPF_TCP_LISTEN || state == BPF_TCP_CLOSE)
 		return 0;
 	record.acked = tp->bytes_acked - s->acked_base;
 	record.received = tp->bytes_received;

@@ -16,16 +16,6 @@ static inline void set_traffic_class(struct bpf_sock_ops *ops)
 		bpf_setsockopt(ops, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
 }
 
-static inline void adopt(struct bpf_sock_ops *ops)
-{
-	char law[LT_CC_NAME];
-
-	__builtin_memcpy(law, settings.law, sizeof(law));
-	if (bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law)))
-		count(law_refused, 1);
-	set_traffic_class(ops);
-}
-
 static inline struct lt_socket *socket_of(struct bpf_sock_ops *ops, u64 flags)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -33,23 +23,43 @@ static inline struct lt_socket *socket_of(struct bpf_sock_ops *ops, u64 flags)
 	return sk ? bpf_sk_storage_get(&sockets, sk, NULL, flags) : NULL;
 }
 
+static inline void adopt(struct bpf_sock_ops *ops)
+{
+	struct lt_socket *s = socket_of(ops, 0);
+	char law[LT_CC_NAME];
+
+	set_traffic_class(ops);
+	if (s && s->own_law)	/* chosen before it connected, and allowed */
+		return;
+	__builtin_memcpy(law, settings.law, sizeof(law));
+	if (bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law)))
+		count(law_refused, 1);
+}
+
 static inline void established(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, BPF_SK_STORAGE_GET_F_CREATE);
-	u32 n = sharing_sockets() + 1;	/* with this one */
-	int iw = n > 1 ? IW / n : IW;
+	u32 n = settings.sockets + 1;	/* with this one */
+	int iw;
 
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG);
 	count(sockets_opened, 1);
-	if (s) {
-		s->acked_base = ops->bytes_acked;
-		pace(ops, s, PACING_UNLIMITED);
+	if (!s)
+		return;
+	s->acked_base = ops->bytes_acked;
+	pace(ops, s, PACING_UNLIMITED);
+	if (n == 1 || !controller_alive(bpf_ktime_get_ns()))
+		return;
+	/* Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer starts with its share. */
+	s->window_q16 = (u64)IW << 16;
+	if (settings.native && group.epoch) {
+		s->window_q16 = budget_join(settings.window_q16, IW, n);
+		s->joins = 1;
+	} else {
+		s->window_q16 /= n;
 	}
-	if (settings.sockets && controller_alive(bpf_ktime_get_ns())) {
-		if (iw < WINDOW_MIN_SEGMENTS)
-			iw = WINDOW_MIN_SEGMENTS;
-		bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
-	}
+	iw = budget_cwnd(s->window_q16);
+	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 }
 
 /* The FIN counts as an acknowledged byte of its own in these changes of state. */

@@ -25,6 +25,10 @@ struct {
 	u32 epoch;
 	u32 signal;	/* SIGNAL_GROUP_* */
 	u64 at_ns;
+	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
+	u64 round_end_ns;
+	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
+	struct cdg cdg;
 } group = {};
 
 struct lt_socket {
@@ -35,12 +39,14 @@ struct lt_socket {
 	u32 pacing;		/* the one in force */
 	u32 ssthresh;		/* what the law answered last */
 	u32 round_end;		/* CDG's round */
-	u32 epoch;		/* last group reduction taken */
+	u32 epoch;		/* last group reduction heard of */
+	u32 taken;		/* and the last one taken */
 	u32 signal;		/* enum signal */
 	u32 ca_state;		/* when last seen sending */
 	u32 delivered_ce;
 	u32 history;		/* last 16 reductions, newest in bit 0; 1: by delay */
 	u32 own_law;
+	u32 joins;		/* to start with window_q16, without slow start */
 	u32 closed;
 	struct phantom phantom;
 	struct cdg cdg;
@@ -68,13 +74,17 @@ static inline u32 sharing_sockets(void)
 	return n ? n : 1;
 }
 
-/* A reduction of one socket becomes everybody's, once per round trip. False: one has just been taken. */
+/*
+ * A reduction of one socket becomes everybody's. False: it belongs to the one that has just been announced. Drops of one overflow go on
+ * until the first reduction reaches the queue, and each is known a round trip later: two round trips are one event.
+ */
 static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_us, u64 now_ns)
 {
-	if (now_ns - group.at_ns < srtt_us * NSEC_PER_USEC)
+	if (sharing_sockets() > 1 && now_ns - group.at_ns < 2 * srtt_us * NSEC_PER_USEC)
 		return false;
 	group.at_ns = now_ns;
 	group.signal = signal;
+	group.fresh = 1;
 	s->epoch = __sync_fetch_and_add(&group.epoch, 1) + 1;
 	return true;
 }
@@ -95,7 +105,7 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 }
 
 /*
- * Paces a socket: below two segments per round trip where its share is that small, and otherwise by the stack's own rate, which
+ * Paces a socket: to its share where that is small, and otherwise by the stack's own rate, which
  * merely needs to be switched on. A window sent in bursts overflows a short queue before it is full, and loses to flows that pace.
  * A limit that the program set itself stays in force. `ctx`: what bpf_setsockopt takes.
  */

@@ -46,9 +46,12 @@ impl Cgroup {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 other => other.map_err(unwritable)?,
             }
-            let directory = open_directory(&path).map_err(unwritable)?;
+            let directory = match open_directory(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // swept
+                other => other.map_err(unwritable)?,
+            };
             let Ok(lock) = Flock::lock(directory, FlockArg::LockExclusiveNonblock) else { continue };
-            // a sweep of another run may have come between the two calls
+            // a sweep of another run may have come between the calls
             if path.join("cgroup.procs").exists() {
                 return Ok(Cgroup { path, lock: Some(lock), _mount: mount });
             }
@@ -115,7 +118,8 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
         let (path, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
         let path = PathBuf::from(path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"));
         // a stale table entry may be covered by another mount
-        (kind == "cgroup2" && options.split(',').any(|o| o == "rw") && path.join("cgroup.procs").exists()).then_some(path)
+        (kind == "cgroup2" && options.split(',').any(|o| o == "rw") && path.join("cgroup.procs").exists())
+            .then_some(path)
     })
 }
 

@@ -42,7 +42,7 @@ impl Controller {
     /// The steering for a weight before anything is known of the network.
     pub fn first_steering(w_min: f64) -> Steering {
         let stale = STALE_INTERVALS * lowtide_deadline::NOMINAL_INTERVAL;
-        Steering { surplus: 1.0 / w_min - 1.0, phantom: 0.0, increase: 1.0, sockets: 0, stale }
+        Steering { surplus: 1.0 / w_min - 1.0, phantom: 0.0, increase: 1.0, sockets: 0, window: 0.0, stale }
     }
 
     /// Reads the sockets, lets the governor decide, and steers. Call it several times per update interval.
@@ -84,6 +84,7 @@ impl Controller {
             phantom: self.price.get().unwrap_or(0.0) * surplus,
             increase: w,
             sockets: snapshot.sending,
+            window: snapshot.window,
             stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),
         }
     }

@@ -10,7 +10,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No cgroup v2 hierarchy is mounted and none could be.
-    #[error("no cgroup v2 hierarchy is in sight and mounting one failed ({0}); run as root, or mount cgroup2 in this container")]
+    #[error(
+        "no cgroup v2 hierarchy is in sight and mounting one failed ({0}); run as root, or mount cgroup2 in this container"
+    )]
     NoCgroup(io::Error),
     /// The hierarchy is there, but not ours to write.
     #[error("cannot make a cgroup in {path} ({source}); run as root, or delegate that cgroup to this user")]

@@ -11,6 +11,8 @@ mod controller;
 mod doctor;
 mod error;
 mod law;
+#[cfg(test)]
+mod native;
 mod price;
 mod program;
 mod transfer;
@@ -22,5 +24,5 @@ pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use error::{Error, Result};
 pub use law::{CdgParameters, Law};
 pub use program::{Exit, Program, inherited_tcp_sockets};
-pub use transfer::{Dscp, Setup, Snapshot, Steering, Totals, Transfer, monotonic_now};
+pub use transfer::{Dscp, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};
 pub use user::User;

@@ -5,9 +5,7 @@ use std::{
     ffi::OsString,
     fs,
     io::{self, Write},
-    os::{
-        unix::process::{CommandExt, ExitStatusExt},
-    },
+    os::unix::process::{CommandExt, ExitStatusExt},
     process::{Child, Command, ExitStatus},
 };
 
@@ -130,9 +128,8 @@ fn protocol(fd: i32) -> Option<i32> {
     let mut value: libc::c_int = 0;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: value and length are valid for the call.
-    let result = unsafe {
-        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL, (&raw mut value).cast(), &raw mut length)
-    };
+    let result =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL, (&raw mut value).cast(), &raw mut length) };
     (result == 0).then_some(value)
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use libbpf_rs::{
-    Iter, Link, OpenObject, PrintLevel,
+    Iter, Link, ObjectBuilder, OpenObject, PrintLevel,
     skel::{OpenSkel, SkelBuilder},
 };
 use nix::time::{ClockId, clock_gettime};
@@ -73,6 +73,8 @@ pub struct Steering {
     pub increase: f64,
     /// Sockets that share the budget.
     pub sockets: u32,
+    /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.
+    pub window: f64,
     /// Age of the heartbeat from which the programs behave as plain TCP.
     pub stale: Duration,
 }
@@ -275,6 +277,17 @@ impl Transfer {
     }
 }
 
+/// Whether this kernel takes a compiled BPF object; nothing of it stays. The tests try broken variants with it.
+///
+/// # Errors
+/// [`Error::Load`], with the kernel's reason.
+#[doc(hidden)]
+pub fn load_object(object: &[u8]) -> Result<()> {
+    let words = KernelWords::listen();
+    let load = || ObjectBuilder::default().open_memory(object)?.load().map(drop);
+    load().map_err(|error| words.refusal(error))
+}
+
 fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {
     let idle = |record: &types::lt_socket_record| {
         let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
@@ -293,7 +306,10 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         unfinished: records.iter().any(|r| r.unsent > 0 || r.packets_out > 0),
         srtt: mean(|r| r.srtt_us),
         min_rtt: mean(|r| r.min_rtt_us),
-        window: sending.iter().map(|r| if r.window_q16 > 0 { r.window_q16 as f64 / Q16 } else { f64::from(r.cwnd) }).sum(),
+        window: sending
+            .iter()
+            .map(|r| if r.window_q16 > 0 { r.window_q16 as f64 / Q16 } else { f64::from(r.cwnd) })
+            .sum(),
         own_law: records.iter().filter(|r| r.own_law != 0).count() as u32,
     }
 }
@@ -323,6 +339,7 @@ fn apply(settings: &mut types::lt_settings, steering: &Steering) {
     settings.phantom_q32 = (steering.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64;
     settings.increase_q16 = (steering.increase.max(1.0) * Q16) as u64;
     settings.sockets = steering.sockets;
+    settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;
     settings.heartbeat_ns = monotonic_now();
 }

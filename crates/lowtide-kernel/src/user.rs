@@ -37,7 +37,9 @@ impl User {
             return Ok(None);
         }
         if !unistd::geteuid().is_root() {
-            return Err(Error::User(format!("only root can run a program as another user; leave out --user {found}, or use sudo")));
+            return Err(Error::User(format!(
+                "only root can run a program as another user; leave out --user {found}, or use sudo"
+            )));
         }
         Ok(Some(user))
     }

@@ -1,7 +1,117 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use lowtide_kernel::*;
+//! The BPF programs and the kernel that has to take them: they load and attach, they go with their owner, and a broken variant is
+//! refused with the kernel's reason.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use libbpf_cargo::SkeletonBuilder;
+use lowtide_kernel::{CdgParameters, Cgroup, Controller, Dscp, Law, Need, Setup, Transfer, diagnose, load_object};
+
+/// What libbpf says is collected process-wide: one load at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Whether the real kernel can be used. If not, says why; with `LOWTIDE_REQUIRE_KERNEL=1` that is a failure.
+fn kernel() -> Option<MutexGuard<'static, ()>> {
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(obstacle) = diagnose().verdict(&[Need::Run, Need::OwnLaws]) else { return Some(guard) };
+    let required = std::env::var("LOWTIDE_REQUIRE_KERNEL").is_ok_and(|value| value == "1");
+    assert!(!required, "the real kernel is required, but: {obstacle}");
+    println!("skipped: {obstacle}");
+    None
+}
+
+fn start(law: Law) -> (Cgroup, Transfer) {
+    let cgroup = Cgroup::create().unwrap();
+    let setup = Setup { law, dscp: Dscp::Le, keep_law: true };
+    let transfer = Transfer::start(&setup, &Controller::first_steering(0.004), &cgroup).unwrap();
+    (cgroup, transfer)
+}
+
+fn listed_laws() -> BTreeSet<String> {
+    let list = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
 #[test]
-fn loads() {
-    let d = diagnose();
-    for f in &d.features { println!("{f:?}"); }
+fn the_programs_load_and_the_law_lives_as_long_as_its_transfer() {
+    let Some(_guard) = kernel() else { return };
+    let (cgroup, mut transfer) = start(Law::Cdg(CdgParameters::default()));
+    let name = transfer.law_name();
+    assert!(name.starts_with("lt_cdg_") && listed_laws().contains(&name), "{name}");
+    let snapshot = transfer.observe().unwrap();
+    assert_eq!((snapshot.sockets, snapshot.totals), (0, Default::default()));
+
+    let path = cgroup.path().to_owned();
+    drop((transfer, cgroup));
+    assert!(!path.exists());
+    let dropped = Instant::now();
+    while listed_laws().contains(&name) {
+        assert!(dropped.elapsed() < Duration::from_secs(5), "{name} is still listed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn two_transfers_of_one_process_have_laws_of_their_own() {
+    let Some(_guard) = kernel() else { return };
+    let (one, other) = (start(Law::Cdg(CdgParameters::default())), start(Law::Cdg(CdgParameters::default())));
+    assert_ne!(one.1.law_name(), other.1.law_name());
+    assert_ne!(one.0.path(), other.0.path());
+}
+
+#[test]
+fn a_law_of_the_kernel_needs_none_of_ours() {
+    let Some(_guard) = kernel() else { return };
+    let (_cgroup, transfer) = start(Law::parse("reno").unwrap());
+    assert_eq!(transfer.law_name(), "reno");
+}
+
+/// The BPF sources with one line changed, compiled.
+fn variant(file: &str, from: &str, to: &str) -> Vec<u8> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
+    let copy = tempfile::tempdir().unwrap();
+    fs::create_dir(copy.path().join("law")).unwrap();
+    for directory in ["", "law"] {
+        for entry in fs::read_dir(sources.join(directory)).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), copy.path().join(directory).join(entry.file_name())).unwrap();
+            }
+        }
+    }
+    let text = fs::read_to_string(copy.path().join(file)).unwrap();
+    assert_eq!(text.matches(from).count(), 1, "{file} has {from:?} once");
+    fs::write(copy.path().join(file), text.replace(from, to)).unwrap();
+
+    let object = copy.path().join("variant.bpf.o");
+    let include = concat!("-I", env!("LOWTIDE_CLANG_INCLUDE"));
+    SkeletonBuilder::new()
+        .source(copy.path().join("transfer.bpf.c"))
+        .obj(&object)
+        .clang(env!("LOWTIDE_CLANG"))
+        .clang_args(["-mcpu=v3", include])
+        .build()
+        .unwrap();
+    fs::read(object).unwrap()
+}
+
+#[test]
+fn the_kernel_takes_the_programs_unchanged() {
+    let Some(_guard) = kernel() else { return };
+    load_object(&variant("egress.h", "if (!s || !tp)", "if (!s || !tp)")).unwrap();
+}
+
+#[test]
+fn a_broken_variant_is_refused_with_the_kernels_reason() {
+    let Some(_guard) = kernel() else { return };
+    // the record of a socket that may have none, used without a look
+    let refusal = load_object(&variant("egress.h", "if (!s || !tp)", "if (!tp)")).unwrap_err().to_string();
+    assert!(refusal.starts_with("the kernel refused Lowtide's BPF programs: "), "{refusal}");
+    assert!(refusal.contains("'map_value_or_null'"), "the verifier's own words: {refusal}");
+    assert!(!refusal.contains('\n'), "one line: {refusal}");
 }

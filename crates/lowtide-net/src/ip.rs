@@ -17,23 +17,12 @@ pub struct Header {
 /// Reads the header of a raw IP packet; `None` if it is neither IPv4 (RFC 791) nor IPv6 (RFC 8200),
 /// or shorter than its fixed header.
 pub fn read_header(packet: &[u8]) -> Option<Header> {
-    let word = |at: usize| {
-        Some(u32::from(u16::from_be_bytes([
-            *packet.get(at)?,
-            *packet.get(at + 1)?,
-        ])))
-    };
+    let word = |at: usize| Some(u32::from(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?])));
     match packet.first()? >> 4 {
-        4 if packet.len() >= 20 => Some(Header {
-            version: 4,
-            bytes: word(2)?,
-            ecn: Ecn::from_bits(packet[1]),
-        }),
-        6 if packet.len() >= 40 => Some(Header {
-            version: 6,
-            bytes: 40 + word(4)?,
-            ecn: Ecn::from_bits(packet[1] >> 4),
-        }),
+        4 if packet.len() >= 20 => Some(Header { version: 4, bytes: word(2)?, ecn: Ecn::from_bits(packet[1]) }),
+        6 if packet.len() >= 40 => {
+            Some(Header { version: 6, bytes: 40 + word(4)?, ecn: Ecn::from_bits(packet[1] >> 4) })
+        }
         _ => None,
     }
 }
@@ -72,9 +61,7 @@ mod tests {
 
     /// RFC 1071 over the whole header; 0 if its checksum field is right.
     fn checksum(header: &[u8]) -> u16 {
-        let words = header
-            .chunks(2)
-            .map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
+        let words = header.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
         let mut sum: u32 = words.sum();
         while sum > 0xffff {
             sum = (sum & 0xffff) + (sum >> 16);
@@ -120,24 +107,10 @@ mod tests {
     fn lengths_and_ecn_are_read() {
         let mut four = [0; 24];
         four[..4].copy_from_slice(&[0x46, 0b10, 0x05, 0xdc]);
-        assert_eq!(
-            read_header(&four),
-            Some(Header {
-                version: 4,
-                bytes: 1500,
-                ecn: Ecn::Ect0
-            })
-        );
+        assert_eq!(read_header(&four), Some(Header { version: 4, bytes: 1500, ecn: Ecn::Ect0 }));
         let mut six = [0; 40];
         six[..6].copy_from_slice(&[0x60, 0b01 << 4, 0, 0, 0x05, 0xb4]);
-        assert_eq!(
-            read_header(&six),
-            Some(Header {
-                version: 6,
-                bytes: 1500,
-                ecn: Ecn::Ect1
-            })
-        );
+        assert_eq!(read_header(&six), Some(Header { version: 6, bytes: 1500, ecn: Ecn::Ect1 }));
     }
 
     #[test]

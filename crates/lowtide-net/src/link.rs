@@ -3,10 +3,7 @@
 
 use crate::loss::Loss;
 use crate::statistics::Counters;
-use crate::{
-    Admission, Amount, Discipline, Limit, Packet, Probability, Queue, Queued, Rate, Statistics,
-    Time,
-};
+use crate::{Admission, Amount, Discipline, Limit, Packet, Probability, Queue, Queued, Rate, Statistics, Time};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -113,8 +110,7 @@ impl<T> Link<T> {
             return Arrival::Dropped;
         }
         let queued = self.queued();
-        self.counters
-            .count(|s| s.queue_max = s.queue_max.max(queued));
+        self.counters.count(|s| s.queue_max = s.queue_max.max(queued));
         if self.in_service.is_none() {
             self.start_transmission(now);
         }
@@ -154,10 +150,7 @@ impl<T> Link<T> {
 
     /// What has been sent and not been delivered yet.
     pub fn propagating(&self) -> Amount {
-        self.on_the_wire
-            .iter()
-            .map(|next| Amount::one(next.packet.bytes))
-            .fold(Amount::ZERO, |sum, one| sum + one)
+        self.on_the_wire.iter().map(|next| Amount::one(next.packet.bytes)).fold(Amount::ZERO, |sum, one| sum + one)
     }
 
     /// Counts since the link was made.
@@ -171,9 +164,7 @@ impl<T> Link<T> {
     }
 
     fn transmitting(&self) -> Amount {
-        self.in_service
-            .as_ref()
-            .map_or(Amount::ZERO, |it| Amount::one(it.packet.bytes))
+        self.in_service.as_ref().map_or(Amount::ZERO, |it| Amount::one(it.packet.bytes))
     }
 
     /// Catches up with all transmissions that end by `now`, each beginning where the one before it
@@ -200,11 +191,7 @@ impl<T> Link<T> {
         }
         let ends = now + self.serialisation_time(now, bytes);
         self.idle_since = ends;
-        self.in_service = Some(InService {
-            queueing_delay: next.sojourn(now),
-            packet: next.packet,
-            ends,
-        });
+        self.in_service = Some(InService { queueing_delay: next.sojourn(now), packet: next.packet, ends });
     }
 
     /// Time to send `bytes` from `now` on. What is lost by rounding down to a nanosecond is carried
@@ -238,17 +225,11 @@ mod tests {
     }
 
     fn packet(bytes: u32, payload: u32) -> Packet<u32> {
-        Packet {
-            bytes,
-            ecn: Ecn::Ect0,
-            payload,
-        }
+        Packet { bytes, ecn: Ecn::Ect0, payload }
     }
 
     fn drain(link: &mut Link<u32>, now: Time) -> Vec<(u32, Time, Duration)> {
-        std::iter::from_fn(|| link.poll(now))
-            .map(|out| (out.packet.payload, out.at, out.queueing_delay))
-            .collect()
+        std::iter::from_fn(|| link.poll(now)).map(|out| (out.packet.payload, out.at, out.queueing_delay)).collect()
     }
 
     const FOREVER: Time = Time::from_nanos(u64::MAX);
@@ -264,10 +245,7 @@ mod tests {
         link.arrive(ms(3), packet(1500, 1));
         assert_eq!(link.next_event(), Some(ms(14)));
         assert!(link.poll(Time::from_nanos(13_999_999)).is_none());
-        assert_eq!(
-            drain(&mut link, ms(14)),
-            [(1, ms(14), Duration::from_millis(0))]
-        );
+        assert_eq!(drain(&mut link, ms(14)), [(1, ms(14), Duration::from_millis(0))]);
         assert_eq!(link.next_event(), None);
     }
 
@@ -302,10 +280,7 @@ mod tests {
         assert_eq!(statistics.dropped, Amount::one(40));
         assert_eq!(statistics.queue_max.bytes, 3000);
         assert_eq!(statistics.queueing_delay_max, Duration::from_millis(1));
-        assert_eq!(
-            statistics.queueing_delay_mean(),
-            Duration::from_nanos(666_666)
-        );
+        assert_eq!(statistics.queueing_delay_mean(), Duration::from_nanos(666_666));
     }
 
     #[test]
@@ -336,16 +311,12 @@ mod tests {
     fn step_marks_what_waited_and_counts_it() {
         let threshold = Duration::from_micros(1500);
         let discipline = Discipline::Step { threshold };
-        let mut link = Link::new(&LinkConfig {
-            discipline,
-            ..config("12mbit", Limit::Packets(9))
-        });
+        let mut link = Link::new(&LinkConfig { discipline, ..config("12mbit", Limit::Packets(9)) });
         for n in 0..4 {
             link.arrive(ms(0), packet(1500, n));
         }
-        let marked: Vec<bool> = std::iter::from_fn(|| link.poll(FOREVER))
-            .map(|out| out.packet.ecn == Ecn::Ce)
-            .collect();
+        let marked: Vec<bool> =
+            std::iter::from_fn(|| link.poll(FOREVER)).map(|out| out.packet.ecn == Ecn::Ce).collect();
         assert_eq!(marked, [false, false, true, true]);
         assert_eq!(link.statistics().marked.packets, 2);
         assert_eq!(link.statistics().marked.bytes, 3000);

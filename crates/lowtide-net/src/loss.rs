@@ -16,10 +16,7 @@ impl Loss {
     /// The same seed gives the same losses.
     pub(crate) fn new(probability: Probability, seed: u64) -> Self {
         let random = SmallRng::seed_from_u64(seed);
-        Self {
-            probability,
-            random,
-        }
+        Self { probability, random }
     }
 
     /// Whether the next packet is lost.

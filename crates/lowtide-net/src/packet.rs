@@ -56,25 +56,16 @@ pub struct Amount {
 
 impl Amount {
     /// Nothing.
-    pub const ZERO: Self = Self {
-        packets: 0,
-        bytes: 0,
-    };
+    pub const ZERO: Self = Self { packets: 0, bytes: 0 };
 
     /// One packet of `bytes` bytes.
     pub const fn one(bytes: u32) -> Self {
-        Self {
-            packets: 1,
-            bytes: bytes as u64,
-        }
+        Self { packets: 1, bytes: bytes as u64 }
     }
 
     /// The larger of the two, field by field.
     pub fn max(self, other: Self) -> Self {
-        Self {
-            packets: self.packets.max(other.packets),
-            bytes: self.bytes.max(other.bytes),
-        }
+        Self { packets: self.packets.max(other.packets), bytes: self.bytes.max(other.bytes) }
     }
 }
 
@@ -82,10 +73,7 @@ impl Add for Amount {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            packets: self.packets + other.packets,
-            bytes: self.bytes + other.bytes,
-        }
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 }
 

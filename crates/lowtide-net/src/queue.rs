@@ -37,11 +37,7 @@ pub struct Queued<T> {
 impl<T> Queued<T> {
     /// A packet that arrives at `now`, not marked here.
     pub const fn new(now: Time, packet: Packet<T>) -> Self {
-        Self {
-            packet,
-            arrived: now,
-            marked: false,
-        }
+        Self { packet, arrived: now, marked: false }
     }
 
     /// How long the packet has been waiting.

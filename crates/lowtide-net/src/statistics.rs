@@ -33,11 +33,7 @@ pub struct Statistics {
 impl Statistics {
     /// Mean queueing delay of the delivered packets; zero if there were none.
     pub fn queueing_delay_mean(&self) -> Duration {
-        let nanos = self
-            .queueing_delay_sum
-            .as_nanos()
-            .checked_div(u128::from(self.delivered.packets))
-            .unwrap_or(0);
+        let nanos = self.queueing_delay_sum.as_nanos().checked_div(u128::from(self.delivered.packets)).unwrap_or(0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }

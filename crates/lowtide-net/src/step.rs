@@ -18,10 +18,7 @@ impl<T> Step<T> {
     /// An empty queue that, with the packet in service, holds at most `limit` and marks above
     /// `threshold` of waiting time.
     pub const fn new(limit: Limit, threshold: Duration) -> Self {
-        Self {
-            fifo: TailDrop::new(limit),
-            threshold,
-        }
+        Self { fifo: TailDrop::new(limit), threshold }
     }
 }
 
@@ -52,15 +49,8 @@ mod tests {
     /// `waited` in a queue with a threshold of 1 ms.
     fn after_waiting(waited: Duration, ecn: Ecn) -> (Ecn, bool) {
         let mut queue = Step::new(Limit::Packets(1), Duration::from_millis(1));
-        let packet = Packet {
-            bytes: 1500,
-            ecn,
-            payload: (),
-        };
-        assert_eq!(
-            queue.enqueue(Queued::new(Time::ZERO, packet), Amount::ZERO),
-            Admission::Accepted
-        );
+        let packet = Packet { bytes: 1500, ecn, payload: () };
+        assert_eq!(queue.enqueue(Queued::new(Time::ZERO, packet), Amount::ZERO), Admission::Accepted);
         let left = queue.dequeue(Time::ZERO + waited).expect("it was queued");
         (left.packet.ecn, left.marked)
     }

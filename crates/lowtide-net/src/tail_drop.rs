@@ -15,11 +15,7 @@ pub struct TailDrop<T> {
 impl<T> TailDrop<T> {
     /// An empty queue that, with the packet in service, holds at most `limit`.
     pub const fn new(limit: Limit) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            backlog: Amount::ZERO,
-            limit,
-        }
+        Self { waiting: VecDeque::new(), backlog: Amount::ZERO, limit }
     }
 }
 
@@ -52,51 +48,23 @@ mod tests {
 
     fn packet(bytes: u32) -> Queued<()> {
         let ecn = Ecn::NotEct;
-        Queued::new(
-            Time::ZERO,
-            Packet {
-                bytes,
-                ecn,
-                payload: (),
-            },
-        )
+        Queued::new(Time::ZERO, Packet { bytes, ecn, payload: () })
     }
 
     #[test]
     fn the_packet_in_service_counts_towards_a_limit_in_bytes() {
         let mut queue = TailDrop::new(Limit::Bytes(3000));
-        assert_eq!(
-            queue.enqueue(packet(1500), Amount::one(1500)),
-            Admission::Accepted
-        );
-        assert_eq!(
-            queue.enqueue(packet(1), Amount::one(1500)),
-            Admission::Dropped
-        );
-        assert_eq!(
-            queue.enqueue(packet(1500), Amount::ZERO),
-            Admission::Accepted
-        );
-        assert_eq!(
-            queue.backlog(),
-            Amount {
-                packets: 2,
-                bytes: 3000
-            }
-        );
+        assert_eq!(queue.enqueue(packet(1500), Amount::one(1500)), Admission::Accepted);
+        assert_eq!(queue.enqueue(packet(1), Amount::one(1500)), Admission::Dropped);
+        assert_eq!(queue.enqueue(packet(1500), Amount::ZERO), Admission::Accepted);
+        assert_eq!(queue.backlog(), Amount { packets: 2, bytes: 3000 });
     }
 
     #[test]
     fn the_packet_in_service_counts_towards_a_limit_in_packets() {
         let mut queue = TailDrop::new(Limit::Packets(2));
-        assert_eq!(
-            queue.enqueue(packet(40), Amount::one(1500)),
-            Admission::Accepted
-        );
-        assert_eq!(
-            queue.enqueue(packet(40), Amount::one(1500)),
-            Admission::Dropped
-        );
+        assert_eq!(queue.enqueue(packet(40), Amount::one(1500)), Admission::Accepted);
+        assert_eq!(queue.enqueue(packet(40), Amount::one(1500)), Admission::Dropped);
         assert!(queue.dequeue(Time::ZERO).is_some());
         assert_eq!(queue.backlog(), Amount::ZERO);
         assert!(queue.dequeue(Time::ZERO).is_none());

@@ -26,10 +26,6 @@ pub struct UnitError {
 
 impl UnitError {
     pub(crate) fn new(text: &str, what: &'static str, example: &'static str) -> Self {
-        Self {
-            text: text.to_owned(),
-            what,
-            example,
-        }
+        Self { text: text.to_owned(), what, example }
     }
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What holds for every link and every arrival pattern.
 
-use lowtide_net::{
-    Amount, Delivery, Discipline, Ecn, Limit, Link, LinkConfig, Packet, Probability, Rate, Time,
-};
+use lowtide_net::{Amount, Delivery, Discipline, Ecn, Limit, Link, LinkConfig, Packet, Probability, Rate, Time};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -20,53 +18,32 @@ struct Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let gap =
-        prop_oneof![Just(0), 0..200_000_u64, 0..20_000_000_u64].prop_map(Duration::from_nanos);
+    let gap = prop_oneof![Just(0), 0..200_000_u64, 0..20_000_000_u64].prop_map(Duration::from_nanos);
     let ecn = (0..4_u8).prop_map(Ecn::from_bits);
     let step = (gap, 1..3000_u32, ecn, any::<bool>());
-    let step = step.prop_map(|(gap, bytes, ecn, poll)| Step {
-        gap,
-        bytes,
-        ecn,
-        poll,
-    });
+    let step = step.prop_map(|(gap, bytes, ecn, poll)| Step { gap, bytes, ecn, poll });
     prop::collection::vec(step, 1..80)
 }
 
 fn configs() -> impl Strategy<Value = LinkConfig> {
-    let limit = prop_oneof![
-        (1..40_u64).prop_map(Limit::Packets),
-        (1..60_000_u64).prop_map(Limit::Bytes),
-    ];
-    let step = (0..5_000_u64).prop_map(|us| Discipline::Step {
-        threshold: Duration::from_micros(us),
-    });
+    let limit = prop_oneof![(1..40_u64).prop_map(Limit::Packets), (1..60_000_u64).prop_map(Limit::Bytes),];
+    let step = (0..5_000_u64).prop_map(|us| Discipline::Step { threshold: Duration::from_micros(us) });
     let discipline = prop_oneof![Just(Discipline::TailDrop), step];
     let loss = prop_oneof![Just(0.0), 0.0..=1.0];
-    (
-        100_000..10_000_000_000_u64,
-        0..50_u64,
-        limit,
-        discipline,
-        loss,
-        any::<u64>(),
-    )
-        .prop_map(|(bits, delay, limit, discipline, loss, seed)| LinkConfig {
+    (100_000..10_000_000_000_u64, 0..50_u64, limit, discipline, loss, any::<u64>()).prop_map(
+        |(bits, delay, limit, discipline, loss, seed)| LinkConfig {
             rate: Rate::from_bits_per_second(bits).unwrap(),
             delay: Duration::from_millis(delay),
             limit,
             discipline,
             loss: Probability::new(loss).unwrap(),
             seed,
-        })
+        },
+    )
 }
 
 fn packet(step: &Step, number: usize) -> Packet<usize> {
-    Packet {
-        bytes: step.bytes,
-        ecn: step.ecn,
-        payload: number,
-    }
+    Packet { bytes: step.bytes, ecn: step.ecn, payload: number }
 }
 
 fn poll_all(link: &mut Link<usize>, now: Time) -> impl Iterator<Item = Delivery<usize>> {

@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn every_way_to_say_it() {
-        for (text, bytes) in [("120GiB", 120 << 30), ("40MB", 40_000_000), ("1.5 GB", 1_500_000_000), ("12345", 12345)] {
+        for (text, bytes) in [("120GiB", 120 << 30), ("40MB", 40_000_000), ("1.5 GB", 1_500_000_000), ("12345", 12345)]
+        {
             assert_eq!(parse(text).unwrap(), bytes, "{text}");
         }
     }

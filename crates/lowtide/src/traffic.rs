@@ -50,7 +50,8 @@ fn sink(listen: SocketAddr) -> Result<()> {
 fn send(to: SocketAddr, size: Option<u64>, time: Option<Duration>, cc: Option<&str>) -> Result<()> {
     let mut stream = TcpStream::connect(to).with_context(|| format!("cannot connect to {to}"))?;
     if let Some(cc) = cc {
-        setsockopt(&stream, TcpCongestion, &cc.into()).with_context(|| format!("the kernel has no control law {cc}"))?;
+        setsockopt(&stream, TcpCongestion, &cc.into())
+            .with_context(|| format!("the kernel has no control law {cc}"))?;
     }
     // so that the time limit is looked at even when nothing moves
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
@@ -60,7 +61,8 @@ fn send(to: SocketAddr, size: Option<u64>, time: Option<Duration>, cc: Option<&s
     while left > 0 && time.is_none_or(|time| started.elapsed() < time) {
         match stream.write(&chunk[..left.min(CHUNK as u64) as usize]) {
             Ok(sent) => left -= sent as u64,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
             Err(error) => return Err(error).context("sending"),
         }
     }

@@ -100,11 +100,7 @@ pub(crate) fn run(s: &Scenario) -> Outcome {
 
 /// With a policy of one's own (its alpha is the scenario's) and a look at every tick.
 pub(crate) fn run_with(policy: Policy, s: &Scenario, trace: impl FnMut(f64, &Decision)) -> Outcome {
-    drive(
-        s,
-        |goal| Governor::new(with_alpha(policy, s), goal, Time::ZERO),
-        trace,
-    )
+    drive(s, |goal| Governor::new(with_alpha(policy, s), goal, Time::ZERO), trace)
 }
 
 /// With a governor of one's own.
@@ -117,10 +113,7 @@ pub(crate) fn run_governor(
 }
 
 fn with_alpha(policy: Policy, s: &Scenario) -> Policy {
-    Policy {
-        alpha: s.assumed_alpha,
-        ..policy
-    }
+    Policy { alpha: s.assumed_alpha, ..policy }
 }
 
 fn drive(
@@ -130,10 +123,8 @@ fn drive(
 ) -> Outcome {
     let mut size = s.demand * CAPACITY * s.deadline;
     let mut deadline = s.deadline;
-    let goal = |size: f64, deadline: f64| Goal {
-        size: Some(size as u64),
-        deadline: Some(Time::ZERO.plus_secs_f64(deadline)),
-    };
+    let goal =
+        |size: f64, deadline: f64| Goal { size: Some(size as u64), deadline: Some(Time::ZERO.plus_secs_f64(deadline)) };
     let mut governor = governor(goal(size, deadline)).unwrap();
     let mut chance = Chance(s.seed);
     let mut moves = s.moves.iter().peekable();
@@ -146,10 +137,7 @@ fn drive(
     let mut said: Option<bool> = None; // Some(true): on course; Some(false): cannot finish
     let (mut known_for, mut target) = (None, 0.0);
     let mut expectations = Vec::new();
-    let mut out = Outcome {
-        finished: f64::INFINITY,
-        ..Outcome::default()
-    };
+    let mut out = Outcome { finished: f64::INFINITY, ..Outcome::default() };
     while t < 4.0 * deadline {
         if let Some(&&(at, by_size, by_deadline)) = moves.peek()
             && t >= at
@@ -177,11 +165,7 @@ fn drive(
             rate = 0.0;
         }
         let tooth = 0.8 + 0.4 * (t / sawtooth).fract(); // mean 1
-        let now_rate = if paused {
-            0.0
-        } else {
-            (rate * tooth * (1.0 + 0.2 * noise)).min(CAPACITY)
-        };
+        let now_rate = if paused { 0.0 } else { (rate * tooth * (1.0 + 0.2 * noise)).min(CAPACITY) };
         sent += now_rate * dt;
         t += dt;
 
@@ -236,9 +220,6 @@ fn drive(
     }
     out.alarm_at_end = said == Some(false);
     out.mean_weight = weight_time / counted;
-    out.eta_error = expectations
-        .iter()
-        .map(|e| (e - out.finished * deadline).abs() / deadline)
-        .fold(0.0, f64::max);
+    out.eta_error = expectations.iter().map(|e| (e - out.finished * deadline).abs() / deadline).fold(0.0, f64::max);
     out
 }

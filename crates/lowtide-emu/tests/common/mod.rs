@@ -19,18 +19,13 @@ fn obstacle() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("this is not root".to_owned());
     }
-    let tun = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/net/tun");
+    let tun = fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     if let Err(error) = tun {
         return Some(format!("/dev/net/tun cannot be opened: {error}"));
     }
     let unshare = || nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET);
     let unshared = std::thread::spawn(unshare).join().expect("no panic");
-    unshared
-        .err()
-        .map(|error| format!("network namespaces cannot be made: {error}"))
+    unshared.err().map(|error| format!("network namespaces cannot be made: {error}"))
 }
 
 /// Whether the real kernel can be used. If not, says why; with `LOWTIDE_REQUIRE_KERNEL=1` that is a
@@ -52,23 +47,14 @@ pub(crate) fn name(test: &str, side: &str) -> String {
 
 /// A configuration with names of its own.
 pub(crate) fn config(test: &str, rate: &str, rtt: &str) -> Config {
-    Config::new(
-        name(test, "a"),
-        name(test, "b"),
-        rate.parse().unwrap(),
-        parse_duration(rtt).unwrap(),
-    )
+    Config::new(name(test, "a"), name(test, "b"), rate.parse().unwrap(), parse_duration(rtt).unwrap())
 }
 
 /// Whether a namespace of this name exists.
 pub(crate) fn exists(name: &str) -> bool {
-    let list = Command::new("ip")
-        .args(["netns", "list"])
-        .output()
-        .expect("ip runs");
+    let list = Command::new("ip").args(["netns", "list"]).output().expect("ip runs");
     let list = String::from_utf8(list.stdout).unwrap();
-    list.lines()
-        .any(|line| line.split_whitespace().next() == Some(name))
+    list.lines().any(|line| line.split_whitespace().next() == Some(name))
 }
 
 /// Whether there is a record of a namespace of this name.
@@ -80,9 +66,7 @@ pub(crate) fn recorded(name: &str) -> bool {
 pub(crate) fn udp(namespace: &Namespace, address: impl Into<IpAddr>) -> UdpSocket {
     let address = SocketAddr::new(address.into(), 0);
     let socket = namespace.run(|| UdpSocket::bind(address)).unwrap().unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(2)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     socket
 }
 

@@ -4,16 +4,19 @@
  *
  * Each of n sending sockets holds a share of one window: it grows by 1/n of what one flow's would per round trip,
  * and a reduction that any of them has is taken by all, once per round trip. The sum then behaves like one flow by construction,
- * whatever the law's exponent is. Shares are fractions of a segment; below two segments a socket is paced, since
- * TCP cannot hold less in flight.
+ * whatever the law's exponent is. Shares are fractions of a segment. A small one is not held by cwnd but paced: below two segments
+ * because TCP cannot hold less in flight, below four because Linux sends at most half a cwnd at once, and single segments meet the
+ * receiver's delayed-ACK timer, whose 40 ms would drown every delay that CDG looks for. With a cwnd of four they leave in pairs.
  */
 #ifndef LOWTIDE_BUDGET_H
 #define LOWTIDE_BUDGET_H
 
 #include "fixed.h"
 
-#define WINDOW_MIN_SEGMENTS 2
+#define WINDOW_MIN_SEGMENTS 2	/* of the whole budget */
 #define WINDOW_MIN_Q16 (WINDOW_MIN_SEGMENTS * Q16_ONE)
+#define PACED_BELOW_SEGMENTS 4
+#define PACED_BELOW_Q16 (PACED_BELOW_SEGMENTS * Q16_ONE)
 #define PACING_UNLIMITED (~0U - 1)	/* bytes per second; ~0 itself would switch pacing off */
 #define PACING_FLOOR_SECONDS 4	/* a connection that sends less than this often is as good as dead to its program */
 
@@ -32,7 +35,7 @@ static inline u64 budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 incre
 
 	if (acked > 1 << 15)
 		acked = 1 << 15;
-	if (window_q16 < limit && ssthresh > WINDOW_MIN_SEGMENTS) {
+	if (window_q16 < limit && ssthresh > PACED_BELOW_SEGMENTS) {
 		room = (limit - window_q16 + Q16_ONE - 1) >> 16;
 		if (acked <= room)
 			return window_q16 + ((u64)acked << 16);
@@ -40,6 +43,14 @@ static inline u64 budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 incre
 		acked -= room;
 	}
 	return window_q16 + ((acked * increase_q16) << 16) / (n * at_least(window_q16, 1));
+}
+
+/* The share of a socket that joins n - 1 others past their slow start: what one flow would give it, but no more than an initial window. */
+static inline u64 budget_join(u64 total_q16, u32 initial, u32 sockets)
+{
+	u64 n = at_least(sockets, 1), share = at_least(total_q16, WINDOW_MIN_Q16) / n;
+
+	return share < (u64)initial << 16 ? share : (u64)initial << 16;
 }
 
 /* The share after a reduction that keeps `keep_q10`/1024 of it; all shares together keep two segments. */
@@ -51,15 +62,15 @@ static inline u64 budget_cut(u64 window_q16, u32 keep_q10, u32 sockets)
 /* Whole segments that TCP may hold in flight for that share. */
 static inline u32 budget_cwnd(u64 window_q16)
 {
-	return at_least(window_q16, WINDOW_MIN_Q16) >> 16;
+	return at_least(window_q16, PACED_BELOW_Q16) >> 16;
 }
 
-/* Bytes per second for a share below two segments, else PACING_UNLIMITED. */
+/* Bytes per second for a share below PACED_BELOW_SEGMENTS, else PACING_UNLIMITED. */
 static inline u32 budget_pacing(u64 window_q16, u32 mss, u32 srtt_us)
 {
 	u64 rate;
 
-	if (window_q16 >= WINDOW_MIN_Q16 || !srtt_us)
+	if (window_q16 >= PACED_BELOW_Q16 || !srtt_us)
 		return PACING_UNLIMITED;
 	rate = ((window_q16 * mss * 1000000) >> 16) / srtt_us;
 	rate = at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1));

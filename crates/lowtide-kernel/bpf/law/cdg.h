@@ -6,7 +6,7 @@
  * mainline Linux module (net/ipv4/tcp_cdg.c). Notable differences:
  *   - The scale G is not a global parameter but follows the price weight w of the transfer: a round with smoothed
  *     gradient g backs off with probability 1 - exp(-(g/G0)(1/w - 1)), so none do at w = 1 and G is about G0*w for small w.
- *   - The sockets of a transfer share one flow's budget (budget.h), so each of n takes 1/n of that hazard.
+ *   - The sockets of a transfer are one flow (budget.h): one round, one gradient, one decision for all of them.
  *   - A round in which the queue was empty (queue.h) has no hazard: with G below a millisecond the noise of the gradients alone would
  *     keep a flow from filling an idle link. A floor of 0 gives CDG as published.
  *   - 64-bit products: window sums and scales do not wrap.
@@ -59,26 +59,38 @@ static inline void cdg_reset(struct cdg *c, u32 cwnd)
 	c->shadow = cwnd;
 }
 
-/* An RTT sample that came with an ACK of `acked` segments. `holes`: SACK blocks are outstanding. */
-static inline void cdg_sample(struct cdg *c, u32 rtt_us, u32 acked, bool holes)
+/* Whether an ACK of `acked` segments may have waited for the receiver's timer rather than in the queue. `holes`: SACK blocks are outstanding. */
+static inline bool cdg_ack_was_delayed(struct cdg *c, u32 acked, bool holes)
 {
+	if (holes)
+		return false;
+	if (acked == 1 && c->credit > 0) {
+		c->credit--;
+		return true;
+	}
+	if (acked > 1 && c->credit < CDG_CREDIT_MAX)
+		c->credit++;
+	return false;
+}
+
+/* Folds a sample into the round. A delayed one can only be too large. */
+static inline void cdg_fold(struct cdg_extremes *cur, u32 delay_us, bool delayed)
+{
+	if (delayed ? cur->min && delay_us < cur->min : !cur->min || delay_us < cur->min)
+		cur->min = delay_us;
+	if (!delayed && delay_us > cur->max)
+		cur->max = delay_us;
+}
+
+/* An RTT sample that came with an ACK of `acked` segments; true if the ACK was delayed. */
+static inline bool cdg_sample(struct cdg *c, u32 rtt_us, u32 acked, bool holes)
+{
+	bool delayed = cdg_ack_was_delayed(c, acked, holes);
+
 	if (!c->delay_min_us || rtt_us < c->delay_min_us)
 		c->delay_min_us = rtt_us;
-	/* A delayed ACK's single segment waited at the receiver, not in the queue. */
-	if (!holes) {
-		if (acked == 1 && c->credit > 0) {
-			if (c->cur.min && rtt_us < c->cur.min)
-				c->cur.min = rtt_us;
-			c->credit--;
-			return;
-		}
-		if (acked > 1 && c->credit < CDG_CREDIT_MAX)
-			c->credit++;
-	}
-	if (!c->cur.min || rtt_us < c->cur.min)
-		c->cur.min = rtt_us;
-	if (rtt_us > c->cur.max)
-		c->cur.max = rtt_us;
+	cdg_fold(&c->cur, rtt_us, delayed);
+	return delayed;
 }
 
 /* Slow start should end here (Hybrid Slow Start in the form that CDG uses). `detect`: CDG_HYSTART_* bits. */
@@ -159,10 +171,10 @@ static inline s64 cdg_gradient(struct cdg *c, u32 window, bool tolerance)
 	return g;
 }
 
-/* The delay hazard of a round, (g/G0)(1/w - 1)/n, in 2^-16. */
-static inline u64 cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplus_q16, u32 sockets)
+/* The delay hazard of a round, (g/G0)(1/w - 1), in 2^-16. */
+static inline u64 cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplus_q16)
 {
-	u64 scale = (u64)window * g0_us * sockets;
+	u64 scale = (u64)window * g0_us;
 
 	/* 2^23 us is a gradient of over a second a round: the hazard is past any doubt, the product stays in 64 bits. */
 	if (gradient_sum_us >> 23)

@@ -69,9 +69,9 @@ bool native_cdg_hystart(struct cdg *c, u32 detect, u32 now_us)
 	return cdg_hystart(c, detect, now_us);
 }
 
-u64 native_cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplus_q16, u32 sockets)
+u64 native_cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplus_q16)
 {
-	return cdg_hazard_q16(gradient_sum_us, window, g0_us, surplus_q16, sockets);
+	return cdg_hazard_q16(gradient_sum_us, window, g0_us, surplus_q16);
 }
 
 bool native_cdg_backs_off(struct cdg *c, u64 hazard_q16, u32 use_ineff, u32 random)
@@ -104,4 +104,9 @@ u64 native_phantom_chance_q32(const struct phantom *p, u64 now_ns, u32 srtt_us, 
 			      u64 surplus_q16, u64 chance_q32, u32 segments)
 {
 	return phantom_chance_q32(p, now_ns, srtt_us, min_rtt_us, slow_start, surplus_q16, chance_q32, segments);
+}
+
+bool native_queue_is_empty(u32 round_min_us, u32 min_rtt_us, u32 floor_us)
+{
+	return queue_is_empty(round_min_us, min_rtt_us, floor_us);
 }

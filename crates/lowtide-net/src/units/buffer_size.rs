@@ -16,12 +16,7 @@ const BYTE_UNITS: [(u64, &str); 7] = [
     (1 << 20, "mib"),
     (1 << 10, "kib"),
 ];
-const PRINTED_BYTE_UNITS: [(u64, &str); 4] = [
-    (1_000_000_000, "GB"),
-    (1_000_000, "MB"),
-    (1_000, "kB"),
-    (1, "B"),
-];
+const PRINTED_BYTE_UNITS: [(u64, &str); 4] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")];
 
 /// The size of a buffer: `150kB`, `64KiB`, `67p` (packets), `30ms` (of the link's rate), `1bdp`
 /// (bandwidth-delay products).
@@ -111,9 +106,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for wrong in [
-            "", "1", "p", "1.5p", "1kbit", "bdp", "1.bdp.", "-1bdp", "1 bdp s",
-        ] {
+        for wrong in ["", "1", "p", "1.5p", "1kbit", "bdp", "1.bdp.", "-1bdp", "1 bdp s"] {
             assert!(wrong.parse::<BufferSize>().is_err(), "{wrong}");
         }
         assert_eq!(

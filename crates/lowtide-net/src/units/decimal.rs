@@ -3,9 +3,7 @@
 
 /// Splits `1.5gbit` into `1.5` and `gbit`, the unit in lower case.
 pub(super) fn split(text: &str) -> (&str, String) {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     (number, unit.trim_start_matches(' ').to_ascii_lowercase())
 }
@@ -28,14 +26,8 @@ pub(super) fn format(value: u64, units: &[(u64, &str)]) -> String {
     let &(unit, name) = fits.or(units.last()).expect("there is a unit");
     let digits = unit.ilog10() as usize;
     let number = format!("{}.{:0digits$}", value / unit, value % unit);
-    let number = if unit == 1 {
-        value.to_string()
-    } else {
-        number
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_owned()
-    };
+    let number =
+        if unit == 1 { value.to_string() } else { number.trim_end_matches('0').trim_end_matches('.').to_owned() };
     number + name
 }
 

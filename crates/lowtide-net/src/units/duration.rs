@@ -4,12 +4,7 @@
 use super::{UnitError, decimal};
 use std::time::Duration;
 
-const UNITS: [(u64, &str); 4] = [
-    (1_000_000_000, "s"),
-    (1_000_000, "ms"),
-    (1_000, "us"),
-    (1, "ns"),
-];
+const UNITS: [(u64, &str); 4] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
 
 /// Reads a length of time with the unit ns, us (or µs), ms or s: `40ms`, `250us`, `1.5s`.
 ///
@@ -42,13 +37,9 @@ mod tests {
 
     #[test]
     fn lengths_of_time_are_read() {
-        for (text, nanos) in [
-            ("40ms", 40_000_000),
-            ("250us", 250_000),
-            ("0.5µs", 500),
-            ("2s", 2_000_000_000),
-            ("0s", 0),
-        ] {
+        for (text, nanos) in
+            [("40ms", 40_000_000), ("250us", 250_000), ("0.5µs", 500), ("2s", 2_000_000_000), ("0s", 0)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_nanos(nanos)));
         }
     }

@@ -15,9 +15,7 @@ impl Probability {
 
     /// A probability from 0 to 1; `None` outside of it.
     pub fn new(probability: f64) -> Option<Self> {
-        (0.0..=1.0)
-            .contains(&probability)
-            .then_some(Self(probability))
+        (0.0..=1.0).contains(&probability).then_some(Self(probability))
     }
 
     /// From 0 to 1.

@@ -5,12 +5,7 @@ use super::{UnitError, decimal};
 use std::fmt;
 use std::str::FromStr;
 
-const UNITS: [(u64, &str); 4] = [
-    (1_000_000_000, "gbit"),
-    (1_000_000, "mbit"),
-    (1_000, "kbit"),
-    (1, "bit"),
-];
+const UNITS: [(u64, &str); 4] = [(1_000_000_000, "gbit"), (1_000_000, "mbit"), (1_000, "kbit"), (1, "bit")];
 
 /// A transmission rate, at least 1 bit/s. Written `20mbit` or `1.5gbit`, as `tc` does, or with a
 /// trailing `/s`.

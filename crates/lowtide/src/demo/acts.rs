@@ -35,17 +35,8 @@ pub(super) struct Act {
 impl Act {
     /// All four, of this length.
     pub(super) fn all(seconds: u64) -> Vec<Act> {
-        let bulks = [
-            Bulk::Absent,
-            Bulk::Ordinary,
-            Bulk::FarDeadline,
-            Bulk::NearDeadline,
-        ];
-        let act = |(index, bulk)| Act {
-            number: index + 1,
-            bulk,
-            seconds,
-        };
+        let bulks = [Bulk::Absent, Bulk::Ordinary, Bulk::FarDeadline, Bulk::NearDeadline];
+        let act = |(index, bulk)| Act { number: index + 1, bulk, seconds };
         bulks.into_iter().enumerate().map(act).collect()
     }
 
@@ -63,12 +54,8 @@ impl Act {
     pub(super) fn sentence(&self) -> String {
         match self.bulk {
             Bulk::Absent => "The foreground has the link to itself.".to_owned(),
-            Bulk::Ordinary => {
-                "A bulk transfer joins, sent as programs send today (CUBIC).".to_owned()
-            }
-            Bulk::FarDeadline => {
-                "The bulk transfer again, under lowtide run, due in 8 hours.".to_owned()
-            }
+            Bulk::Ordinary => "A bulk transfer joins, sent as programs send today (CUBIC).".to_owned(),
+            Bulk::FarDeadline => "The bulk transfer again, under lowtide run, due in 8 hours.".to_owned(),
             Bulk::NearDeadline => format!(
                 "Under lowtide run again, but {:.0} MB are due in {} s: a third of the link.",
                 self.due_bytes() as f64 / 1e6,

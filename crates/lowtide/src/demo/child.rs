@@ -33,11 +33,7 @@ impl Child {
     /// Starts it with this signal mask, out of a terminal's reach. If the demo is killed, it is
     /// told to end.
     pub(super) fn start(what: &'static str, command: &mut Command, mask: SigSet) -> Result<Child> {
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let prepare = move || {
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
             // SAFETY: a system call with integer arguments.
@@ -45,14 +41,8 @@ impl Child {
             Ok(())
         };
         // SAFETY: between fork and exec only system calls are made.
-        let child = unsafe { command.pre_exec(prepare) }
-            .spawn()
-            .with_context(|| format!("cannot start {what}"))?;
-        Ok(Child {
-            what,
-            child,
-            reaped: false,
-        })
+        let child = unsafe { command.pre_exec(prepare) }.spawn().with_context(|| format!("cannot start {what}"))?;
+        Ok(Child { what, child, reaped: false })
     }
 
     /// Whether it has ended. Until [`Child::end`] its process id remains its own.
@@ -65,9 +55,7 @@ impl Child {
             WaitStatus::Exited(_, 0) => Ok(true),
             WaitStatus::Signaled(_, signal, _) => {
                 let what = self.what;
-                Err(anyhow!(
-                    "{what} was ended by {signal}; start the demo again"
-                ))
+                Err(anyhow!("{what} was ended by {signal}; start the demo again"))
             }
             _ => {
                 let words = self.last_words();

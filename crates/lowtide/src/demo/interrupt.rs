@@ -23,15 +23,9 @@ pub(super) struct Interrupt {
 impl Interrupt {
     /// Blocks them in this thread and those that it starts.
     pub(super) fn block() -> Result<Interrupt> {
-        let set = SigSet::from_iter([
-            Signal::SIGINT,
-            Signal::SIGTERM,
-            Signal::SIGHUP,
-            Signal::SIGQUIT,
-        ]);
+        let set = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT]);
         let mut inherited = SigSet::empty();
-        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), Some(&mut inherited))
-            .context("cannot block signals")?;
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), Some(&mut inherited)).context("cannot block signals")?;
         let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .context("cannot wait for signals")?;
         Ok(Interrupt { file, inherited })

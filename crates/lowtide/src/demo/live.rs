@@ -123,10 +123,7 @@ fn frame(recording: &Recording, columns: usize, over: bool) -> Vec<(&'static str
             true => recording.mean(flow),
             false => recording.latest(flow),
         };
-        format!(
-            "     {name:<11} {} {rate:5.1} Mbit/s",
-            curve(&rates, LINK_MBPS as f64)
-        )
+        format!("     {name:<11} {} {rate:5.1} Mbit/s", curve(&rates, LINK_MBPS as f64))
     };
     let delay = match over {
         true => mean(&recording.queue),
@@ -135,12 +132,7 @@ fn frame(recording: &Recording, columns: usize, over: bool) -> Vec<(&'static str
     // a second each, stretched to the same scale of time as the rates
     let seconds = recording.queue.len() as f64;
     let delays: Vec<f64> = (0..(seconds / interval).round() as usize)
-        .filter_map(|cell| {
-            recording
-                .queue
-                .get((cell as f64 * interval) as usize)
-                .copied()
-        })
+        .filter_map(|cell| recording.queue.get((cell as f64 * interval) as usize).copied())
         .collect();
     let left = act.seconds as f64 - recording.length();
     let state = match (over, left > 0.0) {
@@ -152,14 +144,7 @@ fn frame(recording: &Recording, columns: usize, over: bool) -> Vec<(&'static str
         ("1", heading(act)),
         ("34", flow("foreground", Flow::Foreground)),
         ("33", flow("bulk", Flow::Bulk)),
-        (
-            "0",
-            format!(
-                "     {:<11} {} {delay:5.0} ms",
-                "queue",
-                curve(&delays, RTT_MS as f64)
-            ),
-        ),
+        ("0", format!("     {:<11} {} {delay:5.0} ms", "queue", curve(&delays, RTT_MS as f64))),
         ("2", state),
     ]
 }
@@ -213,22 +198,12 @@ mod tests {
 
     #[test]
     fn a_frame_has_the_same_lines_from_beginning_to_end() {
-        let whole = &constant(
-            [(18.0, 0.0), (9.0, 9.0), (18.0, 1.0), (12.0, 6.0)],
-            Some(19.0),
-        )[1];
+        let whole = &constant([(18.0, 0.0), (9.0, 9.0), (18.0, 1.0), (12.0, 6.0)], Some(19.0))[1];
         let empty = Recording::new(&whole.act);
-        let frames = [
-            frame(&empty, 80, false),
-            frame(whole, 80, false),
-            frame(whole, 80, true),
-        ];
+        let frames = [frame(&empty, 80, false), frame(whole, 80, false), frame(whole, 80, true)];
         for lines in &frames {
             assert_eq!(lines.len(), frames[0].len());
-            assert!(
-                lines.iter().all(|(_, line)| line.chars().count() < 80),
-                "{lines:?}"
-            );
+            assert!(lines.iter().all(|(_, line)| line.chars().count() < 80), "{lines:?}");
         }
         assert!(frames[0][4].1.contains("20 s left"));
         assert!(frames[2][1].1.contains("  9.0 Mbit/s"));

@@ -88,13 +88,10 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
 
 /// Better to know before two minutes than after.
 fn writable(directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory)
-        .and_then(|()| tempfile::tempfile_in(directory))
-        .map(drop)
-        .with_context(|| {
-            let place = directory.display();
-            format!("cannot write the pictures to {place}; choose another directory with --out")
-        })
+    fs::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory)).map(drop).with_context(|| {
+        let place = directory.display();
+        format!("cannot write the pictures to {place}; choose another directory with --out")
+    })
 }
 
 fn save(path: &Path, bytes: &[u8]) -> Result<()> {

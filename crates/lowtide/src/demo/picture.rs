@@ -28,18 +28,8 @@ const INK: &str = "#222222";
 const PALE: &str = "#666666";
 const GRID: &str = "#e4e4e4";
 
-const PLAIN: Font = Font {
-    size: 12.0,
-    fill: PALE,
-    bold: false,
-    anchor: "start",
-};
-const STRONG: Font = Font {
-    size: 13.0,
-    fill: INK,
-    bold: true,
-    anchor: "start",
-};
+const PLAIN: Font = Font { size: 12.0, fill: PALE, bold: false, anchor: "start" };
+const STRONG: Font = Font { size: 13.0, fill: INK, bold: true, anchor: "start" };
 
 /// A vertical scale: what the values from 0 to `full` are drawn between.
 #[derive(Debug, Clone, Copy)]
@@ -55,16 +45,8 @@ impl Scale {
     }
 }
 
-const RATES: Scale = Scale {
-    top: 136.0,
-    bottom: 366.0,
-    full: LINK_MBPS as f64 * 1.15,
-};
-const DELAYS: Scale = Scale {
-    top: 408.0,
-    bottom: 478.0,
-    full: RTT_MS as f64 * 1.25,
-};
+const RATES: Scale = Scale { top: 136.0, bottom: 366.0, full: LINK_MBPS as f64 * 1.15 };
+const DELAYS: Scale = Scale { top: 408.0, bottom: 478.0, full: RTT_MS as f64 * 1.25 };
 
 /// Values over time, as (seconds, value).
 type Curve = [(f64, f64)];
@@ -87,9 +69,7 @@ impl Panel<'_> {
 pub(super) fn draw(recordings: &[Recording]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
     title(&mut svg);
-    let alone = recordings
-        .first()
-        .map_or(0.0, |first| first.mean(Flow::Foreground));
+    let alone = recordings.first().map_or(0.0, |first| first.mean(Flow::Foreground));
     for (index, panel) in panels(recordings).iter().enumerate() {
         grid(&mut svg, panel, index == 0);
         headings(&mut svg, panel, alone);
@@ -112,12 +92,7 @@ fn panels(recordings: &[Recording]) -> Vec<Panel<'_>> {
     let mut place = |recording| {
         let seconds = seconds(recording);
         let right = left + seconds * per_second;
-        let panel = Panel {
-            recording,
-            left,
-            right,
-            seconds,
-        };
+        let panel = Panel { recording, left, right, seconds };
         left = right + GAP;
         panel
     };
@@ -125,29 +100,17 @@ fn panels(recordings: &[Recording]) -> Vec<Panel<'_>> {
 }
 
 fn title(svg: &mut Svg) {
-    let large = Font {
-        size: 19.0,
-        ..STRONG
-    };
-    svg.text(
-        (LEFT, 30.0),
-        large,
-        "Who gets the link: a foreground flow and a bulk transfer",
-    );
+    let large = Font { size: 19.0, ..STRONG };
+    svg.text((LEFT, 30.0), large, "Who gets the link: a foreground flow and a bulk transfer");
     let link = format!(
         "{LINK_MBPS} Mbit/s, {RTT_MS} ms, buffer of one bandwidth-delay product; real kernel TCP, measured by lowtide demo"
     );
     svg.text((LEFT, 50.0), PLAIN, &link);
     let mut x = LEFT;
-    for (colour, name, width) in [
-        (FOREGROUND, "foreground (CUBIC)", 170.0),
-        (BULK, "bulk transfer", 122.0),
-        (QUEUE, "queueing delay", 0.0),
-    ] {
-        svg.area(
-            &[(x, 63.0), (x + 12.0, 63.0), (x + 12.0, 75.0), (x, 75.0)],
-            colour,
-        );
+    for (colour, name, width) in
+        [(FOREGROUND, "foreground (CUBIC)", 170.0), (BULK, "bulk transfer", 122.0), (QUEUE, "queueing delay", 0.0)]
+    {
+        svg.area(&[(x, 63.0), (x + 12.0, 63.0), (x + 12.0, 75.0), (x, 75.0)], colour);
         svg.text((x + 18.0, 73.5), Font { fill: INK, ..PLAIN }, name);
         x += width;
     }
@@ -155,11 +118,7 @@ fn title(svg: &mut Svg) {
 
 fn grid(svg: &mut Svg, panel: &Panel, labelled: bool) {
     let across = |y: f64| [(panel.left, y), (panel.right, y)];
-    let tick = Font {
-        size: 11.0,
-        anchor: "end",
-        ..PLAIN
-    };
+    let tick = Font { size: 11.0, anchor: "end", ..PLAIN };
     for (scale, step, limit) in [(RATES, 5, LINK_MBPS), (DELAYS, RTT_MS / 2, RTT_MS)] {
         for value in (0..=limit).step_by(step as usize) {
             let y = scale.y(value as f64);
@@ -170,35 +129,22 @@ fn grid(svg: &mut Svg, panel: &Panel, labelled: bool) {
         }
     }
     if labelled {
-        let unit = Font {
-            size: 11.0,
-            ..PLAIN
-        };
+        let unit = Font { size: 11.0, ..PLAIN };
         svg.text((8.0, RATES.top - 2.0), unit, "Mbit/s");
         svg.text((8.0, DELAYS.top - 2.0), unit, "ms");
     }
-    let tick = Font {
-        anchor: "middle",
-        ..tick
-    };
+    let tick = Font { anchor: "middle", ..tick };
     let step = time_step(panel.seconds);
     for t in (0..=panel.seconds as u64).step_by(step as usize) {
         let unit = if t == 0 { " s" } else { "" };
-        svg.text(
-            (panel.x(t as f64), DELAYS.bottom + 17.0),
-            tick,
-            &format!("{t}{unit}"),
-        );
+        svg.text((panel.x(t as f64), DELAYS.bottom + 17.0), tick, &format!("{t}{unit}"));
     }
 }
 
 /// Seconds between two labels, so that there are about three.
 fn time_step(seconds: f64) -> u64 {
     let steps = [1, 2, 5, 10, 20, 50, 100];
-    steps
-        .into_iter()
-        .find(|step| seconds / *step as f64 <= 4.0)
-        .unwrap_or(200)
+    steps.into_iter().find(|step| seconds / *step as f64 <= 4.0).unwrap_or(200)
 }
 
 fn headings(svg: &mut Svg, panel: &Panel, alone: f64) {
@@ -218,33 +164,16 @@ fn rates(svg: &mut Svg, panel: &Panel) {
     let foreground = recording.series(Flow::Foreground, INTERVAL);
     let bulk = recording.series(Flow::Bulk, INTERVAL);
     let floor: Vec<_> = foreground.iter().map(|(t, _)| (*t, 0.0)).collect();
-    let both: Vec<_> = foreground
-        .iter()
-        .zip(&bulk)
-        .map(|((t, a), (_, b))| (*t, a + b))
-        .collect();
+    let both: Vec<_> = foreground.iter().zip(&bulk).map(|((t, a), (_, b))| (*t, a + b)).collect();
     if recording.act.bulk != Bulk::Absent {
         svg.area(&band(panel, RATES, &foreground, &both), BULK);
     }
     svg.area(&band(panel, RATES, &floor, &foreground), FOREGROUND);
     let capacity = RATES.y(LINK_MBPS as f64);
-    svg.line(
-        &[(panel.left, capacity), (panel.right, capacity)],
-        INK,
-        1.3,
-        "5 4",
-    );
+    svg.line(&[(panel.left, capacity), (panel.right, capacity)], INK, 1.3, "5 4");
     if recording.act.number == 1 {
-        let small = Font {
-            size: 11.0,
-            fill: INK,
-            ..PLAIN
-        };
-        svg.text(
-            (panel.left + 4.0, capacity - 6.0),
-            small,
-            &format!("link: {LINK_MBPS} Mbit/s"),
-        );
+        let small = Font { size: 11.0, fill: INK, ..PLAIN };
+        svg.text((panel.left + 4.0, capacity - 6.0), small, &format!("link: {LINK_MBPS} Mbit/s"));
     }
     label_rates(svg, panel, &foreground, &both);
 }
@@ -252,12 +181,7 @@ fn rates(svg: &mut Svg, panel: &Panel) {
 /// The means, each where its area is thick enough; that of a bulk transfer too thin for it above.
 fn label_rates(svg: &mut Svg, panel: &Panel, foreground: &Curve, both: &Curve) {
     let recording = panel.recording;
-    let label = Font {
-        size: 13.0,
-        fill: "#ffffff",
-        bold: true,
-        anchor: "middle",
-    };
+    let label = Font { size: 13.0, fill: "#ffffff", bold: true, anchor: "middle" };
     let text = |flow| format!("{:.1} Mbit/s", recording.mean(flow));
     let middle = (panel.left + panel.right) / 2.0;
     let below = RATES.y(recording.mean(Flow::Foreground) / 2.0) + 4.0;
@@ -283,45 +207,29 @@ fn room(panel: &Panel, lower: &Curve, upper: &Curve) -> Option<(f64, f64)> {
     let place = |(lower, upper): (&Curve, &Curve)| {
         // the highest point of the lower curve and the lowest of the upper one
         let floor = lower.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-        let ceiling = upper
-            .iter()
-            .map(|(_, value)| *value)
-            .fold(f64::MAX, f64::min);
+        let ceiling = upper.iter().map(|(_, value)| *value).fold(f64::MAX, f64::min);
         let middle = (lower.first()?.0 + lower.last()?.0) / 2.0;
         Some((middle, RATES.y(floor), RATES.y(ceiling)))
     };
-    let (middle, floor, ceiling) = places
-        .filter_map(place)
-        .max_by(|a, b| f64::total_cmp(&(a.1 - a.2), &(b.1 - b.2)))?;
+    let (middle, floor, ceiling) =
+        places.filter_map(place).max_by(|a, b| f64::total_cmp(&(a.1 - a.2), &(b.1 - b.2)))?;
     (floor - ceiling >= LABEL.1).then(|| (panel.x(middle), (floor + ceiling) / 2.0))
 }
 
 fn mark_deadline(svg: &mut Svg, panel: &Panel, deadline: &Deadline) {
     let x = panel.x(deadline.due);
     svg.line(&[(x, RATES.top - 6.0), (x, RATES.bottom)], INK, 2.0, "");
-    let font = Font {
-        size: 11.0,
-        fill: INK,
-        bold: false,
-        anchor: "end",
-    };
+    let font = Font { size: 11.0, fill: INK, bold: false, anchor: "end" };
     svg.text((x - 5.0, RATES.top + 10.0), font, &deadline.sentence());
 }
 
 fn delays(svg: &mut Svg, panel: &Panel) {
     let queue = &panel.recording.queue;
-    let series: Vec<_> = (0_u32..)
-        .map(|second| f64::from(second) + 0.5)
-        .zip(queue.iter().copied())
-        .collect();
+    let series: Vec<_> = (0_u32..).map(|second| f64::from(second) + 0.5).zip(queue.iter().copied()).collect();
     let floor: Vec<_> = series.iter().map(|(t, _)| (*t, 0.0)).collect();
     svg.area(&band(panel, DELAYS, &floor, &series), QUEUE);
     let text = format!("mean {:.0} ms", mean(queue));
-    let font = Font {
-        size: 11.0,
-        fill: INK,
-        ..PLAIN
-    };
+    let font = Font { size: 11.0, fill: INK, ..PLAIN };
     svg.text((panel.left + 4.0, DELAYS.top + 5.0), font, &text);
 }
 
@@ -331,11 +239,7 @@ fn band(panel: &Panel, scale: Scale, lower: &Curve, upper: &Curve) -> Vec<(f64, 
         let half = curve.first().map_or(0.0, |(t, _)| *t);
         let first = curve.first().map(|(t, value)| (t - half, *value));
         let last = curve.last().map(|(t, value)| (t + half, *value));
-        first
-            .into_iter()
-            .chain(curve.iter().copied())
-            .chain(last)
-            .collect()
+        first.into_iter().chain(curve.iter().copied()).chain(last).collect()
     };
     let lower = edge(lower).into_iter().rev();
     let place = |(t, value)| (panel.x(t), scale.y(value));
@@ -373,18 +277,12 @@ mod tests {
         let recordings = constant(RATES_OF_ACTS, None);
         let panels = panels(&recordings);
         assert!((panels[3].right - RIGHT).abs() < 1e-6);
-        assert_eq!(
-            (panels[1].x(0.0), panels[1].x(20.0)),
-            (panels[1].left, panels[1].right)
-        );
+        assert_eq!((panels[1].x(0.0), panels[1].x(20.0)), (panels[1].left, panels[1].right));
         let (lower, upper) = ([(0.5, 0.0), (1.5, 0.0)], [(0.5, 5.0), (1.5, 10.0)]);
         let band = band(&panels[0], RATES, &lower, &upper);
         let (x, y) = (|t| panels[0].x(t), |rate| RATES.y(rate));
         assert_eq!(band[..2], [(x(0.0), y(5.0)), (x(0.5), y(5.0))]);
-        assert_eq!(
-            band[2..5],
-            [(x(1.5), y(10.0)), (x(2.0), y(10.0)), (x(2.0), y(0.0))]
-        );
+        assert_eq!(band[2..5], [(x(1.5), y(10.0)), (x(2.0), y(10.0)), (x(2.0), y(0.0))]);
         assert_eq!(RATES.y(0.0), RATES.bottom);
         assert_eq!(RATES.y(1e9), RATES.top);
     }
@@ -393,9 +291,8 @@ mod tests {
     fn labels_go_where_there_is_room() {
         let recordings = constant(RATES_OF_ACTS, None);
         let panel = &panels(&recordings)[1];
-        let curve = |value: &dyn Fn(usize) -> f64| -> Vec<(f64, f64)> {
-            (0..20).map(|t| (t as f64 + 0.5, value(t))).collect()
-        };
+        let curve =
+            |value: &dyn Fn(usize) -> f64| -> Vec<(f64, f64)> { (0..20).map(|t| (t as f64 + 0.5, value(t))).collect() };
         let floor = curve(&|_| 5.0);
         assert_eq!(room(panel, &floor, &curve(&|_| 6.0)), None);
         let late = curve(&|t| if t < 10 { 6.0 } else { 15.0 });
@@ -407,9 +304,6 @@ mod tests {
 
     #[test]
     fn time_is_labelled_sparsely() {
-        assert_eq!(
-            [10.0, 20.0, 25.0, 37.5, 300.0].map(time_step),
-            [5, 5, 10, 10, 100]
-        );
+        assert_eq!([10.0, 20.0, 25.0, 37.5, 300.0].map(time_step), [5, 5, 10, 10, 100]);
     }
 }

@@ -16,8 +16,7 @@ pub(super) fn render(svg: &str) -> Result<Vec<u8>> {
     let tree = usvg::Tree::from_str(svg, &options).context("cannot read our own picture")?;
     let size = tree.size().to_int_size();
     let size = size.scale_by(SCALE).context("our own picture is empty")?;
-    let mut pixels =
-        tiny_skia::Pixmap::new(size.width(), size.height()).context("no memory for the picture")?;
+    let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height()).context("no memory for the picture")?;
     let scale = tiny_skia::Transform::from_scale(SCALE, SCALE);
     resvg::render(&tree, scale, &mut pixels.as_mut());
     pixels.encode_png().context("cannot encode the picture")
@@ -37,13 +36,7 @@ mod tests {
 
     #[test]
     fn there_is_text_without_fonts_on_the_machine() {
-        let dark = |text| {
-            picture(text)
-                .pixels()
-                .iter()
-                .filter(|p| p.alpha() > 128)
-                .count()
-        };
+        let dark = |text| picture(text).pixels().iter().filter(|p| p.alpha() > 128).count();
         assert_eq!(picture("").width(), 120);
         assert_eq!(dark(""), 0);
         assert!(dark("ms") > 50);

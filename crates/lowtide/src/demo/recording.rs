@@ -39,17 +39,8 @@ pub(super) struct Recording {
 impl Recording {
     /// An act that starts now.
     pub(super) fn new(act: &Act) -> Recording {
-        let start = Sample {
-            t: 0.0,
-            foreground: 0,
-            bulk: 0,
-        };
-        Recording {
-            act: act.clone(),
-            samples: vec![start],
-            queue: Vec::new(),
-            finished: None,
-        }
+        let start = Sample { t: 0.0, foreground: 0, bulk: 0 };
+        Recording { act: act.clone(), samples: vec![start], queue: Vec::new(), finished: None }
     }
 
     /// Seconds measured.
@@ -134,22 +125,14 @@ impl Deadline {
         match self.finished.map(|finished| self.due - finished) {
             Some(spare) if spare >= 0.0 => format!("finished {spare:.1} s before the deadline"),
             Some(spare) => format!("finished {:.1} s after the deadline", -spare),
-            None => format!(
-                "not finished: {:.1} of {:.1} MB",
-                self.received as f64 / 1e6,
-                self.size as f64 / 1e6
-            ),
+            None => format!("not finished: {:.1} of {:.1} MB", self.received as f64 / 1e6, self.size as f64 / 1e6),
         }
     }
 }
 
 /// Such a part of `rate` as is left of `alone`, in percent.
 pub(super) fn percent_of(rate: f64, alone: f64) -> f64 {
-    if alone > 0.0 {
-        100.0 * rate / alone
-    } else {
-        0.0
-    }
+    if alone > 0.0 { 100.0 * rate / alone } else { 0.0 }
 }
 
 /// The mean; 0 of nothing.
@@ -162,10 +145,7 @@ pub(super) fn percentile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (part * sorted.len() as f64).ceil() as usize;
-    sorted
-        .get(rank.saturating_sub(1))
-        .copied()
-        .unwrap_or_default()
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }
 
 /// Recordings for tests, made up.
@@ -178,13 +158,11 @@ pub(super) mod examples {
         let recording = |(act, (foreground, bulk)): (Act, (f64, f64))| {
             let mut recording = Recording::new(&act);
             let bytes = |rate: f64, t: f64| (rate * t * 125_000.0) as u64;
-            recording
-                .samples
-                .extend((1..=2 * act.seconds).map(|half| Sample {
-                    t: half as f64 / 2.0,
-                    foreground: bytes(foreground, half as f64 / 2.0),
-                    bulk: bytes(bulk, half as f64 / 2.0),
-                }));
+            recording.samples.extend((1..=2 * act.seconds).map(|half| Sample {
+                t: half as f64 / 2.0,
+                foreground: bytes(foreground, half as f64 / 2.0),
+                bulk: bytes(bulk, half as f64 / 2.0),
+            }));
             recording.queue = (0..act.seconds).map(|second| second as f64).collect();
             recording.finished = finished.filter(|_| act.bulk == Bulk::NearDeadline);
             recording
@@ -200,11 +178,7 @@ mod tests {
     fn ramp() -> Recording {
         let mut recording = Recording::new(&Act::all(10)[3]);
         for (t, foreground, bulk) in [(1.0, 1_000_000, 0), (3.0, 2_000_000, 500_000)] {
-            recording.samples.push(Sample {
-                t,
-                foreground,
-                bulk,
-            });
+            recording.samples.push(Sample { t, foreground, bulk });
         }
         recording
     }
@@ -218,18 +192,12 @@ mod tests {
         assert_eq!(recording.rate(Flow::Bulk, 3.0, 4.0), 0.0);
         assert_eq!(recording.latest(Flow::Bulk), 2.0);
         assert_eq!(recording.mean(Flow::Foreground), 16.0 / 3.0);
-        assert_eq!(
-            recording.series(Flow::Foreground, 1.0),
-            [(0.5, 8.0), (1.5, 4.0), (2.5, 4.0)]
-        );
+        assert_eq!(recording.series(Flow::Foreground, 1.0), [(0.5, 8.0), (1.5, 4.0), (2.5, 4.0)]);
     }
 
     #[test]
     fn means_end_with_the_transfer() {
-        let recording = Recording {
-            finished: Some(1.0),
-            ..ramp()
-        };
+        let recording = Recording { finished: Some(1.0), ..ramp() };
         assert_eq!(recording.mean(Flow::Foreground), 8.0);
         assert_eq!(recording.mean(Flow::Bulk), 0.0);
     }

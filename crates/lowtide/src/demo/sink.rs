@@ -40,9 +40,7 @@ impl Sink {
     /// Listens in this namespace.
     pub(super) fn listen(namespace: &Namespace, address: SocketAddr) -> Result<Sink> {
         let cannot_listen = || format!("cannot listen at {address}");
-        let listener = namespace
-            .run(|| TcpListener::bind(address))?
-            .with_context(cannot_listen)?;
+        let listener = namespace.run(|| TcpListener::bind(address))?.with_context(cannot_listen)?;
         let address = listener.local_addr().with_context(cannot_listen)?;
         let shared = Arc::new(Shared::default());
         let threads = Arc::clone(&shared);
@@ -90,10 +88,7 @@ impl Shared {
             while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
                 self.received.fetch_add(bytes as u64, Ordering::Relaxed);
             }
-            *self.connection() = Connection {
-                open: None,
-                ended: Some(Instant::now()),
-            };
+            *self.connection() = Connection { open: None, ended: Some(Instant::now()) };
         }
     }
 

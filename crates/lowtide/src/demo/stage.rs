@@ -58,10 +58,8 @@ impl<'a> Stage<'a> {
     pub(super) fn set(interrupt: &'a Interrupt) -> Result<Stage<'a>> {
         let name = |end| format!("lowtide-demo-{}-{end}", process::id());
         let rate = Rate::from_bits_per_second(LINK_MBPS * 1_000_000).expect("not zero");
-        let config = Config {
-            realtime: true,
-            ..Config::new(name("a"), name("b"), rate, Duration::from_millis(RTT_MS))
-        };
+        let config =
+            Config { realtime: true, ..Config::new(name("a"), name("b"), rate, Duration::from_millis(RTT_MS)) };
         let emulator = Emulator::start(config)?;
         let origin = Instant::now();
         let any_port = SocketAddr::from((emulator.b4(), 0));
@@ -114,10 +112,7 @@ impl<'a> Stage<'a> {
         }
         recording.queue = self.queue(first, recording.length());
         if recording.mean(Flow::Foreground) == 0.0 {
-            bail!(
-                "nothing of the foreground arrived in act {}; is this machine overloaded?",
-                act.number
-            );
+            bail!("nothing of the foreground arrived in act {}; is this machine overloaded?", act.number);
         }
         live.finish(&recording)?;
         Ok(Played::Through(recording))
@@ -125,10 +120,7 @@ impl<'a> Stage<'a> {
 
     /// Takes the link and the namespaces down.
     pub(super) fn strike(self) -> Result<()> {
-        self.emulator
-            .stop()
-            .map(drop)
-            .map_err(|error| anyhow!(error))
+        self.emulator.stop().map(drop).map_err(|error| anyhow!(error))
     }
 
     /// Adds a sample if it is time for one; whether the act is over.
@@ -144,11 +136,7 @@ impl<'a> Stage<'a> {
             recording.finished = self.bulk.ended().map(since_start);
         }
         let late = act.bulk == Bulk::NearDeadline && recording.finished.is_none();
-        let end = if late {
-            act.latest_end()
-        } else {
-            act.seconds as f64
-        };
+        let end = if late { act.latest_end() } else { act.seconds as f64 };
         let over = sample.t >= end;
         if over || sample.t >= recording.length() + SAMPLE - TICK.as_secs_f64() / 2.0 {
             recording.samples.push(sample);
@@ -245,10 +233,7 @@ impl Cast {
             && bulk.has_ended()?
             && (act.bulk != Bulk::NearDeadline || sink.received() < act.due_bytes())
         {
-            bail!(
-                "the bulk transfer ended in the middle of act {}",
-                act.number
-            );
+            bail!("the bulk transfer ended in the middle of act {}", act.number);
         }
         Ok(())
     }

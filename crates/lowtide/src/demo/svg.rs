@@ -31,11 +31,7 @@ impl Svg {
     /// An empty one of this size.
     pub(super) fn new(width: f64, height: f64) -> Svg {
         let body = String::new();
-        Svg {
-            width,
-            height,
-            body,
-        }
+        Svg { width, height, body }
     }
 
     /// A filled polygon.
@@ -51,19 +47,12 @@ impl Svg {
             "" => String::new(),
             dash => format!(" stroke-dasharray=\"{dash}\""),
         };
-        self.push(format_args!(
-            "<path d=\"{d}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\"{dash}/>"
-        ));
+        self.push(format_args!("<path d=\"{d}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\"{dash}/>"));
     }
 
     /// A text, its baseline at y.
     pub(super) fn text(&mut self, (x, y): (f64, f64), font: Font, text: &str) {
-        let Font {
-            size,
-            fill,
-            bold,
-            anchor,
-        } = font;
+        let Font { size, fill, bold, anchor } = font;
         let weight = if bold { " font-weight=\"bold\"" } else { "" };
         let text = escape(text);
         self.push(format_args!(
@@ -74,11 +63,7 @@ impl Svg {
 
     /// The whole file, on white.
     pub(super) fn finish(self) -> String {
-        let Svg {
-            width,
-            height,
-            body,
-        } = self;
+        let Svg { width, height, body } = self;
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\">\n\
@@ -102,9 +87,7 @@ fn path(points: &[(f64, f64)]) -> String {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -116,12 +99,7 @@ mod tests {
         let mut svg = Svg::new(10.0, 5.0);
         svg.area(&[(0.0, 1.0), (2.0, 3.04)], "#123456");
         svg.line(&[(0.0, 1.0), (2.0, 3.0)], "#000000", 1.5, "4 3");
-        let font = Font {
-            size: 12.0,
-            fill: "#000000",
-            bold: true,
-            anchor: "end",
-        };
+        let font = Font { size: 12.0, fill: "#000000", bold: true, anchor: "end" };
         svg.text((1.0, 2.0), font, "a < b & c");
         let text = svg.finish();
         assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));

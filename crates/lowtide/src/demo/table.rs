@@ -58,15 +58,10 @@ pub(super) fn render(rows: &[Row]) -> String {
         );
         if let Some(sentence) = &row.deadline {
             let act = row.name.split(' ').next().unwrap_or_default();
-            let _ = writeln!(
-                sentences,
-                "The bulk transfer of act {act} {sentence}; its row ends with it."
-            );
+            let _ = writeln!(sentences, "The bulk transfer of act {act} {sentence}; its row ends with it.");
         }
     }
-    format!(
-        "{text}\n{sentences}Rates are what the receivers got; the queueing delay adds to the link's {RTT_MS} ms.\n"
-    )
+    format!("{text}\n{sentences}Rates are what the receivers got; the queueing delay adds to the link's {RTT_MS} ms.\n")
 }
 
 #[cfg(test)]
@@ -85,20 +80,9 @@ mod tests {
         assert_eq!(rows[1].queue, (9.5, 18.0));
 
         let text = render(&rows);
-        assert!(
-            text.contains(
-                "1  foreground alone               18.0   100 %          -    10 ms    18 ms"
-            ),
-            "{text}"
-        );
-        assert!(
-            text.contains("2  + ordinary bulk transfer        9.0    50 %        9.0"),
-            "{text}"
-        );
-        assert!(
-            text.contains("act 4 finished 1.5 s before the deadline"),
-            "{text}"
-        );
+        assert!(text.contains("1  foreground alone               18.0   100 %          -    10 ms    18 ms"), "{text}");
+        assert!(text.contains("2  + ordinary bulk transfer        9.0    50 %        9.0"), "{text}");
+        assert!(text.contains("act 4 finished 1.5 s before the deadline"), "{text}");
     }
 
     #[test]

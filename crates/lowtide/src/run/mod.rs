@@ -101,7 +101,10 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
     let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("{error}"))?;
     if arguments.w_max > 1.0 {
         if !law.is_native() {
-            bail!("--w-max above 1 needs a law of Lowtide's own; phantom signals can only make --cc {} weaker", law.name());
+            bail!(
+                "--w-max above 1 needs a law of Lowtide's own; phantom signals can only make --cc {} weaker",
+                law.name()
+            );
         }
         eprintln!(
             "lowtide: --w-max {}: pressed by its deadline this transfer takes more than one ordinary flow, at the expense of everybody on its path",
@@ -179,7 +182,9 @@ impl Session {
                 ended = program.poll()?;
                 let left = self.cgroup.processes().len();
                 if ended.is_some() && left > 0 {
-                    self.screen.say(&format!("PROGRAM has ended, {left} processes that it left behind go on in its group; waiting for them"));
+                    self.screen.say(&format!(
+                        "PROGRAM has ended, {left} processes that it left behind go on in its group; waiting for them"
+                    ));
                 }
             }
             if let Some(exit) = ended {

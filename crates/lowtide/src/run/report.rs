@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
 use lowtide_deadline::Time;
 use lowtide_kernel::Exit;
@@ -23,13 +23,18 @@ pub(super) struct ReportFile {
 
 impl ReportFile {
     pub(super) fn create(path: &Path) -> Result<ReportFile> {
+        // a link stays a link: what it leads to is replaced
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+            bail!("--report {}: there is a directory or a device of this name; name a file", path.display());
+        }
         let file = NamedTempFile::new_in(directory)
             .with_context(|| format!("--report {}: cannot write in {}", path.display(), directory.display()))?;
-        Ok(ReportFile { path: path.to_owned(), file })
+        Ok(ReportFile { path, file })
     }
 
     pub(super) fn write(mut self, report: &Report) -> Result<()> {
@@ -39,7 +44,7 @@ impl ReportFile {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         self.file.as_file().set_permissions(mode).with_context(place)?;
         let place = format!("the report {} could not be written", self.path.display());
-        self.file.persist(&self.path).context(place)?;
+        self.file.persist(&self.path).map_err(|error| error.error).context(place)?;
         Ok(())
     }
 }

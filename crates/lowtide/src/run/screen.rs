@@ -35,7 +35,8 @@ impl Screen {
             Form::Quiet
         } else if in_foreground() {
             let bar = ProgressBar::with_draw_target(plan.size, ProgressDrawTarget::stderr_with_hz(4));
-            let template = if plan.size.is_some() { "{bar:20} {percent:>3} %  {msg}" } else { "{decimal_bytes}  {msg}" };
+            let template =
+                if plan.size.is_some() { "{bar:20} {percent:>3} %  {msg}" } else { "{decimal_bytes}  {msg}" };
             bar.set_style(ProgressStyle::with_template(template).expect("a literal").progress_chars("━╸─"));
             Form::Live(bar)
         } else {
@@ -112,7 +113,10 @@ fn in_foreground() -> bool {
 fn alarming(outlook: &Outlook) -> bool {
     matches!(
         outlook,
-        Outlook::CannotFinish { .. } | Outlook::Overdue { .. } | Outlook::ProgramLimited { .. } | Outlook::Stalled { .. }
+        Outlook::CannotFinish { .. }
+            | Outlook::Overdue { .. }
+            | Outlook::ProgramLimited { .. }
+            | Outlook::Stalled { .. }
     )
 }
 
@@ -136,7 +140,13 @@ pub(super) fn weight(w: f64) -> String {
 }
 
 /// The summary: what was moved, the deadline, how it was done, and what was not governed.
-pub(super) fn summarize(journal: &Journal, plan: &Plan, finished: Time, clock: &Clock, inherited: usize) -> Vec<String> {
+pub(super) fn summarize(
+    journal: &Journal,
+    plan: &Plan,
+    finished: Time,
+    clock: &Clock,
+    inherited: usize,
+) -> Vec<String> {
     let totals = journal.totals();
     let took = finished.since(Time::ZERO);
     let mean = totals.acknowledged as f64 / took.as_secs_f64().max(1e-3);
@@ -172,7 +182,10 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, finished: Time, clock: &
     };
     mention(totals.udp_sent, format!("{} sent over UDP", size::show(totals.udp_sent)));
     mention(inherited as u64, format!("{inherited} TCP sockets opened before"));
-    mention(journal.own_law_sockets.into(), format!("{} sockets on a law of the program's own", journal.own_law_sockets));
+    mention(
+        journal.own_law_sockets.into(),
+        format!("{} sockets on a law of the program's own", journal.own_law_sockets),
+    );
     mention(totals.law_refused, format!("{} sockets that refused the law", totals.law_refused));
     if journal.is_download() {
         ungoverned.push(format!("{} received", size::show(totals.received)));

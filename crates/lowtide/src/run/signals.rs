@@ -4,11 +4,7 @@
 //! PROGRAM stays in our process group, so a terminal's Ctrl-C, Ctrl-\, Ctrl-Z and hang-up reach it without us: those we only
 //! survive. What is sent to us alone, by kill(1) or a service manager, is handed on.
 
-use std::{
-    os::fd::AsFd,
-    process::ExitCode,
-    time::Duration,
-};
+use std::{os::fd::AsFd, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use lowtide_kernel::Exit;

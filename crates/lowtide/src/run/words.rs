@@ -26,9 +26,9 @@ pub(super) fn kind(outlook: &Outlook) -> &'static str {
 pub(super) fn expected(outlook: &Outlook) -> Option<Time> {
     match outlook {
         Outlook::OnCourse { expected } | Outlook::CannotFinish { expected, .. } => Some(*expected),
-        Outlook::NoDeadline { expected }
-        | Outlook::Overdue { expected }
-        | Outlook::ProgramLimited { expected } => *expected,
+        Outlook::NoDeadline { expected } | Outlook::Overdue { expected } | Outlook::ProgramLimited { expected } => {
+            *expected
+        }
         _ => None,
     }
 }

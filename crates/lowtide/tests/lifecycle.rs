@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PROGRAM lives and dies as if Lowtide were not there; Lowtide tells what happened, and leaves nothing when it is killed.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{Read, Write},
+    net::{IpAddr, Ipv4Addr, TcpStream},
+    os::{
+        fd::AsRawFd,
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
+
+use lifecycle::{
+    Orphan, Receiver, Running, children, dev_tcp, finish, group_of, groups_of, inside, is_alive, kernel, listed_laws,
+    lowtide, name, namespace, own_cgroup, report, run_script, sockets_to, state, trickle, until, within,
+};
+use lowtide_emu::{Config, Emulator, Namespace};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
+
+const LOCALHOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    if !kernel() {
+        return;
+    }
+    for code in [0, 7, 255] {
+        let ended = finish(&mut run_script(&[], &format!("exit {code}")));
+        assert_eq!(ended.status.code(), Some(code), "{ended:?}");
+    }
+}
+
+#[test]
+fn death_by_a_signal_is_the_programs() {
+    if !kernel() {
+        return;
+    }
+    for signal in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGSEGV, Signal::SIGPIPE] {
+        let script = format!("ulimit -c 0; kill -{} $$", signal as i32);
+        let ended = finish(&mut run_script(&["--quiet"], &script));
+        assert_eq!(ended.status.signal(), Some(signal as i32), "{ended:?}");
+        assert_eq!((ended.out, ended.err), (String::new(), String::new()), "{signal}");
+    }
+}
+
+#[test]
+fn streams_directory_and_environment_pass_through() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let input = directory.path().join("input");
+    fs::write(&input, "from stdin\n").unwrap();
+    let mut command = run_script(&["--quiet"], "cat; pwd -P; echo \"$LOWTIDE_TEST_MARK\"; echo to stderr >&2");
+    command.stdin(File::open(&input).unwrap()).current_dir(directory.path()).env("LOWTIDE_TEST_MARK", "a b");
+    let ended = finish(&mut command);
+    let here = directory.path().canonicalize().unwrap();
+    assert_eq!(ended.out, format!("from stdin\n{}\na b\n", here.display()));
+    assert_eq!(ended.err, "to stderr\n");
+    assert!(ended.status.success());
+}
+
+#[test]
+fn a_pipe_passes_through_to_its_end() {
+    if !kernel() {
+        return;
+    }
+    let pipe = format!("head -c 1000000 /dev/zero | {} run --quiet -- cat | wc -c", env!("CARGO_BIN_EXE_lowtide"));
+    assert_eq!(finish(Command::new("sh").args(["-c", &pipe])).out.trim(), "1000000");
+}
+
+#[test]
+fn signal_mask_and_ignored_signals_are_the_callers() {
+    if !kernel() {
+        return;
+    }
+    let own_signals = |mut command: Command| {
+        let prepare = || {
+            let blocked = SigSet::from_iter([Signal::SIGUSR1, Signal::SIGALRM, Signal::SIGCHLD]);
+            sigprocmask(SigmaskHow::SIG_BLOCK, Some(&blocked), None)?;
+            // SAFETY: ignoring a signal runs no code of ours.
+            unsafe { nix::sys::signal::signal(Signal::SIGHUP, SigHandler::SigIgn) }?;
+            Ok(())
+        };
+        // SAFETY: between fork and exec only system calls are made.
+        unsafe { command.pre_exec(prepare) };
+        let ended = finish(&mut command);
+        let lines = ended.out.lines().filter(|line| line.starts_with("Sig") && !line.starts_with("SigQ"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut direct = Command::new("cat");
+    direct.arg("/proc/self/status");
+    let expected = own_signals(direct);
+    assert_eq!(own_signals(lowtide(["run", "--quiet", "--", "cat", "/proc/self/status"])), expected);
+    assert!(expected.iter().any(|line| line.starts_with("SigBlk") && !line.ends_with("0000000000000000")));
+}
+
+#[test]
+fn signals_sent_to_lowtide_reach_the_program() {
+    if !kernel() {
+        return;
+    }
+    let script = "for s in TERM INT USR1 USR2 HUP WINCH; do trap \"echo $s\" $s; done; trap 'echo QUIT; exit 5' QUIT; \
+                  echo ready; while :; do sleep 0.02; done";
+    let run = Running::start(&mut run_script(&["--quiet"], script));
+    run.says("ready");
+    for (signal, line) in [
+        (Signal::SIGTERM, "TERM"),
+        (Signal::SIGINT, "INT"),
+        (Signal::SIGUSR1, "USR1"),
+        (Signal::SIGUSR2, "USR2"),
+        (Signal::SIGHUP, "HUP"),
+        (Signal::SIGWINCH, "WINCH"),
+        (Signal::SIGQUIT, "QUIT"),
+    ] {
+        run.signal(signal);
+        run.says(line);
+    }
+    let ended = run.end();
+    assert_eq!(ended.status.code(), Some(5));
+    assert_eq!(ended.out.lines().count(), 8, "each of them once: {}", ended.out);
+}
+
+#[test]
+fn a_signal_that_ends_the_program_ends_lowtide_too() {
+    if !kernel() {
+        return;
+    }
+    let run = Running::start(&mut lowtide(["run", "--quiet", "--", "sh", "-c", "echo ready; exec sleep 60"]));
+    run.says("ready");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.end().status.signal(), Some(Signal::SIGTERM as i32));
+}
+
+/// A terminal with `sh` and job control on it.
+struct Terminal {
+    master: File,
+    shell: Running,
+    shown: String,
+}
+
+impl Terminal {
+    /// Starts an interactive-like shell (job control on) that runs a script.
+    fn start(script: &str) -> Terminal {
+        let pty = nix::pty::openpty(None, None).unwrap();
+        let (master, slave) = (pty.master, pty.slave);
+        let mut command = Command::new("bash");
+        command.args(["-mc", script]);
+        let terminal = slave.as_raw_fd();
+        // SAFETY: between fork and exec only system calls are made, on a descriptor that the child has.
+        unsafe {
+            command.pre_exec(move || {
+                nix::unistd::setsid()?;
+                if libc::ioctl(terminal, libc::TIOCSCTTY, 0) < 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                for fd in 0..3 {
+                    if libc::dup2(terminal, fd) < 0 {
+                        return Err(std::io::Error::last_os_error());
+                    }
+                }
+                Ok(())
+            });
+        }
+        let shell = Running::start(&mut command);
+        // SAFETY: a system call with integer arguments.
+        unsafe { libc::fcntl(master.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        Terminal { master: master.into(), shell, shown: String::new() }
+    }
+
+    fn shows(&mut self, text: &str) {
+        let limit = std::time::Instant::now() + lifecycle::PATIENCE;
+        while !self.shown.contains(text) {
+            assert!(std::time::Instant::now() < limit, "no {text:?} in {:?}", self.shown);
+            self.read();
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn read(&mut self) {
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = self.master.read(&mut buffer) {
+            self.shown += &String::from_utf8_lossy(&buffer[..read]);
+        }
+    }
+
+    fn key(&mut self, control: u8) {
+        self.master.write_all(&[control]).unwrap();
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        let shell = self.shell.pid();
+        until("the shell's end", || {
+            self.read();
+            (!is_alive(shell)).then_some(())
+        });
+        self.read();
+        (self.shell.end().status.code(), self.shown)
+    }
+}
+
+/// Not a test of its own: the program of those below, which counts the interrupts that it gets.
+#[test]
+fn interrupt_counter() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    extern "C" fn count(_: libc::c_int) {
+        COUNT.fetch_add(1, Ordering::SeqCst);
+    }
+    if std::env::var_os("LOWTIDE_TEST_COUNT").is_none() {
+        return;
+    }
+    // SAFETY: the handler is async-signal-safe.
+    unsafe { nix::sys::signal::signal(Signal::SIGINT, SigHandler::Handler(count)) }.unwrap();
+    println!("counting");
+    until("an interrupt", || (COUNT.load(Ordering::SeqCst) > 0).then_some(()));
+    thread::sleep(Duration::from_millis(500)); // in which a second one would come
+    println!("interrupts: {}", COUNT.load(Ordering::SeqCst));
+    std::process::exit(4);
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_reaches_the_program_once() {
+    if !kernel() {
+        return;
+    }
+    let counter = format!("{} --exact interrupt_counter --nocapture", std::env::current_exe().unwrap().display());
+    let script = format!("LOWTIDE_TEST_COUNT=1 {} run -- {counter}; echo status $?", env!("CARGO_BIN_EXE_lowtide"));
+    let mut terminal = Terminal::start(&script);
+    terminal.shows("counting");
+    terminal.key(3);
+    terminal.shows("interrupts: 1");
+    let (_, shown) = terminal.end();
+    assert!(shown.contains("status 4"), "{shown}");
+}
+
+#[test]
+fn ctrl_z_stops_the_program_and_fg_continues_it() {
+    if !kernel() {
+        return;
+    }
+    let program = "echo ready; for i in $(seq 100); do sleep 0.02; done; exit 6";
+    let lowtide = env!("CARGO_BIN_EXE_lowtide");
+    let script = format!("{lowtide} run -- sh -c '{program}'; echo \"stopped $?\"; read -t 20; fg; echo \"status $?\"");
+    let mut terminal = Terminal::start(&script);
+    terminal.shows("ready");
+    let run = *children(terminal.shell.pid()).first().expect("lowtide");
+    let program = *children(run).first().expect("PROGRAM");
+    terminal.key(26);
+    terminal.shows("stopped 148"); // 128 + SIGTSTP
+    until("both stopped", || (state(run) == Some('T') && state(program) == Some('T')).then_some(()));
+    terminal.key(b'\n');
+    terminal.shows("status 6");
+    terminal.end();
+}
+
+#[test]
+fn on_a_terminal_there_is_one_line_that_changes() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("terminal");
+    let receiver = Receiver::start(&space, LOCALHOST);
+    let script = format!(
+        "nsenter --net={} {} run --size 1GB --deadline +1h -- timeout 3 bash -c '{}'; echo \"status $?\"",
+        space.path().display(),
+        env!("CARGO_BIN_EXE_lowtide"),
+        trickle(&[receiver.address])
+    );
+    let mut terminal = Terminal::start(&script);
+    terminal.shows("status 124");
+    let (_, shown) = terminal.end();
+    let live = shown.matches('\r').count() - shown.matches("\r\n").count();
+    assert!(live > 2 && shown.contains("bit/s (needs"), "{shown:?}");
+}
+
+#[test]
+fn what_the_program_leaves_running_is_waited_for() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("mark");
+    let script = format!("(sleep 0.7; echo late > {}) & exit 3", mark.display());
+    let ended = finish(&mut run_script(&[], &script));
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert!(mark.exists(), "the work in its group was still going on");
+    assert!(ended.err.contains("that it left behind"), "{ended:?}");
+}
+
+#[test]
+fn quiet_prints_nothing_and_a_pipe_gets_few_lines() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("quiet");
+    let receiver = Receiver::start(&space, LOCALHOST);
+    let script = format!("timeout 2.5 bash -c '{}'; exit 0", trickle(&[receiver.address]));
+    let options = ["--size", "1GB", "--deadline", "+1h"];
+    let quiet = Running::start(&mut inside(&space, run_script(&[&options[..], &["--quiet"]].concat(), &script)));
+    let piped = Running::start(&mut inside(&space, run_script(&options, &script)));
+    let (quiet, piped) = (quiet.end(), piped.end());
+    assert!(quiet.status.success() && piped.status.success(), "{quiet:?} {piped:?}");
+    assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("", ""));
+    let lines: Vec<_> = piped.err.lines().collect();
+    assert!((2..=5).contains(&lines.len()), "{lines:?}");
+    assert!(lines.iter().all(|line| line.starts_with("lowtide: ")), "{lines:?}");
+    assert!(!piped.err.contains(['\r', '\x1b']), "{lines:?}");
+}
+
+#[test]
+fn the_report_says_what_the_receiver_got() {
+    if !kernel() {
+        return;
+    }
+    const SIZE: u64 = 3_000_000;
+    let space = namespace("report");
+    let receiver = Receiver::start(&space, LOCALHOST);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let size = SIZE.to_string();
+    let mut command = lowtide(["run", "--deadline", "+60s", "--size", &size, "--w-min", "0.01", "--report"]);
+    command.arg(&file).arg("--").arg(env!("CARGO_BIN_EXE_lowtide"));
+    command.args(["traffic", "send", "--size", &size, "--to", &receiver.address.to_string()]);
+    let ended = finish(&mut inside(&space, command));
+    assert!(ended.status.success(), "{ended:?}");
+
+    let report = report(&file);
+    let number = |field: &str| report[field].as_f64().unwrap_or_else(|| panic!("{field}: {report}"));
+    let time = |field: &str| {
+        let text = report[field].as_str().unwrap_or_else(|| panic!("{field}: {report}"));
+        text.parse::<jiff::Timestamp>().unwrap()
+    };
+    assert_eq!(receiver.received(), SIZE);
+    assert_eq!(report["acknowledged_bytes"], SIZE);
+    assert_eq!(report["size_bytes"], SIZE);
+    // the receiver's FIN is a byte to the kernel
+    assert!(number("received_bytes") <= 1.0, "{report}");
+    assert_eq!(report["retransmitted_bytes"], 0);
+    assert_eq!(report["schema"], "lowtide-report/1");
+    assert_eq!((&report["law"], &report["met"], &report["exit_code"]), (&"cdg".into(), &true.into(), &0.into()));
+    assert!(report["exit_signal"].is_null());
+    assert_eq!((number("w_min"), number("w_max")), (0.01, 1.0));
+    assert_eq!(report["connections"], 1);
+    assert!(time("started") < time("finished") && time("finished") < time("deadline"));
+    let seconds = time("finished").duration_since(time("started")).as_secs_f64();
+    let mean = 8.0 * SIZE as f64 / seconds;
+    assert!((number("mean_bps") / mean - 1.0).abs() < 0.05, "{} against {mean}", number("mean_bps"));
+    for field in ["losses", "phantom_signals", "delay_backoffs"] {
+        assert!(report[field].is_u64(), "{field}: {report}");
+    }
+    for field in ["udp_sent_bytes", "sockets_opened_before", "sockets_with_own_law", "sockets_that_refused_the_law"] {
+        assert_eq!(report["not_controlled"][field], 0, "{field}");
+    }
+    for field in ["download", "group_moved_no_bytes"] {
+        assert_eq!(report["not_controlled"][field], false, "{field}");
+    }
+    let series = report["series"].as_array().unwrap();
+    let last = series.last().expect("a row at least");
+    for field in ["t", "rate_bps", "w", "window_segments"] {
+        assert!(series.iter().all(|row| row[field].is_f64()), "{field}: {last}");
+    }
+    for field in ["sockets", "sending", "acknowledged_bytes", "losses", "phantom_signals", "delay_backoffs"] {
+        assert!(series.iter().all(|row| row[field].is_u64()), "{field}: {last}");
+    }
+    for field in ["target_bps", "srtt_ms", "min_rtt_ms"] {
+        assert!(series.iter().all(|row| row[field].is_f64() || row[field].is_null()), "{field}: {last}");
+    }
+    assert_eq!(last["acknowledged_bytes"], SIZE);
+}
+
+#[test]
+fn a_deadline_that_passes_is_reported_as_missed() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("missed");
+    let receiver = Receiver::start(&space, LOCALHOST);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let script = format!("timeout 3 bash -c '{}'; exit 0", trickle(&[receiver.address]));
+    let options = ["--size", "1GB", "--deadline", "+1s", "--report", file.to_str().unwrap()];
+    let ended = finish(&mut inside(&space, run_script(&options, &script)));
+    assert!(ended.status.success(), "PROGRAM goes on and its status counts: {ended:?}");
+    assert!(ended.err.contains("past the deadline") && ended.err.contains("missed by"), "{ended:?}");
+    let report = report(&file);
+    assert_eq!(report["met"], false);
+    let last = report["series"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["w"], 1.0, "past the deadline: an ordinary flow");
+}
+
+#[test]
+fn a_download_is_recognised() {
+    if !kernel() {
+        return;
+    }
+    const SIZE: usize = 3_000_000;
+    let space = namespace("download");
+    let server = Receiver::replying(&space, LOCALHOST, SIZE);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let script = format!("exec 10<>{}; cat <&10 | wc -c; sleep 1", dev_tcp(server.address));
+    let ended = finish(&mut inside(&space, run_script(&["--report", file.to_str().unwrap()], &script)));
+    assert_eq!(ended.out.trim(), SIZE.to_string());
+    assert!(ended.err.contains("this download is not governed"), "{ended:?}");
+    let report = report(&file);
+    assert_eq!(report["not_controlled"]["download"], true);
+    // the server's FIN is a byte to the kernel
+    let received = report["received_bytes"].as_u64().unwrap();
+    assert!((SIZE as u64..=SIZE as u64 + 1).contains(&received), "{received}");
+}
+
+#[test]
+fn a_download_over_accepted_connections_is_recognised_while_it_runs() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("upload-in");
+    let port = space.run(|| std::net::TcpListener::bind((LOCALHOST, 0)).unwrap().local_addr().unwrap().port()).unwrap();
+    let mut command = lowtide(["run", "--"]);
+    let listen = format!("{LOCALHOST}:{port}");
+    command.args([env!("CARGO_BIN_EXE_lowtide"), "traffic", "sink", "--listen", &listen]);
+    let run = Running::start(&mut inside(&space, command));
+    let mut stream =
+        until("a connection", || space.run(|| TcpStream::connect((IpAddr::from(LOCALHOST), port)).ok()).unwrap());
+    stream.write_all(&vec![0; 3_000_000]).unwrap();
+    within(Duration::from_secs(10), "the sentence", || {
+        run.err().contains("this download is not governed").then_some(())
+    });
+}
+
+/// The laws that a namespace's connections to each port run, once each has one.
+fn law_of(space: &Namespace, receiver: &Receiver) -> String {
+    until("the connection", || sockets_to(space, receiver.port()).first().map(|socket| socket.law().to_owned()))
+}
+
+#[test]
+fn two_runs_side_by_side_do_not_touch_each_other() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("two");
+    let receivers = [Receiver::start(&space, LOCALHOST), Receiver::start(&space, LOCALHOST)];
+    let start = |receiver: &Receiver| {
+        Running::start(&mut inside(&space, run_script(&["--quiet"], &trickle(&[receiver.address]))))
+    };
+    let (one, other) = (start(&receivers[0]), start(&receivers[1]));
+    let laws = [law_of(&space, &receivers[0]), law_of(&space, &receivers[1])];
+    assert!(laws.iter().all(|law| law.starts_with("lt_cdg_") && listed_laws().contains(law)), "{laws:?}");
+    assert_ne!(laws[0], laws[1]);
+
+    one.signal(Signal::SIGTERM);
+    assert_eq!(one.end().status.signal(), Some(Signal::SIGTERM as i32));
+    within(Duration::from_secs(5), "the first law's end", || (!listed_laws().contains(&laws[0])).then_some(()));
+    assert!(listed_laws().contains(&laws[1]));
+    assert_eq!(law_of(&space, &receivers[1]), laws[1]);
+    let before = receivers[1].received();
+    until("the other one's bytes", || (receivers[1].received() > before).then_some(()));
+
+    let group = groups_of(other.pid());
+    assert_eq!(group.len(), 1);
+    other.signal(Signal::SIGTERM);
+    other.end();
+    within(Duration::from_secs(5), "the second law's end", || (!listed_laws().contains(&laws[1])).then_some(()));
+    assert!(!group[0].exists());
+}
+
+/// The ids of the BPF programs, maps and links that a process holds.
+fn bpf_of(pid: i32) -> BTreeSet<(&'static str, u32)> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap().flatten() {
+        let info = fs::read_to_string(entry.path()).unwrap_or_default();
+        let value = |key: &str| info.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+        // a link names its program too
+        if let Some(id) = value("link_id:") {
+            found.insert(("link", id));
+        }
+        if let Some(id) = value("map_id:") {
+            found.insert(("map", id));
+        }
+        if let Some(id) = value("prog_id:") {
+            found.insert(("prog", id));
+        }
+    }
+    found
+}
+
+fn is_in_the_kernel(&(kind, id): &(&'static str, u32)) -> bool {
+    Command::new("bpftool").args([kind, "show", "id", &id.to_string()]).output().expect("bpftool").status.success()
+}
+
+#[test]
+fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
+    if !kernel() {
+        return;
+    }
+    let (rate, rtt) = ("20mbit".parse().unwrap(), Duration::from_millis(40));
+    let config = Config { realtime: true, ..Config::new(name("killed-a"), name("killed-b"), rate, rtt) };
+    let link = Emulator::start(config).unwrap();
+    let (bulk, foreground) = (Receiver::start(link.b(), link.b4()), Receiver::start(link.b(), link.b4()));
+    // somebody to be submissive to, for as long as the test goes on
+    let mut send = lowtide(["traffic", "send", "--cc", "cubic", "--seconds", "60", "--to"]);
+    let other = Running::start(&mut inside(link.a(), {
+        send.arg(foreground.address.to_string());
+        send
+    }));
+
+    // T_w is a sixtieth of the time left: about a second
+    let mut command = lowtide(["run", "--quiet", "--deadline", "+70s", "--size", "4MB", "--", "bash", "-c"]);
+    let directory = tempfile::tempdir().unwrap();
+    let (go, done) = (directory.path().join("go"), directory.path().join("done"));
+    command.arg(eight_senders(&bulk, &go, &done));
+    let run = Running::start(&mut inside(link.a(), command));
+    let paced =
+        |limit: f64| sockets_to(link.a(), bulk.port()).iter().filter(|s| s.pacing_limit() < Some(limit)).count();
+    const UNLIMITED: f64 = 34e9;
+    within(Duration::from_secs(25), "sockets that are paced at the minimum window", || {
+        let found = sockets_to(link.a(), bulk.port());
+        let least = found.iter().filter(|socket| socket.number("cwnd:") == Some(2.0)).count();
+        (found.len() == 8 && least >= 4 && paced(UNLIMITED) >= 4).then_some(())
+    });
+    let law = sockets_to(link.a(), bulk.port())[0].law().to_owned();
+    let ours = bpf_of(run.pid());
+    assert!(ours.len() > 10 && ours.iter().all(is_in_the_kernel), "{ours:?}");
+    let program = Orphan(children(run.pid())[0]);
+    let group = own_cgroup_of(program.0);
+    assert!(group.exists() && listed_laws().contains(&law));
+
+    run.signal(Signal::SIGKILL);
+    let before = bulk.received();
+    within(Duration::from_secs(2), "the law's end", || (!listed_laws().contains(&law)).then_some(()));
+    assert!(is_alive(program.0), "PROGRAM goes on");
+    drop(run);
+    drop(other);
+    // 2·T_w, and the round trips in which Reno grows
+    within(Duration::from_secs(12), "plain Reno", || {
+        let found = sockets_to(link.a(), bulk.port());
+        let grown = found.iter().filter(|socket| socket.number("cwnd:") > Some(2.0)).count();
+        (found.len() == 8 && grown >= 6 && paced(UNLIMITED) == 0).then_some(())
+    });
+    until("its bytes", || (bulk.received() > before + 1_000_000).then_some(()));
+    assert!(sockets_to(link.a(), bulk.port()).iter().all(|socket| socket.law() == law), "until they close");
+
+    fs::write(&go, "").unwrap();
+    until("PROGRAM's own end", || done.exists().then_some(()));
+    until("the end of its sockets", || sockets_to(link.a(), bulk.port()).is_empty().then_some(()));
+    within(Duration::from_secs(10), "the end of the BPF objects", || {
+        (!ours.iter().any(is_in_the_kernel)).then_some(())
+    });
+    until("PROGRAM's end", || (!is_alive(program.0)).then_some(()));
+    assert!(finish(&mut run_script(&["--quiet"], "true")).status.success());
+    assert!(!group.exists(), "the next run removes what a killed one left");
+}
+
+/// A script that sends over eight connections until the first file exists, and then writes the second.
+fn eight_senders(receiver: &Receiver, go: &Path, done: &Path) -> String {
+    let sender = format!(
+        "{} traffic send --seconds 60 --to {} & pids=\"$pids $!\"; ",
+        env!("CARGO_BIN_EXE_lowtide"),
+        receiver.address
+    );
+    format!(
+        "{}while [ ! -e {} ]; do sleep 0.1; done; kill $pids; wait; echo > {}",
+        sender.repeat(8),
+        go.display(),
+        done.display()
+    )
+}
+
+fn own_cgroup_of(pid: i32) -> PathBuf {
+    let ours = own_cgroup();
+    let relative = group_of(pid);
+    ours.join(Path::new(&relative).file_name().expect("PROGRAM is in a group of its own"))
+}

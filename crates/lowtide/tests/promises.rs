@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `lowtide run` keeps its promises: medians of three, each on an emulated link of 20 Mbit/s, 40 ms and one BDP, real kernel TCP,
+//! iperf3 on both sides and one CUBIC flow in the foreground.
+
+#[path = "support/promises.rs"]
+mod promises;
+mod support;
+
+use promises::{deadline, eight_to_one, far, impossible};
+use support::{alone, kernel_is_usable};
+
+#[test]
+fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
+    //   law      connections  foreground keeps  alone uses
+    for (law, connections, keeps, uses) in [("cdg", 1, 0.90, 0.75), ("cubic", 1, 0.80, 0.60)] {
+        if !kernel_is_usable() {
+            return;
+        }
+        let _turn = alone();
+        let far = far(law, connections);
+        println!("{law}, {connections} connections: kept {:.3}, alone {:.3}", far.kept, far.idle);
+        assert!(far.kept >= keeps, "{law}: the foreground kept {:.3} of its rate", far.kept);
+        assert!(far.idle >= uses, "{law}: alone it used {:.3} of the link", far.idle);
+    }
+}
+
+#[test]
+fn many_connections_yield_as_one_does() {
+    for connections in [8, 32] {
+        if !kernel_is_usable() {
+            return;
+        }
+        let _turn = alone();
+        let far = far("cdg", connections);
+        println!("cdg, {connections} connections: kept {:.3}, alone {:.3}", far.kept, far.idle);
+        assert!(far.kept >= 0.90, "{connections}: the foreground kept {:.3} of its rate", far.kept);
+    }
+}
+
+#[test]
+fn a_deadline_that_needs_a_third_of_the_link_is_met() {
+    for law in ["cdg", "cubic"] {
+        if !kernel_is_usable() {
+            return;
+        }
+        let _turn = alone();
+        let run = deadline(law);
+        println!(
+            "{law}: took {:.3} of the time, foreground {:.3} of the link, alarm {:?}",
+            run.took, run.foreground, run.alarm
+        );
+        assert!((0.85..=1.05).contains(&run.took), "{law}: took {:.3} of the time", run.took);
+        assert!(run.foreground >= 0.55, "{law}: the foreground had {:.3} of the link", run.foreground);
+        assert_eq!(run.alarm, None, "{law}: a false alarm");
+    }
+}
+
+#[test]
+fn an_impossible_deadline_is_announced_and_pressed_no_harder_than_one_flow() {
+    if !kernel_is_usable() {
+        return;
+    }
+    let _turn = alone();
+    let run = impossible();
+    println!("took {:.3} of Reno's, announced at {:.3} of the time", run.of_reno, run.announced);
+    assert!((0.60..=1.10).contains(&run.of_reno), "it took {:.3} of what Reno takes", run.of_reno);
+    assert!(run.announced <= 1.0 / 3.0, "announced at {:.3} of the time", run.announced);
+}
+
+#[test]
+fn eight_connections_take_what_one_takes() {
+    if !kernel_is_usable() {
+        return;
+    }
+    let _turn = alone();
+    let ratio = eight_to_one("cdg");
+    println!("cdg: eight connections take {ratio:.3} of one");
+    assert!((0.75..=1.25).contains(&ratio), "eight connections take {ratio:.3} of what one takes");
+}

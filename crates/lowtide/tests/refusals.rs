@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What cannot be done is refused: one sentence, status 2, PROGRAM not started, nothing left behind.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+use lifecycle::{Ended, Running, finish, groups_of, kernel, lowtide, public_copy, report, run_script};
+
+/// Runs `lowtide run OPTIONS -- touch MARK`: it has to be refused before PROGRAM starts.
+fn refused(options: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("mark");
+    let mut command = lowtide(["run"]);
+    command.args(options).args(["--", "touch"]).arg(&mark);
+    let running = Running::start(&mut command);
+    let pid = running.pid();
+    let ended = running.end();
+    assert_eq!(ended.status.code(), Some(2), "{options:?}: {ended:?}");
+    assert!(!mark.exists(), "{options:?}: PROGRAM was started");
+    assert_eq!(ended.out, "", "{options:?}");
+    assert_eq!(groups_of(pid), Vec::<std::path::PathBuf>::new(), "{options:?}");
+    ended.sentence().to_owned()
+}
+
+fn check(options: &[&str], parts: &[&str]) {
+    let sentence = refused(options);
+    for part in parts {
+        assert!(sentence.contains(part), "{options:?}: no {part:?} in {sentence:?}");
+    }
+}
+
+#[test]
+fn deadlines_and_sizes_that_make_no_sense_are_refused() {
+    if !kernel() {
+        return;
+    }
+    check(&["--size", "1MB", "--deadline", "2020-01-01T00:00:00Z"], &["--deadline", "in the past"]);
+    check(&["--deadline", "+1h"], &["--size", "how much is left"]);
+    check(&["--size", "0"], &["--size 0", "nothing to send"]);
+    check(&["--size", "lots"], &["cannot read the size 'lots'", "120GiB"]);
+    check(&["--size", "1MB", "--deadline", "soonish"], &["cannot read the deadline 'soonish'", "06:00"]);
+    check(&["--size-of", "/no/such/tree"], &["/no/such/tree"]);
+}
+
+#[test]
+fn laws_and_weights_that_make_no_sense_are_refused() {
+    if !kernel() {
+        return;
+    }
+    check(&["--cc", "bbr"], &["--cc bbr", "use cdg, cubic or reno"]);
+    check(&["--cc", "qubic"], &["--cc qubic", "cubic"]);
+    check(&["--w-min", "0"], &["0"]);
+    check(&["--w-min", "0.5", "--w-max", "0.1"], &["0.5", "0.1"]);
+    check(&["--cc", "cubic", "--w-max", "2"], &["--w-max", "cubic"]);
+}
+
+#[test]
+fn users_that_do_not_exist_are_refused() {
+    if !kernel() {
+        return;
+    }
+    check(&["--user", "no-such-user"], &["--user", "no-such-user"]);
+    let ended = finish(run_script(&[], "true").env("SUDO_UID", "987654"));
+    assert_eq!(ended.status.code(), Some(2));
+    assert!(ended.sentence().contains("SUDO_UID"), "{ended:?}");
+}
+
+#[test]
+fn programs_that_cannot_run_are_refused() {
+    if !kernel() {
+        return;
+    }
+    let refused = |program: &str| {
+        let running = Running::start(&mut lowtide(["run", "--", program]));
+        let pid = running.pid();
+        let ended = running.end();
+        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+        assert!(groups_of(pid).is_empty());
+        assert!(ended.sentence().contains(&format!("'{program}'")), "{ended:?}");
+        ended.sentence().to_owned()
+    };
+    assert!(refused("no-such-program-of-lowtide").contains("no such program"));
+    assert!(refused("/no/such/program").contains("no such program"));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("data");
+    fs::write(&file, "not a program\n").unwrap();
+    assert!(refused(file.to_str().unwrap()).contains("may not be executed"));
+    assert!(refused(directory.path().to_str().unwrap()).contains("may not be executed"));
+}
+
+#[test]
+fn reports_that_cannot_be_written_are_refused_before_the_program_starts() {
+    if !kernel() {
+        return;
+    }
+    check(&["--report", "/no/such/directory/report.json"], &["/no/such/directory"]);
+    check(&["--report", "/proc/report.json"], &["/proc"]);
+    check(&["--report", "/tmp"], &["/tmp", "directory"]);
+    check(&["--report", "/dev/null"], &["/dev/null", "device"]);
+}
+
+#[test]
+fn a_full_disk_at_the_report_costs_the_report_and_not_the_transfer() {
+    if !kernel() {
+        return;
+    }
+    let full = tempfile::tempdir().unwrap();
+    // in a mount namespace of its own: the tiny file system goes with it
+    let script = format!(
+        "mount -t tmpfs -o size=4k,mode=755 none {0} && exec {1} run --quiet --report {0}/report.json -- \
+         sh -c 'head -c 4096 /dev/zero > {0}/filler; ls {0}; echo ran'",
+        full.path().display(),
+        env!("CARGO_BIN_EXE_lowtide")
+    );
+    let ended = finish(Command::new("unshare").args(["-m", "sh", "-c", &script]));
+    assert!(ended.out.lines().any(|line| line == "ran"), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.sentence().contains("report.json") && ended.sentence().contains("No space left"), "{ended:?}");
+}
+
+#[test]
+fn a_cgroup_tree_that_cannot_be_written_is_refused() {
+    if !kernel() {
+        return;
+    }
+    // every cgroup2 mount read-only, and no right to mount another one
+    let script = format!(
+        "for path in $(awk '$3 == \"cgroup2\" {{ print $2 }}' /proc/self/mounts); do mount -o remount,bind,ro $path; done; \
+         exec setpriv --bounding-set -sys_admin --inh-caps -sys_admin {} run -- touch {{MARK}}",
+        env!("CARGO_BIN_EXE_lowtide")
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("mark");
+    let script = script.replace("{MARK}", mark.to_str().unwrap());
+    let ended = finish(Command::new("unshare").args(["-m", "sh", "-c", &script]));
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert!(ended.sentence().contains("cgroup"), "{ended:?}");
+    assert!(!mark.exists());
+}
+
+/// Runs a shell script that sees the command as `$LOWTIDE`, as the user nobody.
+fn as_nobody(script: &str) -> Ended {
+    let (_directory, copy) = public_copy();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--", "sh", "-c", script]);
+    finish(command.env("LOWTIDE", copy).current_dir("/"))
+}
+
+#[test]
+fn without_privileges_run_says_what_doctor_says() {
+    if !kernel() {
+        return;
+    }
+    let ended = as_nobody("\"$LOWTIDE\" run -- echo ran");
+    assert_eq!((ended.status.code(), ended.out.as_str()), (Some(2), ""), "{ended:?}");
+    let sentence = ended.sentence();
+    assert!(sentence.contains("cgroup") && sentence.contains("run as root"), "{sentence}");
+    assert!(sentence.contains("lowtide doctor"), "{sentence}");
+}
+
+#[test]
+fn best_effort_runs_the_program_ungoverned_and_says_so() {
+    if !kernel() {
+        return;
+    }
+    let ended = as_nobody("\"$LOWTIDE\" run --best-effort -- sh -c 'id -u; exit 7'");
+    assert_eq!((ended.status.code(), ended.out.as_str()), (Some(7), "65534\n"), "{ended:?}");
+    assert!(ended.sentence().contains("not governed, as --best-effort allows"), "{ended:?}");
+
+    // where everything can be governed the flag changes nothing
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let ended = finish(&mut run_script(&["--best-effort", "--report", file.to_str().unwrap()], "exit 7"));
+    assert_eq!(ended.status.code(), Some(7), "{ended:?}");
+    assert!(!ended.err.contains("not governed"), "{ended:?}");
+    assert_eq!(report(&file)["exit_code"], 7);
+}
+
+#[test]
+fn doctor_has_a_line_for_every_feature() {
+    if !kernel() {
+        return;
+    }
+    let features = ["kernel", "kernel type information", "cgroup v2", "cgroup BPF programs", "TUN devices"];
+    let well = finish(&mut lowtide(["doctor"]));
+    assert_eq!(well.status.code(), Some(0), "{well:?}");
+    for feature in features {
+        assert!(well.out.contains(&format!("ok       {feature}: ")), "{feature}: {}", well.out);
+    }
+    assert!(well.out.ends_with("lowtide run works here.\n"), "{}", well.out);
+
+    let ill = as_nobody("\"$LOWTIDE\" doctor");
+    assert_eq!(ill.status.code(), Some(1), "{ill:?}");
+    for feature in ["cgroup v2", "cgroup BPF programs"] {
+        assert!(ill.out.contains(&format!("missing  {feature}: ")), "{}", ill.out);
+    }
+    assert_eq!(ill.out.matches("missing").count(), ill.out.matches("mend: ").count(), "{}", ill.out);
+    assert_eq!(ill.out.matches("missing").count(), ill.out.matches("consequence: ").count(), "{}", ill.out);
+}
+
+#[test]
+fn emulate_refuses_what_it_cannot_build() {
+    let emulate = |arguments: &[&str]| {
+        let ended = finish(lowtide(["emulate"]).args(arguments));
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {ended:?}");
+        assert_eq!(ended.out, "", "{arguments:?}");
+        ended
+    };
+    let one = emulate(&["--rate", "20mbit", "--rtt", "40ms", "--between", "A"]);
+    assert!(one.sentence().contains("--between A,B"), "{one:?}");
+    for (arguments, culprit) in [
+        (["--rate", "20furlongs", "--rtt", "40ms", "--between", "A,B"], "--rate"),
+        (["--rate", "20mbit", "--rtt", "soon", "--between", "A,B"], "--rtt"),
+    ] {
+        let ended = emulate(&arguments);
+        assert!(ended.err.contains(culprit) && ended.err.contains(arguments[if culprit == "--rate" { 1 } else { 3 }]));
+    }
+}
+
+#[test]
+fn a_report_is_readable_for_all_and_leaves_nothing_beside_it() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let ended = finish(&mut run_script(&["--quiet", "--report", file.to_str().unwrap()], "exit 3"));
+    assert_eq!(ended.status.code(), Some(3));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing but the report is left");
+}

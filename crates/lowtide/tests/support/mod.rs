@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A bottleneck of its own with iperf3 on both sides, for tests and benches that measure what `lowtide run` promises.
+
+use std::{
+    env, fs,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use lowtide_emu::{Config, Emulator};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+
+/// Mbit/s of the link that every promise is about; 40 ms and one BDP of buffer belong to it.
+pub(crate) const LINK: f64 = 20.0;
+const FOREGROUND_PORT: &str = "5201";
+const BULK_PORT: &str = "5202";
+
+/// Whether the kernel can be used. A missing right is a failure where `LOWTIDE_REQUIRE_KERNEL=1` says so, else a sentence.
+pub(crate) fn kernel_is_usable() -> bool {
+    use lowtide_kernel::Need::{Emulate, OwnLaws, Run};
+    let Some(sentence) = lowtide_kernel::diagnose().verdict(&[Run, OwnLaws, Emulate]) else { return true };
+    assert!(env::var("LOWTIDE_REQUIRE_KERNEL").is_err(), "the kernel tests must run here, but {sentence}");
+    println!("skipped: {sentence}");
+    false
+}
+
+/// Measurements wait for each other: the machine is small.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Runs `measure` three times at once, each on a link of its own, and sorts the results by `key`: the median is in the middle.
+pub(crate) fn three<T: Send>(measure: impl Fn() -> T + Sync, key: impl Fn(&T) -> f64) -> [T; 3] {
+    let mut results = thread::scope(|scope| {
+        let threads = [(); 3].map(|()| scope.spawn(&measure));
+        threads.map(|thread| thread.join().expect("a measurement failed"))
+    });
+    results.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    results
+}
+
+/// The middle one.
+pub(crate) fn median<T: Send>(measure: impl Fn() -> T + Sync, key: impl Fn(&T) -> f64) -> T {
+    let [_, middle, _] = three(measure, key);
+    middle
+}
+
+/// A process that ends with its owner.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+/// One emulated link with an iperf3 server for each of two flows.
+pub(crate) struct Lab {
+    _servers: [Guard; 2],
+    emulator: Emulator,
+    directory: tempfile::TempDir,
+}
+
+/// What `lowtide run` did.
+pub(crate) struct Bulk {
+    /// Its report.
+    pub(crate) report: Value,
+}
+
+impl Bulk {
+    /// Mbit/s acknowledged over the whole run.
+    pub(crate) fn rate(&self) -> f64 {
+        self.report["mean_bps"].as_f64().unwrap() / 1e6
+    }
+
+    /// Seconds from start to the last acknowledged byte.
+    pub(crate) fn took(&self) -> f64 {
+        let time = |field: &str| self.report[field].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+        time("finished").duration_since(time("started")).as_secs_f64()
+    }
+
+    /// Bytes acknowledged until `t` seconds.
+    pub(crate) fn acknowledged_at(&self, t: f64) -> f64 {
+        let rows = self.report["series"].as_array().unwrap();
+        let row = rows.iter().take_while(|row| row["t"].as_f64().unwrap() <= t).last().unwrap();
+        row["acknowledged_bytes"].as_f64().unwrap()
+    }
+
+    /// When an outlook of this kind was first announced.
+    pub(crate) fn announced(&self, outlook: &str) -> Option<f64> {
+        let said = self.report["announcements"].as_array().unwrap();
+        said.iter().find(|said| said["outlook"] == outlook).map(|said| said["t"].as_f64().unwrap())
+    }
+}
+
+impl Lab {
+    /// 20 Mbit/s, 40 ms, one BDP, tail drop.
+    pub(crate) fn new() -> Lab {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("lt{}x{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut config = Config::new(
+            format!("{name}a"),
+            format!("{name}b"),
+            format!("{LINK}mbit").parse().unwrap(),
+            Duration::from_millis(40),
+        );
+        config.realtime = true;
+        let emulator = Emulator::start(config).unwrap();
+        let server = |port| {
+            let mut server = Command::new("iperf3");
+            server.args(["-s", "-p", port]).stdout(Stdio::null()).stderr(Stdio::null());
+            Guard(emulator.b().enter_command(&mut server).spawn().expect("iperf3 is installed"))
+        };
+        let servers = [server(FOREGROUND_PORT), server(BULK_PORT)];
+        let lab = Lab { _servers: servers, emulator, directory: tempfile::tempdir().unwrap() };
+        for port in [FOREGROUND_PORT, BULK_PORT] {
+            lab.wait_for_server(port);
+        }
+        lab
+    }
+
+    fn wait_for_server(&self, port: &str) {
+        let address = format!("{}:{port}", self.emulator.b4()).parse().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        // iperf3 answers a connection that says nothing with an error and goes on listening
+        while self
+            .emulator
+            .a()
+            .run(|| std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1)))
+            .unwrap()
+            .is_err()
+        {
+            assert!(Instant::now() < deadline, "iperf3 does not listen");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn iperf(&self, port: &str, arguments: &[&str]) -> Vec<String> {
+        let server = self.emulator.b4().to_string();
+        let words = ["iperf3", "-c", &server, "-p", port, "--connect-timeout", "5000", "-J"];
+        words.iter().chain(arguments).map(|word| (*word).to_owned()).collect()
+    }
+
+    /// A plain flow; Mbit/s received.
+    pub(crate) fn plain(&self, port: &str, law: &str, seconds: u32) -> f64 {
+        let words = self.iperf(port, &["-C", law, "-t", &seconds.to_string()]);
+        let mut command = Command::new(&words[0]);
+        let output = self.emulator.a().enter_command(command.args(&words[1..])).output().unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let received = &result["end"]["sum_received"]["bits_per_second"];
+        received.as_f64().unwrap_or_else(|| panic!("iperf3 failed: {result}")) / 1e6
+    }
+
+    /// One CUBIC flow in the foreground; Mbit/s received.
+    pub(crate) fn foreground(&self, seconds: u32) -> f64 {
+        self.plain(FOREGROUND_PORT, "cubic", seconds)
+    }
+
+    /// A plain flow where the bulk transfer would be.
+    pub(crate) fn in_its_place(&self, law: &str, seconds: u32) -> f64 {
+        self.plain(BULK_PORT, law, seconds)
+    }
+
+    /// `lowtide run OPTIONS -- iperf3 … ARGUMENTS`, ended after `at_most`.
+    pub(crate) fn bulk(&self, options: &[&str], arguments: &[&str], at_most: Duration) -> Bulk {
+        let report: PathBuf = self.directory.path().join("report.json");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+        command.arg("run").args(options).arg("--report").arg(&report).arg("--quiet").arg("--");
+        command.args(self.iperf(BULK_PORT, arguments)).stdout(Stdio::null());
+        let mut run = Guard(self.emulator.a().enter_command(&mut command).spawn().unwrap());
+        let end = Instant::now() + at_most;
+        while Instant::now() < end && run.0.try_wait().unwrap().is_none() {
+            thread::sleep(Duration::from_millis(50));
+        }
+        drop(run); // SIGTERM reaches iperf3 through Lowtide, if they still run
+        let text = fs::read_to_string(&report).expect("run wrote its report");
+        Bulk { report: serde_json::from_str(&text).unwrap() }
+    }
+
+    /// The foreground for `seconds`, and one second later `second`, which should end about one second before it.
+    pub(crate) fn beside<T: Send>(&self, seconds: u32, second: impl FnOnce() -> T + Send) -> (f64, T) {
+        thread::scope(|scope| {
+            let foreground = scope.spawn(|| self.foreground(seconds));
+            thread::sleep(Duration::from_secs(1));
+            let second = second();
+            (foreground.join().expect("the foreground failed"), second)
+        })
+    }
+}
