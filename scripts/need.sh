@@ -50,12 +50,25 @@ sudo_() {
 	if [ "$(id -u)" = 0 ]; then DEBIAN_FRONTEND=noninteractive "$@"; else sudo DEBIAN_FRONTEND=noninteractive "$@"; fi
 }
 
+rust_version() {
+	rustc --version 2>/dev/null | cut -d' ' -f2
+}
+
+rust_is_new_enough() {
+	version=$(rust_version) && [ -n "$version" ] &&
+		[ "$(printf '%s\n%s\n' "$RUST_MIN" "$version" | sort -V | head -1)" = "$RUST_MIN" ]
+}
+
+# Debian packages rustup from release 13 on; there it is installed. Elsewhere that step is the user's.
 rust() {
-	version=$(rustc --version 2>/dev/null | cut -d' ' -f2) || version=
-	if [ -n "$version" ] && [ "$(printf '%s\n%s\n' "$RUST_MIN" "$version" | sort -V | head -1)" = "$RUST_MIN" ]; then
-		return 0
+	rust_is_new_enough && return 0
+	if command -v apt-cache >/dev/null && apt-cache show rustup >/dev/null 2>&1; then
+		packages rustup
+		echo "installing the stable Rust toolchain with rustup"
+		rustup default stable
+		rust_is_new_enough && return 0
 	fi
-	echo "need.sh: Rust $RUST_MIN or newer is needed, ${version:-none} is there; install it with rustup (Debian: apt-get install rustup && rustup default stable)" >&2
+	echo "need.sh: Rust $RUST_MIN or newer is needed, $(rust_version || true) is there; install it with rustup (rustup.rs), then run make again" >&2
 	return 1
 }
 

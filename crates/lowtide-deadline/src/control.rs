@@ -6,7 +6,7 @@ use std::time::Duration;
 /// What a control law is told at the end of an update interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// ζ, bytes per second: what is needed from now on (`algorithms.md`, section 2.1). Finite, >= 0.
+    /// ζ, bytes per second: what is needed from now on (the framework, eq. 6). Finite, >= 0.
     pub target_rate: f64,
     /// x̄, bytes per second: what was achieved over the interval that just ended. Finite, >= 0.
     pub achieved_rate: f64,
@@ -19,13 +19,13 @@ pub struct Step {
     /// The smoothed round-trip time, where known. A model of a window-based law needs it.
     pub rtt: Option<Duration>,
     /// The congestion price measured in the interval, per packet, phantom signals excluded, where known
-    /// (`algorithms.md`, section 2.3). The PID does not use it.
+    /// (q of the framework, eq. 14). The PID does not use it.
     pub price: Option<f64>,
 }
 
 /// A law that moves the weight once per update interval.
 ///
-/// [`Pid`](crate::Pid) is the first; model-based control (`algorithms.md`, section 2.3) is the other one the
+/// [`Pid`](crate::Pid) is the first; model-based control (section III-B) is the other one the
 /// framework knows. The order of calls is: `update`, then `applied` with what became of it.
 pub trait WeightControl: std::fmt::Debug + Send {
     /// The weight wanted for the next interval, within the law's bounds; not yet limited in its increase.

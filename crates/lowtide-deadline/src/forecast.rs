@@ -7,7 +7,7 @@
 //!
 //! * the **best estimate** of the rate at `w_max`, with the law's own exponent, used for "expected ...";
 //! * a **generous bound** on it, used for the alarm: a larger exponent (the law may be better than assumed)
-//!   and the smallest of the last two or three weights (the flow lags behind its weight). The price that rises as
+//!   and the smallest of the weights that the flow can still be lagging behind. The price that rises as
 //!   one presses harder makes the truth smaller still; the bound ignores that.
 //!
 //! What the path was seen to carry caps both, but only in one form: a rate that **stayed flat while the
@@ -28,6 +28,10 @@ const ALARM_MARGIN: f64 = 1.1;
 const CONSECUTIVE: u32 = 3;
 /// Few.
 const FEW_INTERVALS: f64 = 20.0;
+/// No flow is given longer than this part of the whole time to follow its weight ...
+const RESPONSE_MOST: f64 = 0.17;
+/// ... or than this, where the whole transfer has few intervals.
+const RESPONSE_MOST_OF_FEW: f64 = 0.1;
 /// Exponent of the generous bound over the law's own 1/alpha, where that does not exceed 1 (Vegas' linear
 /// response is the steepest of the laws known).
 const GENEROSITY: f64 = 1.5;
@@ -67,6 +71,8 @@ pub struct Question {
     pub aim: Time,
     /// T_w.
     pub interval: Duration,
+    /// How long the flow takes to follow its weight.
+    pub response: Duration,
     /// l_w, for the time that the climb to `w_max` takes.
     pub increase_limit: f64,
 }
@@ -305,7 +311,11 @@ impl Forecast {
         };
         let needed = q.remaining / q.deadline.since(q.now).as_secs_f64();
         let trusted = self.lowest_recent_weight(consecutive) >= TRUST * self.w_max;
-        let bound = self.bound(consecutive);
+        // a transfer of few round trips cannot wait for them
+        let most = if few { RESPONSE_MOST_OF_FEW } else { RESPONSE_MOST };
+        let response = q.response.as_secs_f64().min(most * whole);
+        let response = (response / q.interval.as_secs_f64().max(1e-9)).ceil() as u32;
+        let bound = self.bound(response.clamp(consecutive, HISTORY as u32));
 
         if self.verdict == Verdict::Impossible {
             // Hysteresis: the margin was asked on the way in, it is not asked on the way out.
@@ -362,6 +372,7 @@ mod tests {
             deadline: at(DEADLINE),
             aim: at(0.95 * DEADLINE),
             interval: Duration::from_secs(10),
+            response: Duration::from_secs(2),
             increase_limit: 0.1,
         }
     }

@@ -16,7 +16,7 @@ const AIM_MARGIN: f64 = 0.02;
 const AIM_INTERVALS: u32 = 3;
 /// But by no more than this part of the whole time.
 const AIM_MARGIN_MOST: f64 = 0.10;
-/// The paper's l_w belongs to a transfer of 1300 s at T_w = 10 s (targets.md, D-S).
+/// The paper's l_w belongs to a transfer of 1300 s at T_w = 10 s (the framework, Table I and section III-C).
 const INTERVALS_OF_L_W: f64 = 130.0;
 /// However short the transfer, no update may grant more than this part of what was asked.
 const INCREASE_LIMIT_MOST: f64 = 0.5;
@@ -57,6 +57,9 @@ pub struct Policy {
     /// The law's exponent, finite and greater than 0: its rate goes with `w^(1/alpha)`. Only the forecast
     /// uses it.
     pub alpha: f64,
+    /// Round trips that a flow takes to follow its weight, finite and not negative. Reno regains half a window of W in W/2 of them, CUBIC in
+    /// its Reno-friendly region, at 0.53 segments each, in about W. Only the forecast uses it.
+    pub response_round_trips: f64,
 }
 
 impl Default for Policy {
@@ -68,6 +71,7 @@ impl Default for Policy {
             scale_increase_limit: true,
             nominal_interval: NOMINAL_INTERVAL,
             alpha: 2.0,
+            response_round_trips: 50.0,
         }
     }
 }
@@ -83,6 +87,9 @@ impl Policy {
         if !(self.alpha.is_finite() && self.alpha > 0.0) {
             return Err(PolicyError::Alpha(self.alpha));
         }
+        if !(self.response_round_trips.is_finite() && self.response_round_trips >= 0.0) {
+            return Err(PolicyError::Response(self.response_round_trips));
+        }
         Ok(())
     }
 }
@@ -96,6 +103,8 @@ pub enum PolicyError {
     Interval,
     /// An exponent that is not finite and greater than 0.
     Alpha(f64),
+    /// A response time that is not finite or negative.
+    Response(f64),
 }
 
 impl fmt::Display for PolicyError {
@@ -106,6 +115,9 @@ impl fmt::Display for PolicyError {
             }
             PolicyError::Interval => write!(f, "the update interval must be longer than zero"),
             PolicyError::Alpha(a) => write!(f, "the law's exponent must be a finite number greater than 0, not {a}"),
+            PolicyError::Response(r) => {
+                write!(f, "a flow's response to its weight takes a finite number of round trips, 0 or more, not {r}")
+            }
         }
     }
 }
@@ -454,6 +466,7 @@ impl Governor {
             deadline,
             aim,
             interval: self.interval,
+            response: self.rtt.unwrap_or_default().mul_f64(self.policy.response_round_trips),
             increase_limit: self.increase_limit(),
         })
     }

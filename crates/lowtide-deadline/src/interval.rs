@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// T_w of the paper, `algorithms.md`, section 2.1.
+/// T_w of the framework, in its experiments (section III-C).
 pub const NOMINAL_INTERVAL: Duration = Duration::from_secs(10);
 /// A short transfer gets this many updates: enough for the weight to climb from bottom to top in a third
 /// of the time at l_w = 0.05.

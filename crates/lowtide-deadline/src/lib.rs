@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How aggressive must a background transfer be to finish by its deadline, and can it?
 //!
-//! This is the upper half of the DA-LBE framework (`algorithms.md`, section 2): from *how much is left*,
+//! This is the upper half of "A Framework for Less than Best Effort Congestion Control with Soft Deadlines"
+//! (Hayes, Ros, Petlund, Ahmed; in this crate: the framework, or the paper): from *how much is left*,
 //! *how long there is* and *what the network gave* it makes one number, the **price weight** `w`. A sender
 //! with weight `w` behaves as if the network's congestion price were `1/w` times what it measured: `w_min`
 //! is the most submissive, 1 an ordinary best-effort flow.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The limit on how fast the weight may rise.
 
-/// l_w of the paper: `algorithms.md`, section 2.3.
+/// l_w of the framework: eq. 19, the value from Fig. 2.
 pub const DEFAULT_INCREASE_LIMIT: f64 = 0.05;
 
 /// A weight after the limit, and whether the limit bit.
@@ -14,7 +14,7 @@ pub struct Limited {
     pub limited: bool,
 }
 
-/// Limit the increase from `previous` to `requested` (`algorithms.md`, section 2.3):
+/// Limit the increase from `previous` to `requested` (the framework, eq. 19):
 /// if `requested - previous > l_w * requested` then `previous + l_w * requested`. Decreases are free.
 ///
 /// `l_w` in (0, 1]; 1 switches the limit off. From any weight below, w = 1 takes at least `1/l_w` updates
@@ -32,7 +32,7 @@ pub fn limit_increase(previous: f64, requested: f64, l_w: f64) -> Limited {
 mod tests {
     use super::*;
 
-    /// Target D-15.
+    /// The framework's eq. 19 by hand: 0.1 + 0.05 * 0.5.
     #[test]
     fn a_tenth_to_a_half_gives_an_eighth() {
         let l = limit_increase(0.1, 0.5, 0.05);

@@ -4,7 +4,7 @@
 use crate::{Bounds, NOMINAL_INTERVAL, Step, WeightControl};
 use std::time::Duration;
 
-/// The gains of the PID, for time in seconds and an update interval of 10 s (`algorithms.md`, section 2.2).
+/// The gains of the PID, for time in seconds and an update interval of 10 s (the framework, section III-C).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gains {
     /// Proportional, dimensionless; 0.5.
@@ -29,7 +29,7 @@ const FLOOR_BYTES: f64 = 1500.0;
 /// [`Pid::applied`].
 const WINDUP_HEADROOM: f64 = 4.0;
 
-/// PID control of the weight: `algorithms.md`, section 2.2.
+/// PID control of the weight: the framework, eqs. 7 to 10, with the integral bounded.
 ///
 /// ```text
 /// e_n = (ζ - x̄)/x̄ * w_{n-1}
@@ -126,7 +126,7 @@ mod tests {
         assert!((a - b).abs() < 1e-12, "{a} is not {b}");
     }
 
-    /// By hand from `algorithms.md` 2.2, T_w = 10 s.
+    /// By hand from the framework's eqs. 7 to 10, T_w = 10 s.
     #[test]
     fn the_papers_law_to_the_letter() {
         let mut pid = Pid::new(Bounds::new(0.001, 1.0).unwrap());

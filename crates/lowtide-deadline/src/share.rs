@@ -4,7 +4,7 @@
 use crate::Weight;
 
 /// The weight of each of `n` sending sockets, so that together they take what one socket of weight `w`
-/// would: `w * n^(-alpha)` (design.md, decision 9).
+/// would: `w * n^(-alpha)` (`docs/how-it-works.md`, "One budget for all sockets").
 ///
 /// `alpha` > 0 is the law's exponent: its rate goes with price^(-1/alpha); 2 for Reno, 4/3 for CUBIC, 1 for
 /// Vegas. Count only sockets that are sending; 0 counts as 1. The result may lie below the policy's `w_min`

@@ -3,13 +3,13 @@
 
 use std::fmt;
 
-/// Default lower bound of the weight: about G = 0.5 for CDG (`algorithms.md`, section 1.6), low enough to
+/// Default lower bound of the weight: about G = 0.5 ms for CDG (`docs/deviations.md`, 17), low enough to
 /// yield, high enough to fill an idle link.
 pub const DEFAULT_W_MIN: f64 = 0.004;
 /// Default upper bound of the weight: an ordinary best-effort flow, never more.
 pub const DEFAULT_W_MAX: f64 = 1.0;
 
-/// A price weight, dimensionless, finite and greater than 0 (`algorithms.md`, section 2.1).
+/// A price weight, dimensionless, finite and greater than 0: w of the framework, eq. 5.
 ///
 /// The sender sees the congestion price `q/w`. 1 is best effort; values above 1 take more than a fair
 /// share and are only reached when the policy's `w_max` says so.
@@ -84,7 +84,7 @@ impl Bounds {
     }
 
     /// The weight of a transfer past its deadline: best effort, or `w_max` where that is less
-    /// (`algorithms.md`, section 2.1). Never above 1, whatever `w_max` is, unless `w_min` already is.
+    /// (the framework gives no rule for that time). Never above 1, whatever `w_max` is, unless `w_min` already is.
     #[must_use]
     pub fn overdue(&self) -> Weight {
         self.clamp(1.0)

@@ -208,7 +208,8 @@ fn expected_completion_of_an_impossible_deadline() {
     }
 }
 
-/// The toy network itself: target D-16's shape, fair shares at w = 1 whatever the exponent.
+/// The toy network itself: alpha-fair as in the framework (eqs. 5 and 16), fair shares at w = 1
+/// whatever the exponent.
 #[test]
 fn the_toy_network_is_alpha_fair() {
     for alpha in [1.0, 4.0 / 3.0, 2.0] {

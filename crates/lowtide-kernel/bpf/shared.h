@@ -13,7 +13,7 @@ struct lt_settings {
 	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
 	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
 	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price, per unit of price */
-	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent (eq. 2.5) */
+	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
 	u64 increase_q16;	/* segments per round trip that the budget grows by: 1, or w above 1 */
 	u64 window_q16;		/* sum of the sending sockets' windows, segments */
 	u32 sockets;		/* sockets that are sending: they share one flow's budget */

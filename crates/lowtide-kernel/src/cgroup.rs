@@ -28,17 +28,17 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a group below this process's own, and removes those that killed runs left there empty.
+    /// Makes a group below this process's own, and removes those that killed runs left empty.
     ///
     /// # Errors
     /// [`Error::NoCgroup`], [`Error::CgroupUnwritable`].
     pub fn create() -> Result<Cgroup> {
         let (root, mount) = hierarchy()?;
+        sweep(&root);
         let mut parent = root.join(own_group());
         if !parent.join("cgroup.procs").exists() {
             parent = root; // our group lies outside what this namespace shows
         }
-        sweep(&parent);
         let unwritable = |source| Error::CgroupUnwritable { path: parent.clone(), source };
         for attempt in 0..16 {
             let path = parent.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
@@ -158,17 +158,17 @@ fn open_directory(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)
 }
 
-/// Removes empty groups whose owner is gone; the kernel keeps those with processes.
-fn sweep(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
+/// Removes empty groups whose owner is gone, wherever in the hierarchy they were made; the kernel keeps those with processes.
+fn sweep(group: &Path) {
+    let Ok(entries) = fs::read_dir(group) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        let path = entry.path();
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
-        }
-        if let Ok(directory) = open_directory(&entry.path())
+            sweep(&path);
+        } else if let Ok(directory) = open_directory(&path)
             && Flock::lock(directory, FlockArg::LockExclusiveNonblock).is_ok()
         {
-            let _ = fs::remove_dir(entry.path());
+            let _ = fs::remove_dir(&path);
         }
     }
 }

@@ -11,7 +11,8 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// measure of their own that a phantom signal does not enter.
 const DEAF: [&str; 5] = ["bbr", "bbr2", "bbr3", "dctcp", "prague"];
 
-/// The parameters of CDG (algorithms.md, 1.2), for one transfer.
+/// The parameters of CDG for one transfer: those of Linux' `tcp_cdg`, but for `g0_ms` and `floor_ms`
+/// (`docs/deviations.md`, 7 and 1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CdgParameters {
     /// Gradients averaged: a power of two, 1 to 256. The papers' `window`.
@@ -78,7 +79,9 @@ impl Law {
             )));
         }
         let available = fs::read_to_string(AVAILABLE).map_err(Error::system("reading the kernel's list of laws"))?;
-        let usable: Vec<&str> = available.split_whitespace().filter(|law| !DEAF.contains(law)).collect();
+        // lt_*: the laws of other runs, which end with them
+        let usable: Vec<&str> =
+            available.split_whitespace().filter(|law| !DEAF.contains(law) && !law.starts_with("lt_")).collect();
         if usable.contains(&text) {
             return Ok(Law::Kernel(text.to_owned()));
         }
@@ -101,16 +104,28 @@ impl Law {
         matches!(self, Law::Cdg(_))
     }
 
+    /// Round trips that a flow takes to follow its weight, for windows of some tens of segments: CDG grows as Reno, by one segment in each;
+    /// CUBIC in its Reno-friendly region by 0.53, and other laws of the kernel may be as slow.
+    pub fn response_round_trips(&self) -> f64 {
+        match self {
+            Law::Cdg(_) => 50.0,
+            Law::Kernel(name) if name == "reno" => 50.0,
+            Law::Kernel(_) => 120.0,
+        }
+    }
+
     /// α of rate ∝ price^(−1/α): with it n sockets share one flow's budget (`w·n^(−α)`), and the ceiling at w = 1 is foretold.
-    /// CUBIC has 4/3, and Reno's 2 in its Reno-friendly region, which is where `loss` per packet exceeds 0.84·RTT³ (RTT in s;
-    /// algorithms.md 2.5). CDG near w = 1 is Reno; what it is below does not matter for the ceiling, which is only spoken of near w = 1.
+    /// CUBIC has 4/3, and Reno's 2 in its Reno-friendly region, which is where `loss` per packet exceeds 0.55·RTT³
+    /// (RTT in s): there the CUBIC model in Fig. 3 of the framework (`docs/deviations.md` has its title), with β = 0.7,
+    /// meets Reno's window √(1.5/loss). CDG near w = 1 is Reno; what it is below does not matter for the ceiling, which is
+    /// only spoken of near w = 1.
     pub fn exponent(&self, loss: Option<f64>, rtt_s: Option<f64>) -> f64 {
         const RENO: f64 = 2.0;
         match self {
             Law::Cdg(_) => RENO,
             Law::Kernel(name) => match name.as_str() {
                 "cubic" | "bic" => match (loss, rtt_s) {
-                    (Some(loss), Some(rtt)) if loss < 0.84 * rtt.powi(3) => 4.0 / 3.0,
+                    (Some(loss), Some(rtt)) if loss < 0.55 * rtt.powi(3) => 4.0 / 3.0,
                     _ => RENO,
                 },
                 "vegas" | "nv" => 1.0,
@@ -141,7 +156,7 @@ mod tests {
     #[test]
     fn cubic_is_reno_where_the_window_is_small() {
         let cubic = Law::Kernel("cubic".into());
-        // 20 Mbit/s and 40 ms: about one loss in 5000 packets, against 0.84·0.06³ = 1.8e-4
+        // 20 Mbit/s and 40 ms: about one loss in 5000 packets, against 0.55·0.06³ = 1.2e-4
         assert_eq!(cubic.exponent(Some(2e-4), Some(0.06)), 2.0);
         assert_eq!(cubic.exponent(Some(1e-5), Some(0.06)), 4.0 / 3.0);
         assert_eq!(cubic.exponent(None, None), 2.0);

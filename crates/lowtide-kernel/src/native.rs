@@ -92,7 +92,8 @@ impl Phantom {
     /// At 40 ms, with p(1/w - 1) = 1 % a segment.
     fn chance(&self, now_ns: u64, slow_start: bool, surplus: f64) -> f64 {
         let (surplus, chance) = ((surplus * Q16 as f64) as u64, 42_949_673);
-        let q32 = unsafe { native_phantom_chance_q32(&*self.0, now_ns, 40_000, 40_000, slow_start, surplus, chance, 1) };
+        let q32 =
+            unsafe { native_phantom_chance_q32(&*self.0, now_ns, 40_000, 40_000, slow_start, surplus, chance, 1) };
         q32 as f64 / 4_294_967_296.0
     }
 }
@@ -108,7 +109,8 @@ fn the_exponential_is_right_to_2e_5() {
 
 #[test]
 fn a_gradient_of_g_backs_off_with_probability_0_632() {
-    // C-08: G = 3 ms means 1/w - 1 = 125/3; a smoothed gradient of 3 ms is a sum of 24 ms
+    // "Evaluating CAIA Delay Gradient ...", eqs. 4, 6 and 7 (docs/deviations.md has the full title).
+    // G = 3 ms means 1/w - 1 = 125/3; a smoothed gradient of 3 ms is a sum of 24 ms
     let surplus = (125.0 / 3.0 * Q16 as f64) as u64;
     let hazard = unsafe { native_cdg_hazard_q16(24_000, WINDOW, G0_US, surplus) };
     assert!((1.0 - exp_neg(hazard as f64 / Q16 as f64) - 0.632).abs() < 1e-3);
@@ -258,8 +260,9 @@ fn a_weight_above_one_grows_faster() {
 }
 
 #[test]
-fn a_share_below_two_segments_is_paced() {
-    assert_eq!(unsafe { native_budget_pacing(2 * Q16, 1448, 50_000) }, UNLIMITED);
+fn a_small_share_is_paced() {
+    assert_eq!(unsafe { native_budget_pacing(4 * Q16, 1448, 50_000) }, UNLIMITED);
+    assert_eq!(unsafe { native_budget_cwnd(Q16 / 2) }, 4, "so that segments leave in pairs");
     // half a segment per 50 ms
     assert_eq!(unsafe { native_budget_pacing(Q16 / 2, 1448, 50_000) }, 14_480);
     // but never so slow that a connection looks dead

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The price that the network asks: real congestion signals per packet (algorithms.md, 2.5).
+//! The price that the network asks: real congestion signals per packet (q of the framework, eq. 5; P\[loss\] of its
+//! Fig. 3). *The framework* is the paper of that name in `docs/deviations.md`.
 
 /// Gain of the averages over update intervals: the weight of the newest.
 const GAIN: f64 = 0.25;

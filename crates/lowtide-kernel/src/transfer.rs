@@ -309,7 +309,7 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         window: sending
             .iter()
             .map(|r| if r.window_q16 > 0 { r.window_q16 as f64 / Q16 } else { f64::from(r.cwnd) })
-            .sum(),
+            .fold(0.0, |sum, window| sum + window), // a sum of none would be -0.0
         own_law: records.iter().filter(|r| r.own_law != 0).count() as u32,
     }
 }

@@ -37,7 +37,7 @@ pub enum Command {
 WHEN is 06:00 (the next time the local clock reads so), 2026-11-22T06:00:00Z, +2h30m or 90s from now.
 SIZE is 120GiB, 40MB or a number of bytes. Lowtide governs what PROGRAM sends over TCP, not what it receives.
 
-The exit status is PROGRAM's own; 2 if Lowtide could not start it.
+The exit status is PROGRAM's own; 2 if Lowtide could not start it, 1 if only the report failed.
 
   sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
   sudo lowtide run -- rsync -a /srv/ backup:/srv/")]
@@ -50,8 +50,8 @@ pub struct RunArguments {
     #[arg(long, value_name = "SIZE", conflicts_with = "size_of")]
     pub size: Option<String>,
 
-    /// Take the size from the files under these paths (repeat for several)
-    #[arg(long, value_name = "PATH")]
+    /// Take the size from the files under these paths
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     pub size_of: Vec<PathBuf>,
 
     /// Control law: cdg (Lowtide's own), or one that the kernel has: cubic, reno, ...
@@ -66,7 +66,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN)]
     pub w_min: f64,
 
-    /// The greatest price weight: 1 is an ordinary flow. Above 1 the transfer takes more than its share from everybody else
+    /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg) it takes more than its share from everybody else
     #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MAX)]
     pub w_max: f64,
 
@@ -86,7 +86,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub best_effort: bool,
 
-    /// Say nothing unless something is wrong
+    /// Say nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
 
@@ -157,7 +157,7 @@ pub struct DemoArguments {
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub out: PathBuf,
 
-    /// Seconds for each of the four acts
+    /// Seconds for each of the four acts; the last one may take half as long again
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(10..=300))]
     pub seconds: u64,
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `SIZE`: amounts of data as people write them, or as a tree of files holds them, and as they read them.
 
-use std::path::PathBuf;
+use std::{collections::HashSet, fs, io, os::unix::fs::MetadataExt, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 use walkdir::WalkDir;
@@ -18,17 +18,24 @@ pub fn parse(text: &str) -> Result<u64> {
     }
 }
 
-/// What the files under `paths` hold together. Links are not followed, as backup programs do not.
+/// What the files under `paths` hold together. Symbolic links are not followed and hard links count once, as in backup programs; what
+/// vanishes during the walk does not count.
 ///
 /// # Errors
 /// One sentence: a path that cannot be read, or nothing in it.
 pub fn of_paths(paths: &[PathBuf]) -> Result<u64> {
     let mut bytes = 0;
+    let mut linked = HashSet::new();
     for path in paths {
+        fs::symlink_metadata(path).with_context(|| format!("--size-of {}", path.display()))?;
         for entry in WalkDir::new(path) {
-            let entry = entry.with_context(|| format!("--size-of {}", path.display()))?;
-            if entry.file_type().is_file() {
-                bytes += entry.metadata().with_context(|| format!("--size-of {}", entry.path().display()))?.len();
+            match entry.and_then(|entry| entry.metadata()) {
+                Ok(file) if file.is_file() && (file.nlink() == 1 || linked.insert((file.dev(), file.ino()))) => {
+                    bytes += file.len();
+                }
+                Ok(_) => {}
+                Err(error) if error.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => {}
+                Err(error) => return Err(error).context("--size-of"),
             }
         }
     }
@@ -58,8 +65,6 @@ pub fn show_rate(bytes_per_second: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -85,6 +90,7 @@ mod tests {
         fs::write(tree.path().join("a"), [0; 1000]).unwrap();
         fs::write(tree.path().join("sub/b"), [0; 234]).unwrap();
         std::os::unix::fs::symlink("a", tree.path().join("link")).unwrap();
+        fs::hard_link(tree.path().join("a"), tree.path().join("sub/hard")).unwrap();
         assert_eq!(of_paths(&[tree.path().to_owned()]).unwrap(), 1234);
 
         let missing = tree.path().join("missing");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp};
 use lowtide_deadline::Time;
 use nix::time::{ClockId, clock_gettime};
 
@@ -19,8 +19,9 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn start(started: &Zoned) -> Clock {
-        Clock { origin: boottime(), wall_at_origin: started.timestamp() }
+    /// Both clocks, read at the same instant.
+    pub(super) fn start() -> Clock {
+        Clock { origin: boottime(), wall_at_origin: Timestamp::now() }
     }
 
     pub(super) fn now(&self) -> Time {
@@ -60,9 +61,8 @@ mod tests {
 
     #[test]
     fn both_ways() {
-        let started = Zoned::now();
-        let mut clock = Clock::start(&started);
-        let later = started.timestamp() + SignedDuration::from_secs(90);
+        let mut clock = Clock::start();
+        let later = clock.wall_at_origin + SignedDuration::from_secs(90);
         assert_eq!(clock.time_of(later), Time::ZERO + Duration::from_secs(90));
         assert_eq!(clock.wall(clock.time_of(later)), later);
         assert_eq!(clock.time_of(Timestamp::UNIX_EPOCH), Time::ZERO);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_step_of_the_wall_clock_moves_what_it_means() {
-        let mut clock = Clock::start(&Zoned::now());
+        let mut clock = Clock::start();
         clock.wall_at_origin -= SignedDuration::from_hours(1);
         assert!(clock.wall_clock_was_set() && !clock.wall_clock_was_set());
         let off = clock.wall(clock.now()).duration_since(Timestamp::now());

@@ -15,7 +15,7 @@ const SERIES_LIMIT: usize = 20_000;
 /// Received bytes dominate from here on.
 const DOWNLOAD_FLOOR: u64 = 1_000_000;
 /// A group that moved nothing for so long may have handed its work to somebody else.
-const SILENCE: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// One row of the report's series.
 #[derive(Debug, Clone)]
@@ -116,11 +116,15 @@ impl Journal {
         totals.received > DOWNLOAD_FLOOR.max(totals.acknowledged)
     }
 
+    /// No byte has passed through the group, in or out.
+    pub(super) fn moved_nothing(&self) -> bool {
+        let totals = self.totals();
+        totals.acknowledged + totals.received + totals.udp_sent + totals.udp_received == 0
+    }
+
     /// The group has run for a while and moved nothing.
     pub(super) fn is_silent(&self) -> bool {
-        let totals = self.totals();
-        let running = self.latest.as_ref().is_some_and(|status| status.now >= Time::ZERO + SILENCE);
-        running && totals.acknowledged + totals.received + totals.udp_sent + totals.udp_received == 0
+        self.moved_nothing() && self.latest.as_ref().is_some_and(|status| status.now >= Time::ZERO + SILENCE)
     }
 
     /// Least and greatest weight applied.
@@ -130,5 +134,60 @@ impl Journal {
             None => Some((w, w)),
             Some((least, most)) => Some((w.min(least), w.max(most))),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowtide_deadline::{Bounds, Decision};
+    use lowtide_kernel::Snapshot;
+
+    use super::*;
+
+    fn after(seconds: u64, totals: Totals) -> Status {
+        let decision = Decision {
+            weight: Bounds::default().min(),
+            target_rate: None,
+            achieved_rate: 0.0,
+            updated: false,
+            limited: false,
+            interval: Duration::from_secs(10),
+            outlook: Outlook::NoDeadline { expected: None },
+        };
+        let snapshot = Snapshot { totals, ..Snapshot::default() };
+        Status { now: Time::ZERO + Duration::from_secs(seconds), snapshot, decision, loss_price: None }
+    }
+
+    #[test]
+    fn a_group_that_moves_no_bytes_is_recognised_after_a_while() {
+        let mut journal = Journal::new(None);
+        journal.record(&after(29, Totals::default()));
+        assert!(!journal.is_silent());
+        journal.record(&after(10, Totals::default()));
+        assert!(journal.is_silent());
+        journal.record(&after(31, Totals { udp_sent: 1, ..Totals::default() }));
+        assert!(!journal.is_silent(), "over UDP it does");
+    }
+
+    #[test]
+    fn a_download_is_more_in_than_out() {
+        let mut journal = Journal::new(None);
+        journal.record(&after(1, Totals { received: 900_000, ..Totals::default() }));
+        assert!(!journal.is_download(), "the answers of a talkative server");
+        journal.record(&after(2, Totals { received: 9_000_000, acknowledged: 1_000, ..Totals::default() }));
+        assert!(journal.is_download());
+        journal.record(&after(3, Totals { received: 9_000_000, acknowledged: 10_000_000, ..Totals::default() }));
+        assert!(!journal.is_download());
+    }
+
+    #[test]
+    fn the_last_announced_byte_completes_the_transfer() {
+        let mut journal = Journal::new(Some(100));
+        journal.record(&after(1, Totals { acknowledged: 99, ..Totals::default() }));
+        assert_eq!(journal.completed, None);
+        journal.record(&after(2, Totals { acknowledged: 100, ..Totals::default() }));
+        journal.record(&after(3, Totals { acknowledged: 120, ..Totals::default() }));
+        assert_eq!(journal.completed, Some(Time::ZERO + Duration::from_secs(2)));
+        assert_eq!(journal.last_progress, Some(Time::ZERO + Duration::from_secs(3)));
     }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
-use lowtide_deadline::{Bounds, Goal, Governor, Policy};
+use lowtide_deadline::{Bounds, Goal, Governor, Policy, Time};
 use lowtide_kernel::{
     Cgroup, Controller, Dscp, Exit, Law, Need, Program, Setup, Status, Transfer, User, diagnose, inherited_tcp_sockets,
 };
@@ -39,11 +39,17 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
 struct Plan {
     size: Option<u64>,
     deadline: Option<Timestamp>,
-    started: Zoned,
+    clock: Clock,
     policy: Policy,
     setup: Setup,
     user: Option<User>,
     program: Vec<String>,
+}
+
+impl Plan {
+    fn goal(&self) -> Goal {
+        Goal { size: self.size, deadline: self.deadline.map(|deadline| self.clock.time_of(deadline)) }
+    }
 }
 
 /// Runs PROGRAM; gives its exit status.
@@ -61,21 +67,22 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         Ok(governed) => governed,
         Err(error) if arguments.best_effort => {
             eprintln!("lowtide: not governed, as --best-effort allows: {error:#}");
+            if report.is_some() {
+                eprintln!("lowtide: without governing there is nothing to report: no --report is written");
+            }
             return ungoverned(arguments, &plan, &signals);
         }
         Err(error) => return Err(error),
     };
     let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
 
-    let clock = Clock::start(&plan.started);
-    let goal = Goal { size: plan.size, deadline: plan.deadline.map(|deadline| clock.time_of(deadline)) };
-    let governor = Governor::new(plan.policy, goal, clock.now()).map_err(|error| anyhow!("{error}"))?;
+    let goal = plan.goal();
+    let governor = Governor::new(plan.policy, goal, plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
     let controller = Controller::new(transfer, governor, plan.setup.law.clone());
     let mut session = Session {
         screen: Screen::new(arguments.quiet, &plan),
         journal: Journal::new(plan.size),
         plan,
-        clock,
         controller,
         cgroup,
         inherited,
@@ -87,8 +94,8 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
 }
 
 fn plan(arguments: &RunArguments) -> Result<Plan> {
-    let started = Zoned::now();
-    let deadline = arguments.deadline.as_deref().map(|text| when::parse(text, &started)).transpose()?;
+    let clock = Clock::start();
+    let deadline = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
     let size = match (&arguments.size, arguments.size_of.as_slice()) {
         (Some(text), _) => Some(size::parse(text)?),
         (None, []) => None,
@@ -98,7 +105,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
     let law = Law::parse(&arguments.cc)?;
-    let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("{error}"))?;
+    let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("--w-min, --w-max: {error}"))?;
     if arguments.w_max > 1.0 {
         if !law.is_native() {
             bail!(
@@ -111,7 +118,12 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
             arguments.w_max
         );
     }
-    let policy = Policy { bounds, alpha: law.exponent(None, None), ..Policy::default() };
+    let policy = Policy {
+        bounds,
+        alpha: law.exponent(None, None),
+        response_round_trips: law.response_round_trips(),
+        ..Policy::default()
+    };
     let dscp = match arguments.dscp {
         DscpArgument::Le => Dscp::Le,
         DscpArgument::Cs1 => Dscp::Cs1,
@@ -120,7 +132,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
     Ok(Plan {
         size,
         deadline,
-        started,
+        clock,
         policy,
         setup: Setup { law, dscp, keep_law: !arguments.allow_own_cc },
         user: User::choose(arguments.user.as_deref())?,
@@ -157,9 +169,24 @@ fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals) -> Resul
     }
 }
 
+/// How it all ended.
+struct Ending {
+    exit: Exit,
+    /// When the last byte was acknowledged; the end itself if there was none.
+    finished: Time,
+    /// TCP sockets that PROGRAM inherited, opened outside its group.
+    inherited: usize,
+}
+
+impl Ending {
+    /// When what was announced had arrived. A program that ended well with less is done too; one that failed says nothing.
+    fn done(&self, journal: &Journal) -> Option<Time> {
+        journal.completed.or_else(|| (self.exit == Exit::Code(0)).then_some(self.finished))
+    }
+}
+
 struct Session {
     plan: Plan,
-    clock: Clock,
     controller: Controller,
     cgroup: Cgroup,
     screen: Screen,
@@ -182,9 +209,12 @@ impl Session {
                 ended = program.poll()?;
                 let left = self.cgroup.processes().len();
                 if ended.is_some() && left > 0 {
-                    self.screen.say(&format!(
-                        "PROGRAM has ended, {left} processes that it left behind go on in its group; waiting for them"
-                    ));
+                    let what = if left == 1 {
+                        "a process that it left behind goes"
+                    } else {
+                        "processes that it left behind go"
+                    };
+                    self.screen.say(&format!("PROGRAM has ended, {what} on in its group; waiting until that is empty"));
                 }
             }
             if let Some(exit) = ended {
@@ -204,25 +234,23 @@ impl Session {
     }
 
     fn tick(&mut self) -> Result<Status> {
-        if let Some(deadline) = self.plan.deadline
-            && self.clock.wall_clock_was_set()
-        {
-            let goal = Goal { size: self.plan.size, deadline: Some(self.clock.time_of(deadline)) };
+        if self.plan.deadline.is_some() && self.plan.clock.wall_clock_was_set() {
+            let now = self.plan.clock.now();
             // A deadline that a clock step put into the past is simply overdue: the old goal leads there as well.
-            let now = self.clock.now();
-            let _ = self.controller.governor().set_goal(goal, now);
+            let _ = self.controller.governor().set_goal(self.plan.goal(), now);
         }
-        let status = self.controller.tick(self.clock.now())?;
+        let status = self.controller.tick(self.plan.clock.now())?;
         let news = self.journal.record(&status);
-        self.screen.show(&self.journal, news, &self.clock);
+        self.screen.show(&self.journal, news, &self.plan.clock);
         Ok(status)
     }
 
     /// Summary and report. A report that fails is one sentence, not a lost transfer.
     fn finish(&mut self, exit: Exit, report: Option<ReportFile>) -> Result<()> {
-        let finished = self.journal.last_progress.unwrap_or_else(|| self.clock.now());
-        self.screen.summary(&screen::summarize(&self.journal, &self.plan, finished, &self.clock, self.inherited));
+        let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
+        let ending = Ending { exit, finished, inherited: self.inherited };
+        self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending));
         let Some(file) = report else { return Ok(()) };
-        file.write(&Report::new(&self.journal, &self.plan, exit, finished, &self.clock, self.inherited))
+        file.write(&Report::new(&self.journal, &self.plan, &ending))
     }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `--report FILE`: docs/report.md describes the format. Fields may be added; a change of meaning changes the schema's number.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
@@ -10,7 +13,7 @@ use lowtide_kernel::Exit;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::{Plan, clock::Clock, journal::Journal, words};
+use super::{Ending, Plan, journal::Journal, words};
 
 const SCHEMA: &str = "lowtide-report/1";
 
@@ -18,7 +21,7 @@ const SCHEMA: &str = "lowtide-report/1";
 #[derive(Debug)]
 pub(super) struct ReportFile {
     path: PathBuf,
-    file: NamedTempFile,
+    directory: PathBuf,
 }
 
 impl ReportFile {
@@ -32,20 +35,22 @@ impl ReportFile {
         if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
             bail!("--report {}: there is a directory or a device of this name; name a file", path.display());
         }
-        let file = NamedTempFile::new_in(directory)
+        // nameless, so that nothing stays behind if this process is killed
+        tempfile::tempfile_in(directory)
             .with_context(|| format!("--report {}: cannot write in {}", path.display(), directory.display()))?;
-        Ok(ReportFile { path, file })
+        Ok(ReportFile { directory: directory.to_owned(), path })
     }
 
-    pub(super) fn write(mut self, report: &Report) -> Result<()> {
-        let place = || format!("the report {} could not be written", self.path.display());
-        serde_json::to_writer_pretty(&mut self.file, report).with_context(place)?;
-        self.file.as_file().sync_all().with_context(place)?;
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        self.file.as_file().set_permissions(mode).with_context(place)?;
-        let place = format!("the report {} could not be written", self.path.display());
-        self.file.persist(&self.path).map_err(|error| error.error).context(place)?;
-        Ok(())
+    pub(super) fn write(self, report: &Report) -> Result<()> {
+        let write = || -> Result<()> {
+            let mut file = NamedTempFile::new_in(&self.directory)?;
+            file.write_all(&serde_json::to_vec_pretty(report)?)?;
+            file.as_file().sync_all()?;
+            file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+            file.persist(&self.path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        write().with_context(|| format!("the report {} could not be written", self.path.display()))
     }
 }
 
@@ -116,23 +121,15 @@ struct Row {
 }
 
 impl Report {
-    pub(super) fn new(
-        journal: &Journal,
-        plan: &Plan,
-        exit: Exit,
-        finished: Time,
-        clock: &Clock,
-        inherited: usize,
-    ) -> Report {
+    pub(super) fn new(journal: &Journal, plan: &Plan, ending: &Ending) -> Report {
         let totals = journal.totals();
+        let clock = &plan.clock;
+        let Ending { exit, finished, inherited } = *ending;
         let end = clock.wall(finished);
-        let completed = journal.completed.map(|time| clock.wall(time));
         let (exit_code, exit_signal) = match exit {
             Exit::Code(code) => (Some(code), None),
             Exit::Signal(signal) => (None, Some(signal)),
         };
-        // A program that ended well with less than announced is done too; one that failed says nothing of the deadline.
-        let done = completed.or_else(|| (exit_code == Some(0)).then_some(end));
         let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
         Report {
             schema: SCHEMA,
@@ -147,12 +144,12 @@ impl Report {
             acknowledged_bytes: totals.acknowledged,
             received_bytes: totals.received,
             retransmitted_bytes: totals.retransmitted,
-            started: plan.started.timestamp(),
+            started: clock.wall(Time::ZERO),
             deadline: plan.deadline,
             finished: end,
-            completed,
-            met: plan.deadline.and_then(|deadline| match done {
-                Some(done) => Some(done <= deadline),
+            completed: journal.completed.map(|time| clock.wall(time)),
+            met: plan.deadline.and_then(|deadline| match ending.done(journal) {
+                Some(done) => Some(clock.wall(done) <= deadline),
                 None => (end > deadline).then_some(false),
             }),
             mean_bps: 8.0 * totals.acknowledged as f64 / finished.as_secs_f64().max(1e-3),
@@ -169,7 +166,7 @@ impl Report {
                 own_law_requests: totals.own_law,
                 sockets_that_refused_the_law: totals.law_refused,
                 download: journal.is_download(),
-                group_moved_no_bytes: journal.is_silent(),
+                group_moved_no_bytes: journal.moved_nothing(),
             },
             announcements: journal
                 .announcements

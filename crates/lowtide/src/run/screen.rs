@@ -8,7 +8,7 @@ use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Outlook, Time};
 use lowtide_kernel::Status;
 
-use super::{Plan, clock::Clock, journal::Journal, words};
+use super::{Ending, Plan, clock::Clock, journal::Journal, words};
 use crate::{size, when};
 
 /// Away from a terminal the same kind of news is repeated at most this often.
@@ -140,26 +140,20 @@ pub(super) fn weight(w: f64) -> String {
 }
 
 /// The summary: what was moved, the deadline, how it was done, and what was not governed.
-pub(super) fn summarize(
-    journal: &Journal,
-    plan: &Plan,
-    finished: Time,
-    clock: &Clock,
-    inherited: usize,
-) -> Vec<String> {
+pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<String> {
     let totals = journal.totals();
+    let Ending { finished, inherited, .. } = *ending;
     let took = finished.since(Time::ZERO);
     let mean = totals.acknowledged as f64 / took.as_secs_f64().max(1e-3);
     let mut first =
         format!("{} in {:.1} s, {}", size::show(totals.acknowledged), took.as_secs_f64(), size::show_rate(mean));
     if let Some(deadline) = plan.deadline {
-        let done = clock.wall(journal.completed.unwrap_or(finished));
-        let spare = deadline.duration_since(done).as_secs_f64();
         let by = when::show(deadline, &Zoned::now());
-        first += &if spare >= 0.0 {
-            format!("; deadline {by} met with {spare:.1} s to spare")
-        } else {
-            format!("; deadline {by} missed by {:.1} s", -spare)
+        let spare = |done| deadline.duration_since(plan.clock.wall(done)).as_secs_f64();
+        first += &match ending.done(journal).map(spare) {
+            Some(spare) if spare >= 0.0 => format!("; deadline {by} met with {spare:.1} s to spare"),
+            Some(spare) => format!("; deadline {by} missed by {:.1} s", -spare),
+            None => format!("; ended before it was all sent, deadline {by}"),
         };
     }
     let mut lines = vec![first];
@@ -187,6 +181,9 @@ pub(super) fn summarize(
         format!("{} sockets on a law of the program's own", journal.own_law_sockets),
     );
     mention(totals.law_refused, format!("{} sockets that refused the law", totals.law_refused));
+    if journal.is_silent() {
+        ungoverned.push("whatever was sent: no bytes passed through the program's group".to_owned());
+    }
     if journal.is_download() {
         ungoverned.push(format!("{} received", size::show(totals.received)));
     }
