@@ -81,6 +81,8 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
  */
 static inline void begin_reduction(struct lt_socket *s, const struct tcp_sock *tp, u32 signal, u32 missed, u64 now)
 {
+	u32 ssthresh = s->ssthresh;
+
 	s->signal = signal;
 	if (s->window_q16 >= PACED_BELOW_Q16)
 		return;
@@ -90,6 +92,7 @@ static inline void begin_reduction(struct lt_socket *s, const struct tcp_sock *t
 		s->signal = signal;
 		reduce(s, tp, now);
 	}
+	s->ssthresh = ssthresh;	/* the stack was not told */
 }
 
 /*
@@ -190,14 +193,14 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	}
 	if (s->joins) {
 		s->joins = 0;
-		tp->snd_ssthresh = budget_cwnd(s->window_q16);
+		tp->snd_ssthresh = s->ssthresh = budget_cwnd(s->window_q16);
 		tp->snd_cwnd = tp->snd_ssthresh;
 	}
 	resync_window(s, tp);
 
 	if (tp->snd_cwnd < tp->snd_ssthresh && settings.cdg_hystart &&
 	    cdg_hystart(&s->cdg, settings.cdg_hystart, now / NSEC_PER_USEC))
-		tp->snd_ssthresh = tp->snd_cwnd;
+		tp->snd_ssthresh = s->ssthresh = tp->snd_cwnd;
 
 	own = own_round_hazard(s, tp, ack);
 	hazard = n > 1 ? group_round_hazard(s, srtt_us(tp), now) : own;
@@ -263,6 +266,7 @@ void BPF_PROG(cdg_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	u32 base;
 
 	if (!s)
 		return;
@@ -271,7 +275,9 @@ void BPF_PROG(cdg_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		cdg_next_round(&s->cdg);
 		s->round_end = tp->snd_nxt;
 	} else if (event == CA_EVENT_CWND_RESTART) {
+		base = s->cdg.delay_min_us;	/* the path's, not the burst's */
 		cdg_reset(&s->cdg, tp->snd_cwnd);
+		s->cdg.delay_min_us = base;
 		s->round_end = tp->snd_nxt;
 	}
 }

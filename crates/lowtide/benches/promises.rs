@@ -24,10 +24,10 @@ fn main() {
     for law in ["cdg", "cubic"] {
         let run = deadline(law);
         println!(
-            "40 MB in 50 s, {law}: took {:.1} % of the time, foreground {:.1} % of the link, false alarm {:?}",
+            "40 MB in 50 s, {law}: took {:.1} % of the time, foreground {:.1} % of the link, {} false alarms",
             100.0 * run.took,
             100.0 * run.foreground,
-            run.alarm
+            run.false_alarms
         );
     }
     let run = impossible();

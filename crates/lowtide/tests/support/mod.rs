@@ -5,10 +5,7 @@ use std::{
     env, fs,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -32,12 +29,6 @@ pub(crate) fn kernel_is_usable() -> bool {
     assert!(env::var("LOWTIDE_REQUIRE_KERNEL").is_err(), "the kernel tests must run here, but {sentence}");
     println!("skipped: {sentence}");
     false
-}
-
-/// Measurements wait for each other: the machine is small.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Runs `measure` three times at once, each on a link of its own, and sorts the results by `key`: the median is in the middle.
