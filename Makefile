@@ -18,7 +18,7 @@ demo: build deps-run
 
 # Real-kernel tests need root; without it they skip with a sentence. LOWTIDE_REQUIRE_KERNEL=1 makes them mandatory.
 test: lint deps-run deps-test
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked -- --show-output
 
 bench: deps-build deps-run deps-test
 	$(CARGO) bench --workspace --locked

@@ -17,8 +17,14 @@ static inline u32 srtt_us(const struct tcp_sock *tp)
 /* Takes over what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart); keeps our fraction otherwise. */
 static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
 {
-	if (budget_cwnd(s->window_q16) != tp->snd_cwnd)
-		s->window_q16 = (u64)tp->snd_cwnd << 16;
+	u64 cwnd_q16 = (u64)tp->snd_cwnd << 16;
+
+	if (budget_cwnd(s->window_q16) == tp->snd_cwnd)
+		return;
+	/* a timeout's cwnd of one says nothing about a share that is smaller still */
+	if (cwnd_q16 < PACED_BELOW_Q16 && s->window_q16 < cwnd_q16)
+		return;
+	s->window_q16 = cwnd_q16;
 }
 
 static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
@@ -30,6 +36,8 @@ static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
 /* Growth is earned only by a window that was used. A paced share does not fill its cwnd, so unsent data counts there. */
 static inline bool window_limited(const struct tcp_sock *tp, const struct lt_socket *s)
 {
+	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_LOSS)
+		return true;	/* what is left may be retransmissions only */
 	if (s->window_q16 < PACED_BELOW_Q16)
 		return tp->write_seq != tp->snd_nxt;
 	if (tp->snd_cwnd < tp->snd_ssthresh)
@@ -125,7 +133,8 @@ void BPF_PROG(cdg_init, struct sock *sk)
 	if (!s)
 		return;
 	cdg_reset(&s->cdg, tp->snd_cwnd);
-	s->window_q16 = (u64)tp->snd_cwnd << 16;
+	if (!s->joins)	/* an accepted socket is established before it gets here */
+		s->window_q16 = (u64)tp->snd_cwnd << 16;
 	s->round_end = tp->snd_nxt;
 	s->epoch = s->taken = group.epoch;
 	s->history = HISTORY_MASK;

@@ -40,6 +40,7 @@ static inline void established(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, BPF_SK_STORAGE_GET_F_CREATE);
 	u32 n = settings.sockets + 1;	/* with this one */
+	u64 share;
 	int iw;
 
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG);
@@ -47,19 +48,22 @@ static inline void established(struct bpf_sock_ops *ops)
 	if (!s)
 		return;
 	s->acked_base = ops->bytes_acked;
-	pace(ops, s, PACING_UNLIMITED);
-	if (n == 1 || !controller_alive(bpf_ktime_get_ns()))
-		return;
-	/* Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer starts with its share. */
-	s->window_q16 = (u64)IW << 16;
-	if (settings.native && group.epoch) {
-		s->window_q16 = budget_join(settings.window_q16, IW, n);
-		s->joins = 1;
-	} else {
-		s->window_q16 /= n;
+	/* at connect, where the law was set, there was no sequence number yet */
+	s->round_end = s->phantom.round_end = ops->snd_nxt;
+	if (settings.native)
+		s->window_q16 = (u64)ops->snd_cwnd << 16;
+	if (n > 1 && controller_alive(bpf_ktime_get_ns())) {
+		/* Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer starts with its share. */
+		share = ((u64)IW << 16) / n;
+		if (settings.native && group.epoch) {
+			share = budget_join(settings.window_q16, IW, n);
+			s->window_q16 = share;
+			s->joins = 1;
+		}
+		iw = budget_cwnd(share);
+		bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	}
-	iw = budget_cwnd(s->window_q16);
-	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
+	pace(ops, s, s->joins ? budget_pacing(s->window_q16, ops->mss_cache, ops->srtt_us >> 3) : PACING_UNLIMITED);
 }
 
 /* The FIN counts as an acknowledged byte of its own in these changes of state. */

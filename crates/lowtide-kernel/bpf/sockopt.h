@@ -39,8 +39,10 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 		ctx->optlen = SWALLOW;
 	} else if (ctx->level == SOL_SOCKET && ctx->optname == SO_MAX_PACING_RATE && (void *)(value + 1) <= ctx->optval_end) {
 		s = bpf_sk_storage_get(&sockets, ctx->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-		if (s)
-			s->program_pacing = *value == PACING_UNLIMITED ? 0 : *value;
+		if (s) {
+			s->program_pacing = *value >= PACING_UNLIMITED ? 0 : *value;
+			s->pacing = 0;	/* the kernel applies the program's; ours comes back with the next ACK if it is smaller */
+		}
 	}
 	/* Options longer than a page reach us cut; 0 hands the original to the kernel. */
 	if (ctx->optlen > 4096)

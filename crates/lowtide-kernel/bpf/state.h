@@ -80,7 +80,11 @@ static inline u32 sharing_sockets(void)
  */
 static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_us, u64 now_ns)
 {
-	if (sharing_sockets() > 1 && now_ns - group.at_ns < 2 * srtt_us * NSEC_PER_USEC)
+	u64 at = group.at_ns;
+
+	/* another processor may have announced one after we looked at the clock, or just now */
+	if (sharing_sockets() > 1 && (now_ns < at || now_ns - at < 2 * srtt_us * NSEC_PER_USEC ||
+				      __sync_val_compare_and_swap(&group.at_ns, at, now_ns) != at))
 		return false;
 	group.at_ns = now_ns;
 	group.signal = signal;

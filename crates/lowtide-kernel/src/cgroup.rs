@@ -158,14 +158,20 @@ fn open_directory(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)
 }
 
+/// `lowtide-PID-N`.
+fn is_ours(name: &str) -> bool {
+    let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    numbers.is_some_and(|(pid, n)| pid.parse::<u32>().is_ok() && n.parse::<u32>().is_ok())
+}
+
 /// Removes empty groups whose owner is gone, wherever in the hierarchy they were made; the kernel keeps those with processes.
 fn sweep(group: &Path) {
     let Ok(entries) = fs::read_dir(group) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         let path = entry.path();
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            sweep(&path);
-        } else if let Ok(directory) = open_directory(&path)
+        sweep(&path);
+        if is_ours(&entry.file_name().to_string_lossy())
+            && let Ok(directory) = open_directory(&path)
             && Flock::lock(directory, FlockArg::LockExclusiveNonblock).is_ok()
         {
             let _ = fs::remove_dir(&path);
@@ -176,6 +182,14 @@ fn sweep(group: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_groups_are_left_alone() {
+        assert!(is_ours("lowtide-4711-0"));
+        for name in ["lowtide-backup.service", "lowtide-4711", "lowtide-a-0", "user.slice"] {
+            assert!(!is_ours(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_mounts_table_without_a_live_cgroup2_gives_none() {

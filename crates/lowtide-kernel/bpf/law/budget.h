@@ -26,6 +26,20 @@ static inline u64 at_least(u64 value, u64 floor)
 }
 
 /*
+ * A small share changes much between two ACKs, so the increase per ACK is integrated: dW/dACK = 1/(n W) gives W^2 + 2 acked/n. The root by
+ * Newton's method, from above; a dozen steps bring it to a fraction of a segment from anywhere.
+ */
+static inline u64 budget_grow_small(u64 window_q16, u64 gained_q16)
+{
+	u64 square = window_q16 * window_q16 + (gained_q16 << 17);
+	u64 root = window_q16 + (2 * Q16_ONE) + gained_q16;
+
+	for (int i = 0; i < 14; i++)
+		root = (root + square / root) / 2;
+	return root < window_q16 ? window_q16 : root;
+}
+
+/*
  * The share after `acked` more segments: slow start up to ssthresh, then 1/n of the increase per round trip. The increase is one
  * segment; a weight above 1 is a lower price, and Reno's rate goes with the root of increase/price, so it is w segments then.
  */
@@ -42,7 +56,9 @@ static inline u64 budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 incre
 		window_q16 = limit;
 		acked -= room;
 	}
-	return window_q16 + ((acked * increase_q16) << 16) / (n * at_least(window_q16, 1));
+	if (window_q16 >= PACED_BELOW_Q16)
+		return window_q16 + ((acked * increase_q16) << 16) / (n * window_q16);
+	return budget_grow_small(window_q16, (acked * increase_q16) / n);
 }
 
 /* The share of a socket that joins n - 1 others past their slow start: what one flow would give it, but no more than an initial window. */

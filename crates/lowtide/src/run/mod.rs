@@ -74,10 +74,8 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         }
         Err(error) => return Err(error),
     };
+    let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
     let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
-
-    let goal = plan.goal();
-    let governor = Governor::new(plan.policy, goal, plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
     let controller = Controller::new(transfer, governor, plan.setup.law.clone());
     let mut session = Session {
         screen: Screen::new(arguments.quiet, &plan),
@@ -86,6 +84,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         controller,
         cgroup,
         inherited,
+        blind: false,
     };
     let exit = session.follow(program, &signals)?;
     let reported = session.finish(exit, report);
@@ -192,6 +191,8 @@ struct Session {
     screen: Screen,
     journal: Journal,
     inherited: usize,
+    /// The last look at the sockets failed.
+    blind: bool,
 }
 
 impl Session {
@@ -200,8 +201,8 @@ impl Session {
         let mut ended: Option<Exit> = None;
         let mut progress = (0, Instant::now());
         loop {
-            let status = self.tick()?;
-            let acknowledged = status.snapshot.totals.acknowledged;
+            let unfinished = self.tick_or_say();
+            let acknowledged = self.journal.totals().acknowledged;
             if acknowledged > progress.0 || ended.is_none() {
                 progress = (acknowledged, Instant::now());
             }
@@ -218,9 +219,9 @@ impl Session {
                 }
             }
             if let Some(exit) = ended {
-                let draining = status.snapshot.unfinished && progress.1.elapsed() < DRAIN_PATIENCE;
+                let draining = unfinished && progress.1.elapsed() < DRAIN_PATIENCE;
                 if !self.cgroup.is_populated() && !draining {
-                    self.tick()?;
+                    self.tick_or_say();
                     return Ok(exit);
                 }
             }
@@ -233,6 +234,20 @@ impl Session {
         }
     }
 
+    /// A look at the sockets; whether any has something left to send. One that fails is told once: PROGRAM goes on, and without a heartbeat its
+    /// connections become plain TCP until a look succeeds again.
+    fn tick_or_say(&mut self) -> bool {
+        match self.tick() {
+            Ok(status) => status.snapshot.unfinished,
+            Err(error) => {
+                if !std::mem::replace(&mut self.blind, true) {
+                    self.screen.say(&format!("not governing at the moment: {error:#}"));
+                }
+                false
+            }
+        }
+    }
+
     fn tick(&mut self) -> Result<Status> {
         if self.plan.deadline.is_some() && self.plan.clock.wall_clock_was_set() {
             let now = self.plan.clock.now();
@@ -240,6 +255,7 @@ impl Session {
             let _ = self.controller.governor().set_goal(self.plan.goal(), now);
         }
         let status = self.controller.tick(self.plan.clock.now())?;
+        self.blind = false;
         let news = self.journal.record(&status);
         self.screen.show(&self.journal, news, &self.plan.clock);
         Ok(status)
