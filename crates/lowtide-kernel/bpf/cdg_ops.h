@@ -75,7 +75,6 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 			shadow = s->cdg.shadow;
 	}
 	s->taken = s->epoch;
-	count(group_backoffs, signal == SIGNAL_GROUP_DELAY || signal == SIGNAL_GROUP_LOSS);
 	s->window_q16 = budget_cut(s->window_q16, keep_q10, sharing_sockets());
 	if (s->window_q16 < (u64)shadow << 16)
 		s->window_q16 = (u64)shadow << 16;

@@ -61,7 +61,6 @@ struct tcp_sock {
 	u32 snd_cwnd;
 	u32 snd_ssthresh;
 	u32 snd_cwnd_clamp;
-	u32 snd_cwnd_stamp;
 	u32 prior_cwnd;
 	u32 packets_out;
 	u32 max_packets_out;
@@ -119,16 +118,13 @@ struct bpf_iter__bpf_sk_storage_map {
 #pragma clang attribute pop
 
 enum {
-	TCP_CA_OPEN = 0,
 	TCP_CA_CWR = 2,
 	TCP_CA_RECOVERY = 3,
 	TCP_CA_LOSS = 4,
-	TCP_MAX_QUICKACKS = 16,
 };
 
 /* linux/tcp.h, linux/in.h, linux/socket.h: the values of the user API */
 #define IW 10	/* RFC 6928 */
-#define AF_INET 2
 #define AF_INET6 10
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47

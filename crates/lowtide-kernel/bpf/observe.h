@@ -28,14 +28,10 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.window_q16 = s->window_q16;
 	record.srtt_us = tp->srtt_us >> 3;
 	record.min_rtt_us = tp->rtt_min.s[0].v;
-	record.rtt_us = tp->rack.rtt_us;
 	record.cwnd = tp->snd_cwnd;
-	record.ssthresh = tp->snd_ssthresh;
-	record.mss = tp->mss_cache;
 	record.packets_out = tp->packets_out;
 	record.unsent = tp->write_seq - tp->snd_nxt;
 	record.own_law = s->own_law;
-	record.ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

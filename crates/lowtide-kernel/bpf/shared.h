@@ -41,7 +41,6 @@ struct lt_totals {
 	u64 losses;		/* real congestion signals: episodes, not packets */
 	u64 phantoms;		/* phantom signals delivered */
 	u64 delay_backoffs;	/* reductions on account of delay */
-	u64 group_backoffs;	/* reductions taken because another socket of the transfer had one */
 	u64 udp_sent;		/* bytes on the wire that nobody governs */
 	u64 udp_received;
 	u64 sockets_opened;
@@ -59,14 +58,10 @@ struct lt_socket_record {
 	u64 window_q16;
 	u32 srtt_us;
 	u32 min_rtt_us;
-	u32 rtt_us;
 	u32 cwnd;
-	u32 ssthresh;
-	u32 mss;
 	u32 packets_out;
 	u32 unsent;
 	u32 own_law;
-	u32 ca_state;
 };
 
 #endif

@@ -93,9 +93,4 @@ impl Controller {
     pub fn governor(&mut self) -> &mut Governor {
         &mut self.governor
     }
-
-    /// The name under which the kernel lists the law.
-    pub fn law_name(&self) -> String {
-        self.transfer.law_name()
-    }
 }
