@@ -156,6 +156,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if thread::panicking() {
+            println!("{} said:\n{}{}", self.pid(), self.out(), self.err());
+        }
         if self.ended {
             return;
         }
