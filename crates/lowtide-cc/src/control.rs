@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every control law is.
+
+use crate::{Ack, Congestion, Recovered, Restart, Sent};
+
+/// What a law did on an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[must_use]
+pub enum Reaction {
+    /// Nothing that the transport need know.
+    #[default]
+    None,
+    /// It found congestion by itself and lowered its window: the transport enters a reduction episode (as Linux
+    /// `tcp_enter_cwr()`) and walks to the window by PRR.
+    Reduced,
+}
+
+/// A congestion control law.
+///
+/// Calls come in order of time. During a reduction episode the transport walks from the old amount in flight to
+/// [`window`](Self::window) by PRR (RFC 9937), so a law sets its window at once.
+pub trait CongestionControl: Send {
+    /// A segment was sent.
+    fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// An ACK arrived. Losses and marks that begin an episode are reported by [`on_congestion`](Self::on_congestion),
+    /// after this call.
+    fn on_ack(&mut self, ack: &Ack) -> Reaction;
+
+    /// Congestion was found.
+    fn on_congestion(&mut self, congestion: &Congestion);
+
+    /// The episode is over.
+    fn on_recovered(&mut self, _recovered: &Recovered) {}
+
+    /// The last loss or timeout was none: the segment had only been late. The window returns to what it was, if that is
+    /// more.
+    fn on_spurious(&mut self) {}
+
+    /// The sender was idle and starts again.
+    fn on_restart(&mut self, restart: &Restart);
+
+    /// How much may be in flight, bytes. Less than one segment means: one segment every `mss/window` round trips.
+    fn window(&self) -> u64;
+
+    /// The threshold of slow start, bytes; `None`: the law has none, or it is not set yet.
+    fn ssthresh(&self) -> Option<u64> {
+        None
+    }
+
+    /// The rate at which to send, bytes per second; `None`: the transport decides.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether the law steers through recovery itself (as BBR does), so that the transport must not run PRR.
+    fn steers_recovery(&self) -> bool {
+        false
+    }
+
+    /// Shows the law's own state to a probe: a name and a value for each (times in milliseconds, windows in segments).
+    fn inspect(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
+}

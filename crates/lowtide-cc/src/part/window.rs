@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The window and its threshold.
+
+use crate::{Flow, Restart};
+
+/// Congestion window and slow-start threshold in segments, which may be fractions.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// The congestion window.
+    pub cwnd: f64,
+    /// Below it, slow start; infinite until congestion was first found.
+    pub ssthresh: f64,
+    /// The least that a reduction leaves.
+    pub minimum: f64,
+    /// Window and threshold before the latest reduction.
+    before: (f64, f64),
+    mss: f64,
+}
+
+impl Window {
+    /// The initial window, with no threshold yet and a minimum of two segments (RFC 5681, equation 4).
+    pub fn new(flow: &Flow) -> Self {
+        let cwnd = f64::from(flow.initial_window);
+        Self { cwnd, ssthresh: f64::INFINITY, minimum: 2.0, before: (cwnd, f64::INFINITY), mss: f64::from(flow.mss) }
+    }
+
+    /// Bytes per segment.
+    pub const fn mss(&self) -> f64 {
+        self.mss
+    }
+
+    /// The window in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.cwnd * self.mss) as u64
+    }
+
+    /// The threshold in bytes, if there is one.
+    pub fn ssthresh_bytes(&self) -> Option<u64> {
+        self.ssthresh.is_finite().then_some((self.ssthresh * self.mss) as u64)
+    }
+
+    /// An amount of bytes in segments.
+    pub fn segments(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.mss
+    }
+
+    /// Whether the window is below its threshold.
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Window and threshold come down to this many segments, or the minimum.
+    pub fn reduce_to(&mut self, segments: f64) {
+        self.before = (self.cwnd, self.ssthresh);
+        self.ssthresh = segments.max(self.minimum);
+        self.cwnd = self.ssthresh;
+    }
+
+    /// A timeout: slow start from one segment to this threshold (RFC 5681, section 3.1).
+    pub fn collapse(&mut self, ssthresh: f64) {
+        self.reduce_to(ssthresh);
+        self.cwnd = 1.0;
+    }
+
+    /// Takes the latest reduction back, if the window is still below what it was.
+    pub fn restore(&mut self) {
+        self.cwnd = self.cwnd.max(self.before.0);
+        self.ssthresh = self.ssthresh.max(self.before.1);
+    }
+
+    /// After an idle time: congestion window validation. The threshold remembers three quarters of the old window
+    /// (RFC 2861, section 3.1).
+    pub fn restart(&mut self, restart: &Restart) {
+        let Some(bytes) = restart.window else { return };
+        let cwnd = self.segments(bytes).max(1.0);
+        if cwnd < self.cwnd {
+            self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+            self.cwnd = cwnd;
+        }
+    }
+}
