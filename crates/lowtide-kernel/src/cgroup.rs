@@ -172,7 +172,8 @@ fn sweep(group: &Path) {
         sweep(&path);
         if is_ours(&entry.file_name().to_string_lossy())
             && let Ok(directory) = open_directory(&path)
-            && Flock::lock(directory, FlockArg::LockExclusiveNonblock).is_ok()
+            // held until it is removed: else a new run could take the group just before that
+            && let Ok(_lock) = Flock::lock(directory, FlockArg::LockExclusiveNonblock)
         {
             let _ = fs::remove_dir(&path);
         }

@@ -41,6 +41,9 @@ pub struct Packet<T> {
     pub bytes: u32,
     /// Its ECN field; a queue that marks the packet sets this to [`Ecn::Ce`].
     pub ecn: Ecn,
+    /// Which flow it belongs to: any number that is the same for all packets of a flow and differs
+    /// between flows. Only a queue that tells flows apart looks at it.
+    pub flow: u64,
     /// Whatever the caller wants to get back on delivery.
     pub payload: T,
 }

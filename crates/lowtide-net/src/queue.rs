@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a queue discipline is. Each one has a file of its own.
 
-use crate::{Amount, Ecn, Packet, Time};
+use crate::drops::{Cause, Drops};
+use crate::{Amount, Arrival, Ecn, Packet, Time};
 use std::time::Duration;
+
+pub(crate) mod codel;
+pub(crate) mod drop_tail;
+pub(crate) mod dualpi2;
+mod fifo;
+pub(crate) mod fq_codel;
+pub(crate) mod pie;
+pub(crate) mod step;
+mod ticks;
 
 /// How much a buffer holds, the packet in service included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,36 +55,51 @@ impl<T> Queued<T> {
         now - self.arrived
     }
 
-    /// Marks the packet CE if it is ECT; a packet that cannot be marked, or already is, stays as it
-    /// is.
-    pub fn mark(&mut self) {
+    /// Marks the packet CE if it is ECN-capable, and says whether it carries CE now. Not-ECT stays
+    /// as it is.
+    pub fn mark(&mut self) -> bool {
         if self.packet.ecn.can_be_marked() {
             self.packet.ecn = Ecn::Ce;
             self.marked = true;
         }
+        self.packet.ecn == Ecn::Ce
     }
-}
-
-/// What a queue did with an arriving packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// It is in the queue.
-    Accepted,
-    /// It is gone.
-    Dropped,
 }
 
 /// A queue discipline: it decides which packet is sent next, and which ones are dropped or marked.
 ///
-/// Calls come with times that never decrease.
+/// Calls come with times that never decrease. Every packet that went in either comes out or goes to
+/// `drops`.
 pub trait Queue<T>: Send {
-    /// Offers a packet to the queue. The packet on the transmitter, which has left the queue but
-    /// still takes up room in the buffer, is `in_service` (at most one packet).
-    fn enqueue(&mut self, packet: Queued<T>, in_service: Amount) -> Admission;
+    /// Offers a packet, which arrives at `packet.arrived`, to the queue. The packet on the
+    /// transmitter, which has left the queue but still takes up room in the buffer, is `in_service`
+    /// (at most one packet). A queue that makes room by dropping other packets accepts this one.
+    fn enqueue(&mut self, packet: Queued<T>, in_service: Amount, drops: &mut Drops<T>) -> Arrival;
 
     /// Takes out the packet to be sent next; the transmitter starts with it at `now`.
-    fn dequeue(&mut self, now: Time) -> Option<Queued<T>>;
+    fn dequeue(&mut self, now: Time, drops: &mut Drops<T>) -> Option<Queued<T>>;
 
     /// What is waiting, without the packet in service.
     fn backlog(&self) -> Amount;
+}
+
+/// Drops the arriving packet.
+fn refuse<T>(packet: Queued<T>, cause: Cause, drops: &mut Drops<T>) -> Arrival {
+    drops.push(packet.arrived, cause, packet.packet);
+    Arrival::Dropped(cause)
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// A packet of flow 0 that arrives at the origin and does not know ECN.
+    pub(crate) fn packet(bytes: u32) -> Queued<u64> {
+        ecn_packet(Time::ZERO, bytes, Ecn::NotEct)
+    }
+
+    /// A packet of flow 0.
+    pub(crate) fn ecn_packet(arrived: Time, bytes: u32, ecn: Ecn) -> Queued<u64> {
+        Queued::new(arrived, Packet { bytes, ecn, flow: 0, payload: 0 })
+    }
 }
