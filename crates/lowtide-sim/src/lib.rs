@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A packet-level simulator of congestion control in virtual time.
+//!
+//! A [`Scenario`](scenario::Scenario) says which flows share which bottlenecks. The same scenario and seed give the same
+//! bytes on every machine. Data is counted, not carried.
+
+#![forbid(unsafe_code)]
+
+pub mod observe;
+pub mod scenario;
+pub mod tcp;
+
+mod outcome;
+
+pub use outcome::{BottleneckOutcome, FlowOutcome, Outcome};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What came out of a simulation.
+
+use serde::Serialize;
+
+/// The result of a run. Means and distributions are over the measured span, from `measure_from` to the end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The flows, in the order of the scenario; `count` of them are named `name-1`, `name-2`, …
+    pub flows: Vec<FlowOutcome>,
+    /// The bottlenecks in the order of the scenario, then the reverse one if there is one.
+    pub bottlenecks: Vec<BottleneckOutcome>,
+    /// Jain's fairness index of the mean rates of the TCP flows; `None` with fewer than two.
+    pub jain: Option<f64>,
+    /// Data packets delivered to receivers, in the whole run.
+    pub packets: u64,
+    /// Events handled, in the whole run.
+    pub events: u64,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its control law, or `udp`.
+    pub cc: String,
+    /// Payload delivered per second of the part of the measured span in which the flow was active, bits per second.
+    pub mean_bps: f64,
+    /// Payload bytes acknowledged (UDP: received) in the whole run.
+    pub acked_bytes: u64,
+    /// When all its data had been acknowledged, in seconds.
+    pub finished_s: Option<f64>,
+    /// Segments sent more than once.
+    pub retransmits: u64,
+    /// Times that the window was reduced.
+    pub reductions: u64,
+    /// Timeouts.
+    pub timeouts: u64,
+    /// Smallest round-trip sample, milliseconds.
+    pub min_rtt_ms: Option<f64>,
+    /// Mean round-trip sample, milliseconds.
+    pub mean_rtt_ms: Option<f64>,
+    /// 95th percentile of the round-trip samples, milliseconds.
+    pub p95_rtt_ms: Option<f64>,
+    /// Mean time that its packets waited in queues, milliseconds.
+    pub mean_queue_ms: Option<f64>,
+    /// 95th percentile of that time, milliseconds.
+    pub p95_queue_ms: Option<f64>,
+    /// Completion times in seconds of its transfers, for a source that makes several (web).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub completions_s: Vec<f64>,
+}
+
+/// What became of a bottleneck.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BottleneckOutcome {
+    /// Its name.
+    pub name: String,
+    /// Share of the capacity of the measured span that was used.
+    pub utilisation: f64,
+    /// Mean queueing delay of delivered packets, milliseconds.
+    pub mean_queue_ms: f64,
+    /// 95th percentile of it, milliseconds.
+    pub p95_queue_ms: f64,
+    /// Packets dropped by the queue, in the measured span.
+    pub drops: u64,
+    /// Packets lost at random or by the policer, in the measured span.
+    pub losses: u64,
+    /// Packets marked CE, in the measured span.
+    pub marks: u64,
+}
