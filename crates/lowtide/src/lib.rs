@@ -6,6 +6,7 @@ pub mod demo;
 pub mod doctor;
 pub mod emulate;
 pub mod run;
+pub mod sim;
 pub mod size;
 pub mod traffic;
 pub mod when;

@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => lowtide::run::run(&arguments),
         Command::Doctor => Ok(lowtide::doctor::doctor()),
         Command::Emulate(arguments) => lowtide::emulate::emulate(&arguments),
+        Command::Sim(arguments) => lowtide::sim::sim(&arguments),
         Command::Demo(arguments) => lowtide::demo::demo(&arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(&arguments),
     };

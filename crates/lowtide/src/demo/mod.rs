@@ -14,7 +14,6 @@ mod png;
 mod recording;
 mod sink;
 mod stage;
-mod svg;
 mod table;
 
 use std::{
