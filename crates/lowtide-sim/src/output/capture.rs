@@ -84,7 +84,7 @@ impl Capture {
 
     pub(super) fn packet(&mut self, event: &PacketEvent) -> Result<(), OutputError> {
         let Some(interface_id) = self.side.interface(event) else { return Ok(()) };
-        let Some(frame) = self.wire.frame(event) else { return Ok(()) };
+        let Some(frame) = self.wire.frame(event, interface_id) else { return Ok(()) };
         let packet = EnhancedPacketBlock {
             interface_id,
             timestamp: Duration::from_nanos(event.now.as_nanos()),

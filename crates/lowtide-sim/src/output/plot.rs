@@ -89,8 +89,8 @@ impl Plot {
     /// The picture, as SVG.
     pub(super) fn draw(&self, summary: &Summary) -> String {
         let mut svg = Svg::new(WIDTH, HEIGHT);
-        let rates: Vec<Curve> = self.rates.iter().map(|curve| thinned(curve)).collect();
-        let delays: Vec<Curve> = self.delays.iter().map(|curve| thinned(curve)).collect();
+        let rates: Vec<Curve> = self.rates.iter().map(thinned).collect();
+        let delays: Vec<Curve> = self.delays.iter().map(thinned).collect();
         let capacity = self.capacity();
         let top = largest(rates.iter().chain(&capacity), 1e3);
         let (unit, unit_name) = rate_unit(top);

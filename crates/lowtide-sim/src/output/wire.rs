@@ -48,7 +48,7 @@ struct Peers {
     scale: u8,
 }
 
-/// What a connection's packets depend on besides themselves.
+/// What a connection's packets depend on besides themselves, as seen at one host.
 #[derive(Default)]
 struct History {
     /// Byte after the last one, once the FIN was sent.
@@ -60,7 +60,8 @@ struct History {
 /// Makes headers.
 pub(super) struct Wire {
     flows: Vec<Peers>,
-    connections: HashMap<(usize, u32), History>,
+    /// By flow, connection and interface.
+    connections: HashMap<(usize, u32, u32), History>,
 }
 
 impl Wire {
@@ -68,10 +69,10 @@ impl Wire {
         Self { flows: flows.iter().enumerate().map(Peers::new).collect(), connections: HashMap::new() }
     }
 
-    /// The packet as it would be on the wire; `None` if its flow is not one of the scenario's.
-    pub(super) fn frame(&mut self, event: &PacketEvent) -> Option<Frame> {
+    /// The packet as it is on the wire at an interface; `None` if its flow is not one of the scenario's.
+    pub(super) fn frame(&mut self, event: &PacketEvent, interface: u32) -> Option<Frame> {
         let peers = self.flows.get(event.flow)?;
-        let history = self.connections.entry((event.flow, event.connection)).or_default();
+        let history = self.connections.entry((event.flow, event.connection, interface)).or_default();
         let (port, service) = ports(event.connection);
         match event.content {
             Content::Segment(segment) => {
