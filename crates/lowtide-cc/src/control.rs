@@ -58,6 +58,18 @@ pub trait CongestionControl: Send {
         false
     }
 
+    /// The law as one that takes a price weight, if it does.
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        None
+    }
+
     /// Shows the law's own state to a probe: a name and a value for each (times in milliseconds, windows in segments).
     fn inspect(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// A law that can be more or less submissive: it behaves as if the congestion price were `1/weight` times what it measured
+/// (the DA-LBE framework, equation 5).
+pub trait Weighted {
+    /// Sets the price weight in (0, 1]: 1 is an ordinary best-effort flow. Until it is first called, the law is as published.
+    fn set_weight(&mut self, weight: f64);
 }

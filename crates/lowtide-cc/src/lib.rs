@@ -27,7 +27,7 @@ mod random;
 mod text;
 mod time;
 
-pub use control::{CongestionControl, Reaction};
+pub use control::{CongestionControl, Reaction, Weighted};
 pub use event::{Ack, Congestion, RateSample, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
 pub use random::Random;
