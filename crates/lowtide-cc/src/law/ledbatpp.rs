@@ -132,14 +132,15 @@ impl LedbatPlusPlus {
             if ack.window_limited {
                 window.cwnd = (window.cwnd + self.gain * acked).min(window.ssthresh);
             }
-        } else if self.queuing <= 1.0 {
-            if ack.window_limited {
-                window.cwnd += self.gain * acked / window.cwnd;
-            }
         } else {
-            let per_round = self.gain - self.parameters.constant * window.cwnd * (self.queuing - 1.0);
-            window.cwnd += per_round.max(-window.cwnd / 2.0) * acked / window.cwnd;
-            window.cwnd = window.cwnd.max(window.minimum);
+            let mut per_round = self.gain;
+            if self.queuing > 1.0 {
+                per_round -= self.parameters.constant * window.cwnd * (self.queuing - 1.0);
+            }
+            if per_round < 0.0 || ack.window_limited {
+                window.cwnd += per_round.max(-window.cwnd / 2.0) * acked / window.cwnd;
+                window.cwnd = window.cwnd.max(window.minimum);
+            }
         }
     }
 

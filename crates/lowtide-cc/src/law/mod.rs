@@ -10,6 +10,9 @@ pub mod nice;
 pub mod reno;
 pub mod vegas;
 
+#[cfg(test)]
+mod delay_based;
+
 /// The flow that a law is to control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {

@@ -90,9 +90,9 @@ impl Nice {
         self.vegas.on_sample(rtt);
         self.least = self.least.min(rtt);
         self.largest = self.largest.max(rtt);
-        self.samples += 1;
+        self.samples = self.samples.saturating_add(1);
         if rtt.as_secs_f64() > self.threshold() {
-            self.delayed += 1;
+            self.delayed = self.delayed.saturating_add(1);
         }
     }
 

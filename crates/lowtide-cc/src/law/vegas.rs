@@ -127,7 +127,9 @@ impl CongestionControl for Vegas {
             self.round.on_sample(rtt);
         }
         if ack.reducing {
-        } else if !self.enabled {
+            return Reaction::None;
+        }
+        if !self.enabled {
             self.reno(ack);
         } else if self.rounds.next(ack.una, ack.nxt) {
             self.on_round(ack);
@@ -221,10 +223,10 @@ impl CongestionControl for Original {
             self.vegas.reno(ack);
             return Reaction::None;
         }
-        if self.vegas.rounds.next(ack.una, ack.nxt) {
-            if let Some(rtt) = ack.rtt {
-                self.on_round(ack, rtt);
-            }
+        if self.vegas.rounds.next(ack.una, ack.nxt)
+            && let Some(rtt) = ack.rtt
+        {
+            self.on_round(ack, rtt);
         }
         if !self.fixed {
             self.vegas.slow_start(ack);

@@ -37,7 +37,7 @@ impl VegasRound {
         let rtt = rtt.saturating_add(Duration::from_micros(1));
         self.base = self.base.min(rtt);
         self.minimum = self.minimum.min(rtt);
-        self.samples += 1;
+        self.samples = self.samples.saturating_add(1);
     }
 
     /// A round begins.
