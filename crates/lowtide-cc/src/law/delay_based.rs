@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What holds for every delay-based law, whatever the network does.
 
-use crate::{Ack, Congestion, CongestionControl, Flow, Law, Reaction, Recovered, Restart, Signal, Time};
+use crate::{Ack, Congestion, CongestionControl, EcnUse, Flow, Law, Reaction, Recovered, Restart, Signal, Time};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -110,6 +110,14 @@ impl Driver {
             }
         }
         Reaction::None
+    }
+}
+
+#[test]
+fn ecn_is_classic_and_off_by_default() {
+    for name in ["vegas", "ledbat", "ledbatpp", "lp", "nice"] {
+        assert_eq!(name.parse::<Law>().unwrap().ecn_use(), EcnUse::Off);
+        assert_eq!(format!("{name}:ecn=on").parse::<Law>().unwrap().ecn_use(), EcnUse::Classic);
     }
 }
 
