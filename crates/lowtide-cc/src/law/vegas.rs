@@ -374,6 +374,7 @@ mod tests {
     fn after_a_loss_it_is_reno_until_recovery() {
         let mut law = avoiding("vegas");
         let _ = law.on_ack(&Ack { rtt: Some(ms(100)), ..Ack::default() });
+        law.on_recovered(&Recovered { now: Time::ZERO, una: 0, nxt: 0 });
         law.on_congestion(&Congestion { now: Time::ZERO, signal: Signal::Timeout, una: 0, nxt: 0, in_flight: 0 });
         assert_eq!((law.window(), law.ssthresh()), (1000, Some(5000)));
         let mut una = 0;
