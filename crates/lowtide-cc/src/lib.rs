@@ -23,6 +23,8 @@ pub mod part;
 
 mod control;
 mod event;
+#[cfg(test)]
+mod path;
 mod random;
 mod text;
 mod time;

@@ -3,7 +3,15 @@
 
 use crate::text::laws;
 
+pub mod ledbat;
+pub mod ledbatpp;
+pub mod lp;
+pub mod nice;
 pub mod reno;
+pub mod vegas;
+
+#[cfg(test)]
+mod delay_based;
 
 /// The flow that a law is to control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +43,16 @@ laws! {
     pub enum Law {
         /// TCP Reno.
         Reno(reno),
+        /// TCP Vegas.
+        Vegas(vegas),
+        /// LEDBAT (RFC 6817).
+        Ledbat(ledbat),
+        /// LEDBAT++.
+        LedbatPlusPlus(ledbatpp),
+        /// TCP-LP.
+        LowPriority(lp),
+        /// TCP Nice.
+        Nice(nice),
     }
 }
 

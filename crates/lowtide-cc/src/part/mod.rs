@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What laws are made of: slow start × increase × decrease × detector.
 
+mod delay;
 mod increase;
 mod rounds;
 mod slow_start;
+mod vegas;
 mod window;
 
+pub(crate) use delay::nanos;
+pub use delay::{BaseDelay, CurrentDelay, DelaySignal};
 pub use increase::{Increase, IncreaseKind};
 pub use rounds::Rounds;
 pub use slow_start::{HyStartKind, SlowStart};
+pub use vegas::VegasRound;
 pub use window::Window;
