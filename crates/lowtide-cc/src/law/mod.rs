@@ -3,6 +3,8 @@
 
 use crate::text::laws;
 
+mod loss_based;
+
 pub mod reno;
 
 /// The flow that a law is to control.

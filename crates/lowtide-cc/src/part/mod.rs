@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What laws are made of: slow start × increase × decrease × detector.
 
+mod alpha_inc;
+mod cubic;
+mod hystart;
+mod hystart_plus;
 mod increase;
 mod rounds;
 mod slow_start;
 mod window;
 
+pub use alpha_inc::AlphaInc;
+pub use cubic::{Cubic, CubicShape};
+pub use hystart::{HyStart, HyStartShape};
+pub use hystart_plus::HyStartPlus;
 pub use increase::{Increase, IncreaseKind};
 pub use rounds::Rounds;
 pub use slow_start::{HyStartKind, SlowStart};
