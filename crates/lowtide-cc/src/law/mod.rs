@@ -5,6 +5,7 @@ use crate::text::laws;
 
 mod loss_based;
 
+pub mod cubic;
 pub mod reno;
 
 /// The flow that a law is to control.
@@ -35,6 +36,8 @@ pub enum EcnUse {
 laws! {
     /// A law with its parameters. Written as its name and what differs from its defaults, `reno` or `cubic:beta=0.8`.
     pub enum Law {
+        /// TCP CUBIC.
+        Cubic(cubic),
         /// TCP Reno.
         Reno(reno),
     }
