@@ -151,19 +151,22 @@ impl Transport {
         }
     }
 
-    /// Round trips without any trouble, at the least delay that the path has ever had. Returns the greatest window.
-    pub(crate) fn clean_rounds(&mut self, rounds: usize) -> u64 {
+    /// A time without any trouble and with enough to send, at the least delay that the path has ever had: until the
+    /// window is above `goal` bytes, or for 60 round trips and, since some laws grow by the clock, a minute. Returns
+    /// whether it got there.
+    pub(crate) fn grows_above(&mut self, goal: u64) -> bool {
         self.rtt = self.least_rtt;
-        let mut greatest = 0;
-        for _ in 0..rounds {
-            self.send(64);
-            // Half of the ACKs for one segment, half of them for two.
-            for n in 0..64 {
-                self.acknowledge(0, 0, 1 + n % 2, 0);
+        let end = self.now + (60 * self.rtt).max(Duration::from_secs(60));
+        self.send(RECEIVE_WINDOW);
+        // Half of the ACKs are for one segment, half of them for two.
+        for n in 1.. {
+            if self.window() > goal || self.now > end {
+                break;
             }
-            greatest = greatest.max(self.window());
+            self.acknowledge(0, 0, 1 + n % 2, 0);
+            self.send(RECEIVE_WINDOW);
         }
-        greatest
+        self.window() > goal
     }
 
     fn nxt(&self) -> u64 {
