@@ -441,7 +441,10 @@ mod tests {
     fn errors_name_what_is_near() {
         let error = |text: &str| text.parse::<Law>().unwrap_err().to_string();
         assert!(error("renoo").starts_with("unknown control law `renoo`; did you mean `reno`?"));
-        assert_eq!(error("reno:betta=1"), "`reno` has no parameter `betta`; did you mean `beta`? It has beta and ecn");
+        assert_eq!(
+            error("reno:betta=1"),
+            "`reno` has no parameter `betta`; did you mean `beta`? It has beta, hystart, paced and ecn"
+        );
         assert_eq!(error("reno:beta=2"), "`reno`: `beta=2` is not possible; beta is a number from 0.01 to 0.99");
         assert_eq!(error("reno:ecn=1"), "`reno`: `ecn=1` is not possible; ecn is on or off");
         assert_eq!(error("reno:ecn"), "`reno`: `ecn` has no value; write `ecn=…`");

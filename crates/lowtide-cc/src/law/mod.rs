@@ -7,6 +7,9 @@ pub mod ledbat;
 pub mod ledbatpp;
 pub mod lp;
 pub mod nice;
+mod loss_based;
+
+pub mod cubic;
 pub mod reno;
 pub mod vegas;
 
@@ -41,6 +44,8 @@ pub enum EcnUse {
 laws! {
     /// A law with its parameters. Written as its name and what differs from its defaults, `reno` or `cubic:beta=0.8`.
     pub enum Law {
+        /// TCP CUBIC.
+        Cubic(cubic),
         /// TCP Reno.
         Reno(reno),
         /// TCP Vegas.

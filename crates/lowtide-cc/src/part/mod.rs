@@ -2,6 +2,10 @@
 //! What laws are made of: slow start × increase × decrease × detector.
 
 mod delay;
+mod alpha_inc;
+mod cubic;
+mod hystart;
+mod hystart_plus;
 mod increase;
 mod rounds;
 mod slow_start;
@@ -10,6 +14,10 @@ mod window;
 
 pub(crate) use delay::nanos;
 pub use delay::{BaseDelay, CurrentDelay, DelaySignal};
+pub use alpha_inc::AlphaInc;
+pub use cubic::{Cubic, CubicShape};
+pub use hystart::{HyStart, HyStartShape};
+pub use hystart_plus::HyStartPlus;
 pub use increase::{Increase, IncreaseKind};
 pub use rounds::Rounds;
 pub use slow_start::{HyStartKind, SlowStart};
