@@ -3,7 +3,13 @@
 
 use crate::text::laws;
 
+pub mod dctcp;
 pub mod reno;
+
+#[cfg(test)]
+mod any_events;
+#[cfg(test)]
+mod marked_path;
 
 /// The flow that a law is to control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,5 +41,7 @@ laws! {
     pub enum Law {
         /// TCP Reno.
         Reno(reno),
+        /// Data Center TCP.
+        Dctcp(dctcp),
     }
 }
