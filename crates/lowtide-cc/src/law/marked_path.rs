@@ -6,7 +6,10 @@ use crate::{
 };
 use std::{collections::VecDeque, time::Duration};
 
-pub(crate) const MSS: u32 = 1500;
+/// Payload of a segment, bytes.
+pub(crate) const MSS: u32 = 1448;
+/// The same with headers, as the link carries it.
+const MTU: f64 = 1500.0;
 
 /// How the queue marks.
 #[derive(Clone, Debug)]
@@ -68,7 +71,7 @@ impl Path {
         Self {
             law: law.build(&Flow { mss: MSS, initial_window: 10, seed: 1 }),
             now: 0.0,
-            capacity: vec![(0.0, mbit * 1e6 / 8.0 / f64::from(MSS))],
+            capacity: vec![(0.0, mbit * 1e6 / 8.0 / MTU)],
             base,
             marking,
             flying: VecDeque::new(),
@@ -85,7 +88,7 @@ impl Path {
     }
 
     pub(crate) fn set_capacity(&mut self, mbit: f64) {
-        self.capacity.push((self.now, mbit * 1e6 / 8.0 / f64::from(MSS)));
+        self.capacity.push((self.now, mbit * 1e6 / 8.0 / MTU));
     }
 
     pub(crate) fn inner(&self, name: &str) -> f64 {

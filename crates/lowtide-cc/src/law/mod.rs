@@ -4,6 +4,7 @@
 use crate::text::laws;
 
 pub mod dctcp;
+pub mod prague;
 pub mod reno;
 
 #[cfg(test)]
@@ -43,5 +44,7 @@ laws! {
         Reno(reno),
         /// Data Center TCP.
         Dctcp(dctcp),
+        /// TCP Prague.
+        Prague(prague),
     }
 }

@@ -134,7 +134,7 @@ fn without_ecn_it_is_reno() {
 #[test]
 fn paced_only_on_request() {
     let ack = Ack { srtt: Duration::from_millis(15), ..Ack::default() };
-    for (text, rate) in [("dctcp", None), ("dctcp:pacing=1.2", Some(2.0 * 1.2 * 10.0 * 1500.0 / 0.015))] {
+    for (text, rate) in [("dctcp", None), ("dctcp:pacing=1.2", Some(2.0 * 1.2 * 10.0 * 1448.0 / 0.015))] {
         let mut law = build(text);
         assert_eq!(law.pacing_rate(), None);
         let _ = law.on_ack(&ack);
