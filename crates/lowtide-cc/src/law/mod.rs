@@ -10,11 +10,18 @@ pub mod nice;
 mod loss_based;
 
 pub mod cubic;
+pub mod dctcp;
+pub mod prague;
 pub mod reno;
 pub mod vegas;
 
 #[cfg(test)]
 mod delay_based;
+
+#[cfg(test)]
+mod any_events;
+#[cfg(test)]
+mod marked_path;
 
 /// The flow that a law is to control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,5 +72,9 @@ impl Law {
     /// Whether it takes a price weight; see [`Weighted`](crate::Weighted).
     pub fn takes_weight(&self) -> bool {
         self.build(&Flow { mss: 1448, initial_window: 10, seed: 0 }).weighted().is_some()
+        /// Data Center TCP.
+        Dctcp(dctcp),
+        /// TCP Prague.
+        Prague(prague),
     }
 }
