@@ -3,23 +3,22 @@
 
 use crate::text::laws;
 
+pub mod cubic;
+pub mod dctcp;
 pub mod ledbat;
 pub mod ledbatpp;
 pub mod lp;
 pub mod nice;
-mod loss_based;
-
-pub mod cubic;
-pub mod dctcp;
 pub mod prague;
 pub mod reno;
 pub mod vegas;
 
-#[cfg(test)]
-mod delay_based;
+mod loss_based;
 
 #[cfg(test)]
 mod any_events;
+#[cfg(test)]
+mod delay_based;
 #[cfg(test)]
 mod marked_path;
 
@@ -51,10 +50,10 @@ pub enum EcnUse {
 laws! {
     /// A law with its parameters. Written as its name and what differs from its defaults, `reno` or `cubic:beta=0.8`.
     pub enum Law {
-        /// TCP CUBIC.
-        Cubic(cubic),
         /// TCP Reno.
         Reno(reno),
+        /// TCP CUBIC.
+        Cubic(cubic),
         /// TCP Vegas.
         Vegas(vegas),
         /// LEDBAT (RFC 6817).
@@ -65,6 +64,10 @@ laws! {
         LowPriority(lp),
         /// TCP Nice.
         Nice(nice),
+        /// Data Center TCP.
+        Dctcp(dctcp),
+        /// TCP Prague.
+        Prague(prague),
     }
 }
 
@@ -72,9 +75,5 @@ impl Law {
     /// Whether it takes a price weight; see [`Weighted`](crate::Weighted).
     pub fn takes_weight(&self) -> bool {
         self.build(&Flow { mss: 1448, initial_window: 10, seed: 0 }).weighted().is_some()
-        /// Data Center TCP.
-        Dctcp(dctcp),
-        /// TCP Prague.
-        Prague(prague),
     }
 }
