@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is simulated.
+//! What is simulated, and its form as a text in TOML.
+//!
+//! [`Scenario::read`] and [`Scenario::parse`] accept only what can be simulated. [`Scenario::to_toml`] prints a scenario
+//! with all its values, and what it prints reads back as the same scenario.
+
+mod error;
+mod flow;
+mod link;
+mod overrides;
+mod pareto;
+mod print;
+mod read;
+mod source;
+mod trace;
+mod tree;
+
+pub use error::ScenarioError;
+pub use pareto::BoundedPareto;
+pub use source::{Source, SourceError, Web};
 
 use lowtide_cc::Law;
-use lowtide_net::{BufferSize, Discipline, Rate};
-use std::{path::PathBuf, time::Duration};
+use lowtide_net::{BufferSize, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
+use std::time::Duration;
+
+/// Bytes of the largest IP packet; a datagram source cuts its frames to fit.
+pub const MTU: u32 = 1500;
+
+/// Bytes of IPv4 and UDP header on each datagram.
+pub const UDP_HEADER: u32 = 28;
 
 /// A whole experiment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Seed of all chance.
     pub seed: u64,
@@ -25,19 +49,68 @@ pub struct Scenario {
 }
 
 /// One direction of a link with a queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Bottleneck {
     /// Its name.
     pub name: String,
-    /// Its capacity, counted in IP bytes.
+    /// Its capacity, counted in IP bytes; what `bdp` in `buffer` refers to.
     pub rate: Rate,
-    /// Base round-trip time of flows that set none of their own; what `bdp` in `buffer` refers to.
+    /// Its capacity over time, where that changes; then `rate` serves only for `buffer`.
+    pub schedule: Option<Schedule>,
+    /// What it adds to the base round-trip time of flows that set none of their own; what `bdp` in `buffer` refers to.
     pub rtt: Duration,
     /// The buffer.
     pub buffer: BufferSize,
     /// The queue discipline.
     pub queue: Discipline,
-    // the rest of LinkConfig: schedule, loss, jitter, reordering, policing, shaper burst
+    /// Random loss before the queue.
+    pub loss: LossModel,
+    /// Random delay that keeps the order.
+    pub jitter: Jitter,
+    /// Packets that fall back behind others.
+    pub reordering: Reordering,
+    /// What exceeds a rate is dropped before the queue.
+    pub police: Option<Police>,
+    /// Bytes that the link saves while idle and then sends at once.
+    pub burst: u64,
+}
+
+impl Bottleneck {
+    /// A link with tail drop and a buffer of one bandwidth-delay product.
+    pub fn new(name: &str, rate: Rate, rtt: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            rate,
+            schedule: None,
+            rtt,
+            buffer: BufferSize::Bdp(1.0),
+            queue: Discipline::DropTail,
+            loss: LossModel::NONE,
+            jitter: Jitter::NONE,
+            reordering: Reordering::NONE,
+            police: None,
+            burst: 0,
+        }
+    }
+
+    /// What it can carry, and when.
+    pub fn capacity(&self) -> Schedule {
+        self.schedule.clone().unwrap_or(Schedule::constant(self.rate))
+    }
+
+    /// The link, with this one-way propagation delay after it and this seed of its chance.
+    pub fn link(&self, delay: Duration, seed: u64) -> LinkConfig {
+        LinkConfig {
+            burst: self.burst,
+            jitter: self.jitter,
+            reordering: self.reordering,
+            discipline: self.queue,
+            loss: self.loss,
+            police: self.police,
+            seed,
+            ..LinkConfig::new(self.capacity(), delay, self.buffer.resolve(self.rate, self.rtt, MTU))
+        }
+    }
 }
 
 /// Which way a flow's data goes.
@@ -50,8 +123,8 @@ pub enum Direction {
     Reverse,
 }
 
-/// A flow, or `count` flows that are alike.
-#[derive(Clone, Debug)]
+/// A flow. Where a file says `count = 3`, three of them are made, `name-1` to `name-3`.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Its name.
     pub name: String,
@@ -74,7 +147,7 @@ pub struct Flow {
 }
 
 /// How a flow's data is sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
     /// TCP under a control law.
     Tcp(Box<Tcp>),
@@ -83,7 +156,7 @@ pub enum Transport {
 }
 
 /// The settings of a TCP connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tcp {
     /// The control law.
     pub law: Law,
@@ -103,41 +176,25 @@ pub struct Tcp {
     pub pacing: bool,
     /// Whether the window is validated after idle times (RFC 2861).
     pub validate_window: bool,
+    /// The least retransmission timeout.
+    pub rto_min: Duration,
 }
 
-/// What a flow sends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Source {
-    /// As much as it can.
-    Greedy,
-    /// So many bytes.
-    Sized(u64),
-    /// Frames at a constant rate: `bytes` each, one every `interval`, sent as one burst of packets.
-    Constant {
-        /// Payload bytes of a frame.
-        bytes: u64,
-        /// Time between frames.
-        interval: Duration,
-    },
-    /// Packets of `bytes` payload with exponentially distributed gaps.
-    Poisson {
-        /// Payload bytes.
-        bytes: u64,
-        /// Mean gap.
-        mean: Duration,
-    },
-    /// Greedy while on, with exponentially distributed times.
-    OnOff {
-        /// Mean time on.
-        on: Duration,
-        /// Mean time off.
-        off: Duration,
-    },
-    /// Web-like sessions: each a new connection with a heavy-tailed (bounded Pareto) size.
-    Web {
-        /// Mean offered load.
-        load: Rate,
-    },
-    /// Replay of a file with lines `time,bytes`.
-    Trace(PathBuf),
+impl Tcp {
+    /// A host as Linux has it today, with full Ethernet packets and a timestamp option: 1448 bytes of payload in 1500.
+    pub const fn new(law: Law) -> Self {
+        Self {
+            law,
+            mss: 1448,
+            header: 52,
+            initial_window: 10,
+            // net.ipv4.tcp_rmem[2]: as far as the window grows by itself
+            receive_window: 6 << 20,
+            ack_every: 2,
+            ack_delay: Duration::from_millis(40),
+            pacing: false,
+            validate_window: true,
+            rto_min: Duration::from_millis(200),
+        }
+    }
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is wrong with a scenario, and where.
+
+use std::fmt;
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// From this place of the file, both counted from 1.
+    File { line: usize, column: usize },
+    /// From this override.
+    Override(String),
+}
+
+impl Origin {
+    /// The place of this byte of a text.
+    pub(super) fn at(text: &str, byte: usize) -> Self {
+        let before = text.get(..byte).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = before.matches('\n').count() + 1;
+        Self::File { line, column: before[line_start..].chars().count() + 1 }
+    }
+
+    /// An error here.
+    pub(super) fn error(&self, what: impl Into<String>) -> ScenarioError {
+        ScenarioError { file: String::new(), origin: Some(self.clone()), what: what.into() }
+    }
+}
+
+/// Why a text is no scenario: one sentence that begins with file, line and column, or with the override.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    file: String,
+    origin: Option<Origin>,
+    what: String,
+}
+
+impl ScenarioError {
+    /// The whole file is the matter.
+    pub(super) fn of_file(what: impl Into<String>) -> Self {
+        Self { file: String::new(), origin: None, what: what.into() }
+    }
+
+    /// The same in this file.
+    pub(super) fn in_file(self, file: &str) -> Self {
+        Self { file: file.to_owned(), ..self }
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, origin, what } = self;
+        match origin {
+            Some(Origin::File { line, column }) => write!(f, "{file}:{line}:{column}: {what}"),
+            Some(Origin::Override(text)) => write!(f, "--set {text}: {what}"),
+            None => write!(f, "{file}: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ScenarioError {}

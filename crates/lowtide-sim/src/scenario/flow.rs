@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `[[flow]]`, and the `[tcp]` settings of all of them.
+
+use super::{
+    Bottleneck, Direction, Flow, ScenarioError, Source, Tcp, Transport,
+    source::{bytes, time_or_none},
+    tree::{Node, Table, Value, boolean, unknown, whole},
+};
+use lowtide_cc::Law;
+use std::{path::Path, time::Duration};
+
+/// What a flow is read against.
+pub(super) struct Surroundings<'a> {
+    pub(super) bottlenecks: &'a [Bottleneck],
+    /// The simulated time.
+    pub(super) duration: Duration,
+    /// The `[tcp]` table of the whole file.
+    pub(super) tcp: Option<&'a Table>,
+    pub(super) folder: &'a Path,
+}
+
+/// Reads the flows of one table: one, or `count` of them.
+pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>, ScenarioError> {
+    let name: String = table.need("name", "\"bg\"", super::read::name)?;
+    let source = source(table, around.folder)?;
+    let transport = transport(table, &source, around.tcp)?;
+    let (start, stop) = times(table, around.duration)?;
+    let path = path(table, around.bottlenecks)?;
+    let rtt = table.read("rtt", time_or_none)?.unwrap_or(path.iter().map(|link| around.bottlenecks[*link].rtt).sum());
+    let access = table.read("access", str::parse)?;
+    let direction = table.read("direction", direction)?.unwrap_or_default();
+    let count = table.read("count", whole(1..=10_000))?;
+    table.finish()?;
+    let flow = Flow { name, transport, source, start, stop, rtt, access, path, direction };
+    Ok(match count {
+        None => vec![flow],
+        Some(count) => (1..=count).map(|n| Flow { name: format!("{}-{n}", flow.name), ..flow.clone() }).collect(),
+    })
+}
+
+/// `source`, or `size` alone for a sized one.
+fn source(table: &Table, folder: &Path) -> Result<Source, ScenarioError> {
+    let source = table.read("source", |text| Source::read(text, folder))?;
+    let size = table.read("size", bytes)?;
+    match (source, size) {
+        (Some(_), Some(_)) => {
+            let source =
+                table.peek("source").map_or("", |node| if let Value::Text(text) = &node.value { text } else { "" });
+            Err(table.error("size", format!("size: the source `{source}` has no size; leave out one of the two")))
+        }
+        (Some(source), None) => Ok(source),
+        (None, Some(size)) => Ok(Source::Sized(size)),
+        (None, None) => Ok(Source::Greedy),
+    }
+}
+
+/// TCP under the law `cc`; datagrams if there is none and the source has times of its own.
+fn transport(table: &Table, source: &Source, common: Option<&Table>) -> Result<Transport, ScenarioError> {
+    let own = table.get("tcp").map(|node| node.table("tcp")).transpose()?;
+    match table.read("cc", str::parse::<Law>)? {
+        Some(law) => {
+            let mut tcp = Tcp::new(law);
+            for settings in [common, own].into_iter().flatten() {
+                apply(settings, &mut tcp)?;
+            }
+            Ok(Transport::Tcp(Box::new(tcp)))
+        }
+        None if !source.is_timed() => Err(table.origin.error(
+            "`cc` is missing here; write it like cc = \"cubic\" (only cbr, poisson and trace go without: by UDP)",
+        )),
+        None if own.is_some() => Err(table.error("tcp", "tcp: this flow has no cc and goes by UDP")),
+        None => Ok(Transport::Udp),
+    }
+}
+
+/// Settings of TCP over those that are there.
+pub(super) fn apply(table: &Table, tcp: &mut Tcp) -> Result<(), ScenarioError> {
+    let small = |value: Option<u64>, usual: u32| value.and_then(|value| u32::try_from(value).ok()).unwrap_or(usual);
+    tcp.mss = small(table.read("mss", within(64, 65_000))?, tcp.mss);
+    tcp.header = small(table.read("header", header)?, tcp.header);
+    tcp.initial_window = small(table.read("initial_window", whole(1..=100_000))?, tcp.initial_window);
+    tcp.receive_window = table.read("receive_window", within(1, 1 << 30))?.unwrap_or(tcp.receive_window);
+    tcp.ack_every = small(table.read("ack_every", whole(1..=1000))?, tcp.ack_every);
+    tcp.ack_delay = table.read("ack_delay", time_or_none)?.unwrap_or(tcp.ack_delay);
+    tcp.pacing = table.read("pacing", boolean)?.unwrap_or(tcp.pacing);
+    tcp.validate_window = table.read("validate_window", boolean)?.unwrap_or(tcp.validate_window);
+    tcp.rto_min = table.read("rto_min", time_or_none)?.unwrap_or(tcp.rto_min);
+    table.finish()?;
+    if tcp.mss + tcp.header > 65_535 {
+        return Err(
+            table.error("mss", "mss: together with the header this is more than an IP packet holds, 65535 bytes")
+        );
+    }
+    Ok(())
+}
+
+/// An amount of data within bounds, in bytes.
+fn within(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, String> {
+    move |text| {
+        let bytes = bytes(text).map_err(|error| error.to_string())?;
+        let range = || format!("\"{text}\" is out of range; it must be from {least}B to {most}B");
+        (least..=most).contains(&bytes).then_some(bytes).ok_or_else(range)
+    }
+}
+
+/// IP and TCP header: 20 bytes each, and options.
+fn header(text: &str) -> Result<u64, String> {
+    let bytes = within(40, 80)(text)?;
+    bytes.is_multiple_of(4).then_some(bytes).ok_or_else(|| format!("\"{text}\" is not a multiple of four bytes"))
+}
+
+fn times(table: &Table, duration: Duration) -> Result<(Duration, Option<Duration>), ScenarioError> {
+    let start = table.read("start", time_or_none)?.unwrap_or_default();
+    let stop = table.read("stop", time_or_none)?;
+    if start >= duration {
+        return Err(table.error("start", "start: the simulation is over by then"));
+    }
+    if stop.is_some_and(|stop| stop <= start) {
+        return Err(table.error("stop", "stop: it has to be after the start"));
+    }
+    Ok((start, stop))
+}
+
+/// Names of bottlenecks, in their order; all of them if there is no `path`.
+fn path(table: &Table, bottlenecks: &[Bottleneck]) -> Result<Vec<usize>, ScenarioError> {
+    let Some(node) = table.get("path") else { return Ok((0..bottlenecks.len()).collect()) };
+    let Value::Array(names) = &node.value else {
+        return Err(node.origin.error("path: names of bottlenecks are expected here, like path = [\"a\", \"b\"]"));
+    };
+    let index = |name: &Node| {
+        name.read("path", |text| {
+            let names: Vec<&str> = bottlenecks.iter().map(|link| link.name.as_str()).collect();
+            names.iter().position(|name| *name == text).ok_or_else(|| unknown("bottleneck", text, &names))
+        })
+    };
+    let path = names.iter().map(index).collect::<Result<Vec<_>, _>>()?;
+    if path.is_empty() {
+        return Err(node.origin.error("path: at least one bottleneck has to be in it"));
+    }
+    if !path.is_sorted_by(|a, b| a < b) {
+        return Err(node
+            .origin
+            .error("path: bottlenecks are passed once each, in the order in which the file has them"));
+    }
+    Ok(path)
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    match text {
+        "forward" => Ok(Direction::Forward),
+        "reverse" => Ok(Direction::Reverse),
+        _ => Err(format!("\"{text}\" is neither forward nor reverse")),
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traffic as a list of times and bytes.
+
+use super::source::{SourceError, bytes, time_or_none};
+use lowtide_net::units::format_duration;
+use std::{path::Path, sync::Arc, time::Duration};
+
+/// When how many bytes are to be sent.
+type Trace = Arc<[(Duration, u64)]>;
+
+/// The columns of a file.
+const COLUMNS: [&str; 2] = ["time_s", "bytes"];
+
+/// Reads a CSV file: the header `time_s,bytes`, then a line for each amount of data, times in seconds from the flow's start
+/// as decimal fractions.
+pub(super) fn read(path: &Path) -> Result<Trace, SourceError> {
+    let file = path.display();
+    let wrong = |error: csv::Error| SourceError(format!("cannot read the trace {file}: {error}"));
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(wrong)?;
+    if reader.headers().map_err(wrong)? != &COLUMNS[..] {
+        return Err(SourceError(format!("the first line of the trace {file} has to be {}", COLUMNS.join(","))));
+    }
+    let mut entries = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(wrong)?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let at = time_or_none(&format!("{}s", &record[0])).ok();
+        let (Some(at), Some(bytes)) = (at, record[1].parse().ok().filter(|bytes| *bytes > 0_u64)) else {
+            let what = record.iter().collect::<Vec<_>>().join(",");
+            return Err(SourceError(format!(
+                "{file}, line {line}: \"{what}\" is not a time in seconds and a number of bytes"
+            )));
+        };
+        entries.push((at, bytes));
+    }
+    ordered(entries, &format!("the trace {file}"))
+}
+
+/// Reads `0s=1500B,2.5s=1MB`.
+pub(super) fn inline(text: &str) -> Result<Trace, SourceError> {
+    let entry = |part: &str| {
+        let (at, size) = part
+            .split_once('=')
+            .ok_or_else(|| format!("`{part}` of at has no bytes; write it like at:0s=1500B,2.5s=1MB"))?;
+        Ok((time_or_none(at)?, bytes(size)?))
+    };
+    let entries: Result<Vec<_>, SourceError> = text.split(',').filter(|_| !text.is_empty()).map(entry).collect();
+    ordered(entries?, "at")
+}
+
+fn ordered(entries: Vec<(Duration, u64)>, name: &str) -> Result<Trace, SourceError> {
+    if entries.is_empty() {
+        return Err(SourceError(format!("{name} needs entries; write them like at:0s=1500B,2.5s=1MB")));
+    }
+    if let Some(pair) = entries.windows(2).find(|pair| pair[1].0 < pair[0].0) {
+        let late = format_duration(pair[1].0);
+        return Err(SourceError(format!("{name}: {late} comes before the entry ahead of it")));
+    }
+    Ok(entries.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Source;
+
+    fn file(text: &str) -> (tempfile::TempDir, Result<Source, SourceError>) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.csv"), text).unwrap();
+        let source = Source::read("trace:t.csv", folder.path());
+        (folder, source)
+    }
+
+    #[test]
+    fn a_file_is_read_exactly() {
+        let (_folder, source) = file("time_s,bytes\n0,1500\n0.000000001, 20\n0.3,1\n");
+        let expected = [(0, 1500), (1, 20), (300_000_000, 1)].map(|(at, bytes)| (Duration::from_nanos(at), bytes));
+        assert_eq!(source, Ok(Source::Trace(expected.into())));
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        for (text, part) in [
+            ("0,1500\n", "the first line of the trace"),
+            ("", "the first line of the trace"),
+            ("time_s,bytes\n0,1\n-1,2\n", "t.csv, line 3: \"-1,2\" is not a time in seconds"),
+            ("time_s,bytes\n0,0\n", "t.csv, line 2: \"0,0\" is not"),
+            ("time_s,bytes\n1,1\n0.5,1\n", "500ms comes before the entry ahead of it"),
+            ("time_s,bytes\n1\n", "t.csv: CSV error"),
+            ("time_s,bytes\n", "needs entries"),
+        ] {
+            let (_folder, source) = file(text);
+            let error = source.unwrap_err().to_string();
+            assert!(error.contains(part), "{text:?}: {error}");
+        }
+        let missing = Source::read("trace:none.csv", Path::new("/no/such")).unwrap_err().to_string();
+        assert!(missing.contains("cannot read the trace /no/such/none.csv"), "{missing}");
+    }
+}

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scenarios as texts: what is read, what is refused and how, what is printed.
+
+use lowtide_net::{BufferSize, Discipline, LossModel, Rate};
+use lowtide_sim::scenario::{Direction, Flow, Scenario, Source, Tcp, Transport};
+use proptest::prelude::*;
+use std::{path::Path, time::Duration};
+
+const SMALL: &str = r#"
+duration = "60s"
+
+[bottleneck]
+rate = "10mbit"
+rtt = "40ms"
+
+[[flow]]
+name = "bg"
+cc = "reno"
+"#;
+
+fn parse(text: &str, overrides: &[&str]) -> Result<Scenario, String> {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Scenario::parse(text, Path::new("a.toml"), &overrides).map_err(|error| error.to_string())
+}
+
+/// `SMALL` with these overrides.
+fn small(overrides: &[&str]) -> Scenario {
+    parse(SMALL, overrides).unwrap()
+}
+
+fn tcp(flow: &Flow) -> &Tcp {
+    match &flow.transport {
+        Transport::Tcp(tcp) => tcp,
+        Transport::Udp => panic!("{} goes by UDP", flow.name),
+    }
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+#[test]
+fn what_is_not_written_has_a_usual_value() {
+    let scenario = small(&[]);
+    assert_eq!((scenario.seed, scenario.measure_from), (1, secs(0)));
+    assert_eq!(scenario.sample_interval, Duration::from_millis(100));
+    assert_eq!(scenario.reverse, None);
+    let [link] = &scenario.bottlenecks[..] else { panic!("one bottleneck") };
+    assert_eq!(
+        (link.name.as_str(), link.buffer, link.queue),
+        ("bottleneck", BufferSize::Bdp(1.0), Discipline::DropTail)
+    );
+    assert_eq!((link.schedule.clone(), link.loss, link.police, link.burst), (None, LossModel::NONE, None, 0));
+    let [flow] = &scenario.flows[..] else { panic!("one flow") };
+    assert_eq!((flow.start, flow.stop, flow.access), (secs(0), None, None));
+    assert_eq!((flow.rtt, &flow.path[..], flow.direction), (Duration::from_millis(40), &[0][..], Direction::Forward));
+    assert_eq!(flow.source, Source::Greedy);
+    // a full packet has 1500 bytes
+    assert_eq!((tcp(flow).mss, tcp(flow).header, tcp(flow).ack_every), (1448, 52, 2));
+}
+
+#[test]
+fn everything_can_be_written() {
+    let scenario = parse(
+        r#"
+        seed = 7
+        duration = "120s"
+        measure_from = "60s"
+        sample = "20ms"
+        tcp = { mss = "1452B", header = "48B", pacing = true }
+
+        [[bottleneck]]
+        name = "a"
+        rate = "10mbit"
+        rtt = "30ms"
+        buffer = "100p"
+        queue = "codel:target=2ms"
+        schedule = [{ at = "20s", rate = "5mbit" }, { at = "21s", rate = "0mbit" }, { at = "22s", rate = "1mbit" }]
+        loss = 0.001
+        jitter = "2ms"
+        reordering = "1%:5ms"
+        police = "8mbit:15kB"
+        burst = "3080B"
+
+        [[bottleneck]]
+        name = "b"
+        rate = "20mbit"
+        rtt = "10ms"
+
+        [reverse]
+        rate = "1mbit"
+        rtt = "40ms"
+
+        [[flow]]
+        name = "fg"
+        cc = "reno:beta=0.7"
+        count = 2
+        tcp = { ack_every = 1, pacing = false }
+
+        [[flow]]
+        name = "up"
+        cc = "reno"
+        size = "10MB"
+        direction = "reverse"
+        path = ["b"]
+        access = "2mbit"
+        start = "5s"
+        stop = "9s"
+
+        [[flow]]
+        name = "video"
+        source = "cbr:bytes=20kB,interval=40ms"
+        rtt = "80ms"
+        "#,
+        &[],
+    )
+    .unwrap();
+    assert_eq!(scenario.bottlenecks[0].capacity().to_string(), "0s:10mbit,20s:5mbit,21s:0bit,22s:1mbit");
+    assert_eq!(scenario.bottlenecks[0].loss.to_string(), "0.001");
+    assert_eq!(scenario.bottlenecks[0].link(secs(0), 1).burst, 3080);
+    assert_eq!(scenario.reverse.as_ref().map(|link| link.name.as_str()), Some("reverse"));
+    let names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["fg-1", "fg-2", "up", "video"]);
+    let [first, second, up, video] = &scenario.flows[..] else { panic!("four flows") };
+    assert_eq!((tcp(first).ack_every, tcp(first).pacing, tcp(first).mss), (1, false, 1452));
+    assert_eq!((tcp(up).ack_every, tcp(up).pacing, tcp(up).header), (2, true, 48));
+    assert_eq!(second.rtt, Duration::from_millis(40), "what both bottlenecks add");
+    assert_eq!((up.rtt, &up.path[..], up.direction), (Duration::from_millis(10), &[1][..], Direction::Reverse));
+    assert_eq!((up.source.clone(), up.start, up.stop), (Source::Sized(10_000_000), secs(5), Some(secs(9))));
+    assert_eq!((&video.transport, video.rtt), (&Transport::Udp, Duration::from_millis(80)));
+    let printed = scenario.to_toml();
+    assert_eq!(parse(&printed, &[]), Ok(scenario), "{printed}");
+}
+
+#[test]
+fn schedules_may_repeat() {
+    let scenario = small(&["bottleneck.schedule=0s:200mbit,10s:100mbit,every:20s"]);
+    assert_eq!(scenario.bottlenecks[0].capacity().to_string(), "0s:200mbit,10s:100mbit,every:20s");
+}
+
+#[test]
+fn traces_are_found_beside_the_file_and_travel_with_the_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.csv"), "time_s,bytes\n0,1500\n2.5,3000\n").unwrap();
+    std::fs::write(folder.path().join("m.txt"), "1\n2\n").unwrap();
+    let file = folder.path().join("s.toml");
+    std::fs::write(&file, SMALL).unwrap();
+    let overrides = ["flow.source=trace:t.csv", "bottleneck.schedule=mahimahi:m.txt"].map(str::to_owned);
+    let scenario = Scenario::read(&file, &overrides).unwrap();
+    assert_eq!(scenario.flows[0].source, Source::Trace([(secs(0), 1500), (Duration::from_millis(2500), 3000)].into()));
+    std::fs::remove_file(folder.path().join("t.csv")).unwrap();
+    assert_eq!(parse(&scenario.to_toml(), &[]), Ok(scenario));
+}
+
+#[test]
+fn overrides_replace_what_the_file_says() {
+    let scenario = small(&[
+        "seed=9",
+        "bottleneck.rate=20mbit",
+        "bottleneck.bottleneck.buffer=100p",
+        "flow.bg.cc=reno:beta=0.7",
+        "flow.bg.tcp.ack_every=1",
+        "tcp.mss=1400B",
+        "flow.start=5s",
+        "reverse.rate=1mbit",
+        "reverse.rtt=10ms",
+    ]);
+    assert_eq!((scenario.seed, scenario.bottlenecks[0].rate), (9, "20mbit".parse::<Rate>().unwrap()));
+    assert_eq!(scenario.bottlenecks[0].buffer, BufferSize::Packets(100));
+    assert_eq!(scenario.flows[0].start, secs(5));
+    let tcp = tcp(&scenario.flows[0]);
+    assert_eq!((tcp.law.to_string().as_str(), tcp.ack_every, tcp.mss), ("reno:beta=0.7", 1, 1400));
+    assert_eq!(scenario.reverse.map(|link| link.rtt), Some(Duration::from_millis(10)));
+    assert_eq!(small(&["seed=1", "seed=2"]).seed, 2, "the last one holds");
+}
+
+#[test]
+fn overrides_that_lead_nowhere_are_refused() {
+    let two = format!("{SMALL}[[flow]]\nname = \"fg\"\ncc = \"reno\"\n");
+    for (text, overriding, sentence) in [
+        (SMALL, "seed", "--set seed: there is no value; write it like --set bottleneck.rate=20mbit"),
+        (
+            SMALL,
+            "sed=1",
+            "--set sed=1: unknown key `sed`; did you mean `seed`? There are seed, duration, measure_from, sample, \
+                          bottleneck, reverse, tcp and flow",
+        ),
+        (
+            SMALL,
+            "bottleneck.ratee=1mbit",
+            "--set bottleneck.ratee=1mbit: unknown key `ratee`; did you mean `rate`? There are \
+                          name, rate, rtt, schedule, buffer, queue, loss, jitter, reordering, police and burst",
+        ),
+        (
+            SMALL,
+            "bottleneck.rate=fast",
+            "--set bottleneck.rate=fast: rate: \"fast\" is not a rate; write it like 20mbit or 1.5gbit",
+        ),
+        (SMALL, "bottleneck=1", "--set bottleneck=1: bottleneck: a table is expected here, like [bottleneck]"),
+        (SMALL, "seed.x=1", "a.toml:3:1"),
+        (
+            &two,
+            "flow.fgg.cc=reno",
+            "--set flow.fgg.cc=reno: unknown flow `fgg`; did you mean `fg`? There are bg and fg",
+        ),
+        (&two, "flow.cc=reno", "--set flow.cc=reno: unknown flow `cc`; there are bg and fg"),
+        (SMALL, "flow.bg.cc.g=4", "--set flow.bg.cc.g=4: `cc` is a single value and has no parts"),
+        (SMALL, "", "--set : there is no value; write it like --set bottleneck.rate=20mbit"),
+        (
+            SMALL,
+            "=1",
+            "--set =1: unknown key ``; there are seed, duration, measure_from, sample, bottleneck, reverse, tcp and flow",
+        ),
+    ] {
+        let error = parse(text, &[overriding]).unwrap_err();
+        if overriding == "seed.x=1" {
+            assert_eq!(error, "--set seed.x=1: seed: a single value is expected here");
+        } else {
+            assert_eq!(error, sentence, "{overriding}");
+        }
+    }
+}
+
+/// `SMALL` with a line replaced; its lines are: 2 duration, 4 to 6 bottleneck, 8 to 10 flow.
+fn with(from: &str, to: &str) -> String {
+    assert!(SMALL.contains(from), "{from}");
+    SMALL.replace(from, to)
+}
+
+#[test]
+fn mistakes_have_a_place_and_a_sentence() {
+    for (text, sentence) in [
+        (with("[bottleneck]", "[bottleneck"), "a.toml:4:12: unclosed table, expected `]`"),
+        (
+            with("rate = \"10mbit\"", "rate = 10mbit"),
+            "a.toml:5:8: string values must be quoted, expected literal string",
+        ),
+        (with("rate = \"10mbit\"", "rate = \"a\"\nrate = \"b\""), "a.toml:6:1: duplicate key"),
+        (with("duration = \"60s\"", ""), "a.toml:1:1: `duration` is missing here; write it like duration = \"120s\""),
+        (with("60s", "0s"), "a.toml:2:12: duration: it has to be above zero and at most 1000000s"),
+        (with("\"60s\"", "60"), "a.toml:2:12: duration: \"60\" is not a length of time; write it like 40ms or 250us"),
+        (
+            with("duration", "seed = -1\nduration"),
+            "a.toml:2:8: seed: \"-1\" is not a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            with("duration", "measure_from = \"90s\"\nduration"),
+            "a.toml:2:16: measure_from: the simulation is over by then",
+        ),
+        (with("duration", "sample = \"1us\"\nduration"), "a.toml:2:10: sample: it has to be 10us or more"),
+        (
+            with("duration", "durration = \"1s\"\nduration"),
+            "a.toml:2:1: unknown key `durration`; did you mean `duration`? There are seed, duration, measure_from, sample, \
+             bottleneck, reverse, tcp and flow",
+        ),
+        (with("rate = \"10mbit\"", ""), "a.toml:4:1: `rate` is missing here; write it like rate = \"10mbit\""),
+        (with("10mbit", "fast"), "a.toml:5:8: rate: \"fast\" is not a rate; write it like 20mbit or 1.5gbit"),
+        (with("\"40ms\"", "40"), "a.toml:6:7: rtt: \"40\" is not a length of time; write it like 40ms or 250us"),
+        (
+            with("rtt", "queue = \"codl\"\nrtt"),
+            "a.toml:6:9: queue: \"codl\" is not a queue discipline; did you mean codel? There are droptail, step, codel, pie, \
+             dualpi2 and fq_codel",
+        ),
+        (
+            with("rtt", "buffer = 100\nrtt"),
+            "a.toml:6:10: buffer: \"100\" is not a buffer size; write it like 1bdp, 150kB, 67p or 30ms",
+        ),
+        (
+            with("rtt", "schedule = [{ at = \"20s\" }]\nrtt"),
+            "a.toml:6:13: `rate` is missing here; write it like rate = \"5mbit\"",
+        ),
+        (
+            with("rtt", "schedule = [{ at = \"20s\", rate = \"1mbit\" }, { at = \"9s\", rate = \"1mbit\" }]\nrtt"),
+            "a.toml:6:12: schedule: the steps of a schedule have to come in the order of their times, each time once",
+        ),
+        (
+            with("cc = \"reno\"", ""),
+            "a.toml:8:1: `cc` is missing here; write it like cc = \"cubic\" (only cbr, poisson and trace go without: by UDP)",
+        ),
+        (with("name = \"bg\"", ""), "a.toml:8:1: `name` is missing here; write it like name = \"bg\""),
+        (
+            with("\"bg\"", "\"b g\""),
+            "a.toml:9:8: name: \"b g\" is not a name; it has to be of letters, digits, - and _",
+        ),
+        (with("cc =", "start = \"60s\"\ncc ="), "a.toml:10:9: start: the simulation is over by then"),
+        (with("cc =", "start = \"5s\"\nstop = \"5s\"\ncc ="), "a.toml:11:8: stop: it has to be after the start"),
+        (
+            with("cc =", "source = \"greedy\"\nsize = \"1MB\"\ncc ="),
+            "a.toml:11:8: size: the source `greedy` has no size; leave out one of the two",
+        ),
+        (
+            with("cc =", "path = [\"botleneck\"]\ncc ="),
+            "a.toml:10:9: path: unknown bottleneck `botleneck`; did you mean `bottleneck`? There are bottleneck",
+        ),
+        (with("cc =", "path = []\ncc ="), "a.toml:10:8: path: at least one bottleneck has to be in it"),
+        (with("cc =", "direction = \"up\"\ncc ="), "a.toml:10:13: direction: \"up\" is neither forward nor reverse"),
+        (with("cc =", "count = 0\ncc ="), "a.toml:10:9: count: \"0\" is not a whole number from 1 to 10000"),
+        (with("cc =", "tcp = 1\ncc ="), "a.toml:10:7: tcp: a table is expected here, like [tcp]"),
+        (
+            with("cc =", "tcp = { mss = \"1448\" }\ncc ="),
+            "a.toml:10:15: mss: \"1448\" is not an amount of data; write it like 10MB, 64KiB or 1500B",
+        ),
+        (
+            with("cc =", "tcp = { header = \"50B\" }\ncc ="),
+            "a.toml:10:18: header: \"50B\" is not a multiple of four bytes",
+        ),
+        (
+            with("cc = \"reno\"", "source = \"cbr:rate=1mbit\"\ntcp = { mss = \"1448B\" }"),
+            "a.toml:11:7: tcp: this flow has no cc and goes by UDP",
+        ),
+        (
+            with("cc = \"reno\"", "cc = \"reno\"\n[[flow]]\nname = \"bg\"\ncc = \"reno\""),
+            "a.toml:12:8: name: there is a flow `bg` already",
+        ),
+        (SMALL.split("[[flow]]").next().unwrap().to_owned(), "a.toml:1:1: there is no [[flow]]"),
+        (with("[bottleneck]\nrate = \"10mbit\"\nrtt = \"40ms\"\n", ""), "a.toml:1:1: there is no [bottleneck]"),
+        (String::new(), "a.toml:1:1: `duration` is missing here; write it like duration = \"120s\""),
+    ] {
+        assert_eq!(parse(&text, &[]).unwrap_err(), sentence, "{text}");
+    }
+}
+
+#[test]
+fn several_bottlenecks_have_names_and_an_order() {
+    let two = |names: [&str; 2], path: &str| {
+        let link = |name: &str| format!("[[bottleneck]]\n{name}\nrate = \"1mbit\"\nrtt = \"1ms\"\n");
+        let [a, b] = names.map(link);
+        parse(&format!("duration = \"1s\"\n{a}{b}[[flow]]\nname = \"x\"\ncc = \"reno\"\n{path}"), &[]).unwrap_err()
+    };
+    let (a, b) = ("name = \"a\"", "name = \"b\"");
+    assert_eq!(two([a, a], ""), "a.toml:7:8: name: there is a bottleneck `a` already");
+    assert_eq!(two([a, ""], ""), "a.toml:6:1: `name` is missing here; with several bottlenecks each needs one");
+    let order = "a.toml:13:8: path: bottlenecks are passed once each, in the order in which the file has them";
+    assert_eq!(two([a, b], "path = [\"b\", \"a\"]"), order);
+    assert_eq!(two([a, b], "path = [\"a\", \"a\"]"), order);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Scenario::read(Path::new("/no/such.toml"), &[]).unwrap_err().to_string();
+    assert_eq!(error, "/no/such.toml: cannot read it: No such file or directory (os error 2)");
+}
+
+#[test]
+fn the_scenarios_that_come_along_can_be_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut number = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut lines = text.lines();
+            assert!(lines.next().unwrap().starts_with("# SPDX-License-Identifier: "), "{}", path.display());
+            assert!(lines.next().unwrap().starts_with("# "), "{}: what it shows", path.display());
+            let scenario = Scenario::read(&path, &[]).unwrap();
+            assert_eq!(parse(&scenario.to_toml(), &[]), Ok(scenario));
+            number += 1;
+        }
+    }
+    assert_eq!(number, 10);
+}
+
+/// Texts that come near to a scenario.
+fn fragments() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("[bottleneck]".to_owned()),
+        Just("[[bottleneck]]".to_owned()),
+        Just("[[flow]]".to_owned()),
+        Just("[tcp]".to_owned()),
+        "(duration|rate|rtt|buffer|queue|loss|schedule|source|start|size|mss|path|tcp) = \"?(1|20)?(s|mbit|p|B|:|%)?\"?",
+        "\\PC{0,20}",
+        Just("duration = \"1s\"".to_owned()),
+        Just("[bottleneck]\nrate = \"1mbit\"\nrtt = \"1ms\"".to_owned()),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.join("\n"))
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_scenario_or_a_sentence(text in fragments(), overriding in "[a-z.]{0,20}=?\\PC{0,10}") {
+        for overrides in [&[][..], &[overriding.as_str()]] {
+            match parse(&text, overrides) {
+                Ok(scenario) => prop_assert_eq!(parse(&scenario.to_toml(), &[]), Ok(scenario)),
+                Err(sentence) => prop_assert!(!sentence.contains('\n') && sentence.len() > 5, "{}", sentence),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_printed_reads_back(
+        seed: u64,
+        nanos in 1u64..1_000_000_000_000_000,
+        bits in 1u64..1_000_000_000_000,
+        buffer in prop_oneof![(0u64..9_000_000).prop_map(BufferSize::Bytes), (0.0..9.0).prop_map(BufferSize::Bdp)],
+        queue in prop::sample::select(&Discipline::NAMES[..]),
+        loss in 0.0..1.0,
+        source in prop_oneof![
+            Just("greedy".to_owned()), (1u64..1 << 60).prop_map(|bytes| format!("sized:{bytes}B")),
+            (1u64..99_999_999).prop_map(|us| format!("onoff:on={us}us,off=7ns")),
+            (1u64..100_000).prop_map(|bytes| format!("poisson:bytes={bytes}B,rate=3mbit")),
+            (1.0..100.0).prop_map(|pages| format!("web:load=3mbit,pages={pages},alpha=1.1,mean=7kB,max=77kB")),
+        ],
+        count in 1u64..4,
+        pacing: bool,
+    ) {
+        let text = format!(
+            "seed = \"{seed}\"\nduration = \"{}ns\"\nmeasure_from = \"{nanos}ns\"\nflow = [{{ name = \"x\", cc = \"reno\", \
+             source = \"{source}\", count = {count} }}]\ntcp.pacing = {pacing}\n[bottleneck]\nrate = \"{bits}bit\"\n\
+             rtt = \"{nanos}ns\"\nbuffer = \"{buffer}\"\nqueue = \"{queue}\"\nloss = {loss:?}",
+            nanos + 1,
+        );
+        let scenario = parse(&text, &[]).unwrap();
+        prop_assert_eq!(scenario.flows.len() as u64, count);
+        prop_assert_eq!(parse(&scenario.to_toml(), &[]), Ok(scenario));
+    }
+}
