@@ -37,7 +37,7 @@ parameters! {
         /// Whose TCP-LP.
         variant: Variant = Variant::Linux;
         /// `δ`: the threshold's place between the least and the largest delay.
-        delta: f64 = 0.15, in 0.0..=1.0;
+        delta: f64 = 0.15, in 0.01..=1.0;
         /// `γ`: weight of a new sample in the smoothed delay.
         gamma: f64 = 0.125, in 0.001..=1.0;
         /// The inference time in round trips.

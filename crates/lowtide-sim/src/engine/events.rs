@@ -19,6 +19,8 @@ pub(super) enum Event {
     Source(u32),
     /// A flow is told to stop.
     Stop(u32),
+    /// A flow with a deadline looks at its progress.
+    Control(u32),
     /// The measured span begins.
     Measure,
     /// The observer gets its samples.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A flow at work, and what is measured of it.
 
-use super::{connection::Connection, events::Wake, measure::Times, network::Traveller, traffic::Application};
+use super::{connection::Connection, control::Control, events::Wake, measure::Times, network::Traveller, traffic::Application};
 use crate::{
     FlowOutcome,
     scenario::{Flow, Transport},
@@ -24,7 +24,7 @@ pub(super) struct Totals {
 impl Totals {
     pub(super) fn add(&mut self, sender: &Sender) {
         let statistics = sender.statistics();
-        self.delivered += statistics.delivered;
+        self.delivered += sender.acked_bytes();
         self.retransmits += statistics.retransmits;
         self.reductions += statistics.reductions;
         self.timeouts += statistics.timeouts;
@@ -49,6 +49,8 @@ pub(super) struct FlowState<'a> {
     pub(super) header: u32,
     /// The connection that it has for all its time.
     pub(super) connection: Option<u32>,
+    /// What steers it towards its deadline.
+    pub(super) control: Option<Control>,
     /// Connections opened.
     pub(super) connections: u32,
     /// What connections that are over have done.
@@ -89,6 +91,7 @@ impl<'a> FlowState<'a> {
             ack_route,
             header,
             connection: None,
+            control: None,
             connections: 0,
             past: Totals::default(),
             datagrams: 0,
@@ -101,6 +104,14 @@ impl<'a> FlowState<'a> {
             finished: None,
             completions: Vec::new(),
             inner: Vec::new(),
+        }
+    }
+
+    /// Payload bytes of a full segment; 1 for UDP, which has no window.
+    pub(super) fn mss(&self) -> f64 {
+        match &self.flow.transport {
+            Transport::Tcp(tcp) => f64::from(tcp.mss),
+            Transport::Udp => 1.0,
         }
     }
 

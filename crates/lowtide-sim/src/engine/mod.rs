@@ -2,6 +2,7 @@
 //! The engine: virtual time, the network between the hosts, and what the applications do.
 
 mod connection;
+mod control;
 mod events;
 mod flow;
 mod measure;

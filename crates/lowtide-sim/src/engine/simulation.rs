@@ -3,6 +3,7 @@
 
 use super::{
     connection::Connection,
+    control::{self, Control},
     events::{Event, Events},
     flow::FlowState,
     measure::{Times, jain},
@@ -12,7 +13,7 @@ use super::{
 use crate::{
     BottleneckOutcome, Outcome,
     observe::{BottleneckSample, Content, FlowSample, Observer, PacketEvent},
-    scenario::{Bottleneck, Direction, Flow, Scenario, Transport},
+    scenario::{Bottleneck, Direction, Flow, MTU, Scenario, Source, Transport, UDP_HEADER},
     tcp::{Acknowledgement, Segment},
 };
 use lowtide_cc::Random;
@@ -26,10 +27,8 @@ pub fn run(scenario: &Scenario, observer: &mut dyn Observer) -> Outcome {
     simulation.outcome()
 }
 
-/// IP and UDP header of a datagram, bytes.
-const DATAGRAM_HEADER: u32 = 28;
-/// Largest payload of a datagram that fits into 1500 bytes.
-const DATAGRAM_PAYLOAD: u64 = 1500 - DATAGRAM_HEADER as u64;
+/// Largest payload of a datagram.
+const DATAGRAM_PAYLOAD: u64 = (MTU - UDP_HEADER) as u64;
 /// Packets that an access link holds: Linux' default length of a device's queue.
 const ACCESS_QUEUE: u64 = 1000;
 /// How often the observer hears how far the simulation is.
@@ -72,7 +71,7 @@ impl<'a> Simulation<'a> {
         let (mut network, mut events) = (Network::default(), Events::default());
         let mut meters = Vec::new();
         for bottleneck in scenario.bottlenecks.iter().chain(&scenario.reverse) {
-            let config = bottleneck.link(seeds.bits());
+            let config = bottleneck.link(Duration::ZERO, seeds.bits());
             let link = network.add_link(&config);
             let (queue, before, sampled) = (Times::new(), Statistics::default(), Statistics::default());
             meters.push(Meter { bottleneck, capacity: config.capacity, link, queue, before, sampled });
@@ -120,6 +119,7 @@ impl<'a> Simulation<'a> {
                 Event::Receiver(connection) => self.on_receiver_timer(connection),
                 Event::Source(flow) => self.on_source(flow),
                 Event::Stop(flow) => self.on_stop(flow),
+                Event::Control(flow) => self.on_control(flow),
                 Event::Measure => self.on_measure(),
                 Event::Sample => self.on_sample(),
                 Event::Progress => {
@@ -158,7 +158,7 @@ impl<'a> Simulation<'a> {
         if let Content::Datagram(_) = traveller.content {
             self.packets += 1;
             let flow = &mut self.flows[index as usize];
-            flow.delivered += u64::from(packet.bytes - DATAGRAM_HEADER);
+            flow.delivered += u64::from(packet.bytes - UDP_HEADER);
             flow.record_delay(traveller, self.now, self.measure_from);
             return self.show(index, 0, true, false, packet);
         }
@@ -207,9 +207,9 @@ impl<'a> Simulation<'a> {
 
     fn on_acknowledgement(&mut self, index: u32, acknowledgement: &Acknowledgement) {
         let connection = &mut self.connections[index as usize];
-        connection.sender.on_acknowledgement(self.now, acknowledgement);
+        let acked = connection.sender.on_acknowledgement(self.now, acknowledgement);
         if self.now >= self.measure_from
-            && let Some(rtt) = connection.sender.take_rtt_sample()
+            && let Some(rtt) = acked.rtt
         {
             self.flows[connection.flow as usize].rtt.record(rtt);
         }
@@ -240,7 +240,7 @@ impl<'a> Simulation<'a> {
 
     fn send_acknowledgement(&mut self, index: u32, acknowledgement: Acknowledgement) {
         let header = self.flows[self.connections[index as usize].flow as usize].header;
-        let bytes = header + acknowledgement.sack.option_bytes();
+        let bytes = header + sack_option(&acknowledgement);
         self.send(index, bytes, Ecn::NotEct, Content::Acknowledgement(acknowledgement));
     }
 
@@ -286,8 +286,8 @@ impl<'a> Simulation<'a> {
                     let sender = &mut self.connections[connection as usize].sender;
                     match demand {
                         Demand::Write(bytes) => sender.write(bytes),
-                        Demand::Unlimited => sender.write_without_end(),
-                        Demand::Withhold => sender.withhold(),
+                        Demand::Unlimited => sender.write(u64::MAX),
+                        Demand::Withhold => sender.discard_unsent(),
                         Demand::Close => sender.close(),
                         Demand::Fetch { .. } => unreachable!("handled above"),
                     }
@@ -311,7 +311,7 @@ impl<'a> Simulation<'a> {
             flow.datagrams += 1;
             let content = Content::Datagram(flow.datagrams);
             let traveller = Traveller::new(index, 0, flow.data_route, self.now, content);
-            let (bytes, ecn) = (payload as u32 + DATAGRAM_HEADER, Ecn::NotEct);
+            let (bytes, ecn) = (payload as u32 + UDP_HEADER, Ecn::NotEct);
             self.show(index, 0, true, true, &Packet { bytes, ecn, flow: 0, payload: traveller });
             self.network.send(self.now, bytes, ecn, traveller, &mut self.events);
         }
@@ -323,7 +323,14 @@ impl<'a> Simulation<'a> {
             return connection;
         }
         let connection = self.open(flow);
-        self.flows[flow as usize].connection = Some(connection);
+        let state = &mut self.flows[flow as usize];
+        state.connection = Some(connection);
+        if let (Some(deadline), Source::Sized(size)) = (state.flow.deadline, &state.flow.source) {
+            let control = Control::new(*size, deadline, self.now);
+            control.apply(self.connections[connection as usize].sender.law_mut());
+            state.control = Some(control);
+            self.events.plan(self.now + control::TICK, Event::Control(flow));
+        }
         connection
     }
 
@@ -370,10 +377,24 @@ impl<'a> Simulation<'a> {
         for connection in 0..self.connections.len() as u32 {
             let it = &mut self.connections[connection as usize];
             if it.flow == index && it.serial != u32::MAX && !it.sender.is_finished() {
-                it.sender.withhold();
+                it.sender.discard_unsent();
                 it.sender.close();
                 self.pump(connection);
             }
+        }
+    }
+
+    /// A look at the progress of a transfer with a deadline.
+    fn on_control(&mut self, index: u32) {
+        let state = &mut self.flows[index as usize];
+        if let (Some(control), Some(place)) = (&mut state.control, state.connection)
+            && state.finished.is_none()
+        {
+            let sender = &mut self.connections[place as usize].sender;
+            let (acked, rtt) = (sender.acked_bytes(), sender.srtt().unwrap_or_default());
+            control.tick(self.now, acked, rtt, sender.law_mut());
+            self.events.plan(self.now + control::TICK, Event::Control(index));
+            self.pump(place);
         }
     }
 
@@ -392,7 +413,7 @@ impl<'a> Simulation<'a> {
     fn delivered(&self, index: usize) -> u64 {
         let state = &self.flows[index];
         let live = self.live_connections(index);
-        state.delivered + state.past.delivered + live.map(|it| it.sender.statistics().delivered).sum::<u64>()
+        state.delivered + state.past.delivered + live.map(|it| it.sender.acked_bytes()).sum::<u64>()
     }
 
     fn live_connections(&self, flow: usize) -> impl Iterator<Item = &Connection> {
@@ -410,14 +431,17 @@ impl<'a> Simulation<'a> {
             if let Some(connection) = connection {
                 connection.sender.law().inspect(&mut |name, value| inner.push((name, value)));
             }
+            inner.extend(state.control.as_ref().map(|control| ("weight", control.weight())));
             let totals = state.past.with(self.live_connections(index));
-            let segments = |bytes: u64, it: &Connection| bytes as f64 / f64::from(it.sender.mss());
+            let mss = state.mss();
+            let segments = |bytes: u64| bytes as f64 / mss;
             self.observer.flow(&FlowSample {
                 now: self.now,
                 flow: index,
+                delivered,
                 rate_bps: (delivered - state.sampled) as f64 * 8.0 / span,
-                cwnd: connection.map(|it| segments(it.sender.law().window(), it)),
-                ssthresh: connection.and_then(|it| it.sender.law().ssthresh().map(|bytes| segments(bytes, it))),
+                cwnd: connection.map(|it| segments(it.sender.law().window())),
+                ssthresh: connection.and_then(|it| it.sender.ssthresh()).map(segments),
                 in_flight: self.live_connections(index).map(|it| it.sender.in_flight()).sum(),
                 rtt_ms: connection.and_then(|it| it.sender.latest_rtt()).map(|rtt| rtt.as_secs_f64() * 1e3),
                 one_way_delay_ms: state.latest_delay.map(|delay| delay.as_secs_f64() * 1e3),
@@ -440,6 +464,7 @@ impl<'a> Simulation<'a> {
                 queue_packets: queued.packets,
                 queue_bytes: queued.bytes,
                 queue_ms: since.queueing_delay_mean().as_secs_f64() * 1e3,
+                packets: since.delivered.packets,
                 drops: since.dropped().packets,
                 marks: since.marked.packets,
                 utilisation: if capacity > 0.0 { since.delivered.bytes as f64 / capacity } else { 0.0 },
@@ -495,6 +520,14 @@ fn difference(after: &Statistics, before: &Statistics) -> Statistics {
     span.marked -= before.marked;
     span.queueing_delay_sum -= before.queueing_delay_sum;
     span
+}
+
+/// Bytes of the SACK option (RFC 2018), filled up to a multiple of four.
+fn sack_option(acknowledgement: &Acknowledgement) -> u32 {
+    match acknowledgement.sack.as_slice().len() as u32 {
+        0 => 0,
+        blocks => 4 + 8 * blocks,
+    }
 }
 
 /// The ways of a flow's data and of its acknowledgements.
