@@ -172,6 +172,10 @@ pub struct Tcp {
     pub ack_every: u32,
     /// And after so long at the latest.
     pub ack_delay: Duration,
+    /// So many ACKs at the start are not delayed, so that slow start is not held up (Linux: 16).
+    pub quick_acks: u32,
+    /// The least time that the retransmission timer adds to the smoothed round-trip time (Linux: 200 ms; RFC 6298: 1 s).
+    pub rto_min: Duration,
     /// Whether to spread segments over the round trip where the law gives no rate of its own.
     pub pacing: bool,
     /// Whether the window is validated after idle times (RFC 2861).
