@@ -10,6 +10,8 @@ pub mod observe;
 pub mod scenario;
 pub mod tcp;
 
+mod engine;
 mod outcome;
 
+pub use engine::run;
 pub use outcome::{BottleneckOutcome, FlowOutcome, Outcome};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A flow with a deadline: its weight follows from its progress.
 
-use lowtide_cc::CongestionControl;
 use lowtide_deadline::{Goal, Governor, Policy, Progress, Time as Instant};
 use lowtide_net::Time;
 use std::time::Duration;
@@ -25,25 +24,18 @@ impl Control {
         Self { governor, weight: policy.bounds.min().get() }
     }
 
-    /// A look at the progress: the law gets the weight that it calls for.
-    pub(super) fn tick(&mut self, now: Time, acknowledged_bytes: u64, rtt: Duration, law: &mut dyn CongestionControl) {
+    /// A look at the progress; gives the weight that it calls for.
+    pub(super) fn tick(&mut self, now: Time, acknowledged_bytes: u64, rtt: Option<Duration>) -> f64 {
         let decision = self.governor.tick(&Progress {
             now: instant(now),
             acknowledged_bytes,
             active: true,
             app_limited: false,
-            rtt: (!rtt.is_zero()).then_some(rtt),
+            rtt,
             price: None,
         });
         self.weight = decision.weight.get();
-        self.apply(law);
-    }
-
-    /// Gives the law its weight.
-    pub(super) fn apply(&self, law: &mut dyn CongestionControl) {
-        if let Some(weighted) = law.weighted() {
-            weighted.set_weight(self.weight);
-        }
+        self.weight
     }
 
     /// The weight.

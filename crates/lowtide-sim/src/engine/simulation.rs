@@ -327,7 +327,7 @@ impl<'a> Simulation<'a> {
         state.connection = Some(connection);
         if let (Some(deadline), Source::Sized(size)) = (state.flow.deadline, &state.flow.source) {
             let control = Control::new(*size, deadline, self.now);
-            control.apply(self.connections[connection as usize].sender.law_mut());
+            self.connections[connection as usize].sender.set_weight(control.weight());
             state.control = Some(control);
             self.events.plan(self.now + control::TICK, Event::Control(flow));
         }
@@ -391,8 +391,8 @@ impl<'a> Simulation<'a> {
             && state.finished.is_none()
         {
             let sender = &mut self.connections[place as usize].sender;
-            let (acked, rtt) = (sender.acked_bytes(), sender.srtt().unwrap_or_default());
-            control.tick(self.now, acked, rtt, sender.law_mut());
+            let weight = control.tick(self.now, sender.acked_bytes(), sender.srtt());
+            sender.set_weight(weight);
             self.events.plan(self.now + control::TICK, Event::Control(index));
             self.pump(place);
         }

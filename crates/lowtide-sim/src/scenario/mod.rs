@@ -136,6 +136,9 @@ pub struct Flow {
     pub start: Duration,
     /// When it ends, whatever is left; `None`: with the simulation.
     pub stop: Option<Duration>,
+    /// How long after its start the whole of a sized transfer is to be done: its law gets the weight that this calls for.
+    /// `None`: no deadline, the law is as published.
+    pub deadline: Option<Duration>,
     /// Base round-trip time without queues and serialisation.
     pub rtt: Duration,
     /// Rate of its access link; `None`: unlimited.
@@ -180,8 +183,6 @@ pub struct Tcp {
     pub pacing: bool,
     /// Whether the window is validated after idle times (RFC 2861).
     pub validate_window: bool,
-    /// The least retransmission timeout.
-    pub rto_min: Duration,
 }
 
 impl Tcp {
@@ -196,9 +197,10 @@ impl Tcp {
             receive_window: 6 << 20,
             ack_every: 2,
             ack_delay: Duration::from_millis(40),
+            quick_acks: 16,
+            rto_min: Duration::from_millis(200),
             pacing: false,
             validate_window: true,
-            rto_min: Duration::from_millis(200),
         }
     }
 }

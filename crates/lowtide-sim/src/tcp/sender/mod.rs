@@ -288,6 +288,14 @@ impl Sender {
         &*self.law
     }
 
+    /// Gives the law its price weight, in (0, 1], if it takes one.
+    pub fn set_weight(&mut self, weight: f64) {
+        if let Some(law) = self.law.weighted() {
+            law.set_weight(weight);
+        }
+        self.refresh_window();
+    }
+
     /// What was counted.
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
