@@ -3,6 +3,10 @@
 
 use crate::text::laws;
 
+pub mod bbr;
+pub mod bbr1;
+pub mod bbr2;
+pub mod bbr3;
 pub mod reno;
 
 /// The flow that a law is to control.
@@ -35,5 +39,11 @@ laws! {
     pub enum Law {
         /// TCP Reno.
         Reno(reno),
+        /// BBR, version 1.
+        Bbr1(bbr1),
+        /// BBR, version 2.
+        Bbr2(bbr2),
+        /// BBR, version 3.
+        Bbr3(bbr3),
     }
 }
