@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every control law is.
 
-use crate::{Ack, Congestion, Recovered, Restart, Sent};
+use crate::{Ack, Congestion, Lost, Recovered, Restart, Sent};
 
 /// What a law did on an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -22,6 +22,10 @@ pub enum Reaction {
 pub trait CongestionControl: Send {
     /// A segment was sent.
     fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// A segment was declared lost. Each is reported by itself, before the [`on_ack`](Self::on_ack) of the ACK that told it
+    /// (which has their sum) or the timeout. Only laws that model the path need it.
+    fn on_lost(&mut self, _lost: &Lost) {}
 
     /// An ACK arrived. Losses and marks that begin an episode are reported by [`on_congestion`](Self::on_congestion),
     /// after this call.

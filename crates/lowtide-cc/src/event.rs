@@ -66,6 +66,21 @@ pub struct RateSample {
     pub app_limited: bool,
 }
 
+/// A segment was declared lost: what was known when it was sent (draft-ietf-ccwg-bbr, section 5.5.10.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// When it was declared lost.
+    pub now: Time,
+    /// Its payload, bytes.
+    pub bytes: u64,
+    /// Bytes in flight just after it was sent (the latest time).
+    pub in_flight_at_send: u64,
+    /// Bytes declared lost since it was sent, it included.
+    pub lost_since_send: u64,
+    /// Whether the sender had nothing more to send at that time.
+    pub app_limited: bool,
+}
+
 /// Why the window must come down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {

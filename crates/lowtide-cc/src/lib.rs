@@ -30,7 +30,7 @@ mod text;
 mod time;
 
 pub use control::{CongestionControl, Reaction, Weighted};
-pub use event::{Ack, Congestion, RateSample, Recovered, Restart, Sent, Signal};
+pub use event::{Ack, Congestion, Lost, RateSample, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
 pub use random::Random;
 pub use text::{LawError, Parameters, Value};

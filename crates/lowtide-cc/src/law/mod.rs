@@ -3,6 +3,9 @@
 
 use crate::text::laws;
 
+pub mod bbr1;
+pub mod bbr2;
+pub mod bbr3;
 pub mod cubic;
 pub mod dctcp;
 pub mod ledbat;
@@ -13,6 +16,7 @@ pub mod prague;
 pub mod reno;
 pub mod vegas;
 
+pub mod bbr;
 mod loss_based;
 
 #[cfg(test)]
@@ -54,6 +58,12 @@ laws! {
         Reno(reno),
         /// TCP CUBIC.
         Cubic(cubic),
+        /// BBR, version 1.
+        Bbr1(bbr1),
+        /// BBR, version 2.
+        Bbr2(bbr2),
+        /// BBR, version 3.
+        Bbr3(bbr3),
         /// TCP Vegas.
         Vegas(vegas),
         /// LEDBAT (RFC 6817).
