@@ -86,22 +86,17 @@ pub(crate) fn check(law: &mut dyn CongestionControl, events: &[Event], slack: u6
     }
     // However it was left, acknowledgements let it grow again.
     law.on_recovered(&Recovered { now, una, nxt: una });
-    let before = law.window();
-    for _ in 0..200 {
-        now = now + Duration::from_millis(10);
-        una += before;
-        let (packets, srtt) = ((before / mss) as u32, Duration::from_millis(10));
-        let ack = Ack {
-            now,
-            packets,
-            bytes: before,
-            srtt,
-            rtt: Some(srtt),
-            una,
-            nxt: una,
-            in_flight: before,
-            ..Ack::default()
-        };
+    let (rtt, mut before) = (Duration::from_millis(10), 0);
+    for round in 0..210 {
+        if round == 10 {
+            before = law.window(); // what came before has had its effect
+        }
+        let bytes = law.window() / mss * mss;
+        now = now + rtt;
+        una += bytes;
+        let packets = (bytes / mss) as u32;
+        let ack =
+            Ack { now, packets, bytes, srtt: rtt, rtt: Some(rtt), una, nxt: una, in_flight: bytes, ..Ack::default() };
         let _ = law.on_ack(&Ack { window_limited: true, ..ack });
     }
     prop_assert!(law.window() > before);

@@ -159,6 +159,10 @@ mod tests {
         assert!(near(accel.scale(), (100.0 - 1.0) / 15.0)); // (W - a) Q / R
         accel.on_round(106.6, R);
         assert!(near(accel.scale(), (106.6 - 6.6) / 15.0)); // the increment just made is subtracted
+        accel.on_round(113.3, R);
+        let increments = 9.0 + 6.6 + 100.0 / 15.0;
+        assert!(near(accel.i, increments)); // not rounds: a fast cycle raises the threshold more
+        assert_eq!(accel.c, 11.0);
         accel.on_reaction();
         assert_eq!(accel.scale(), 1.0);
     }

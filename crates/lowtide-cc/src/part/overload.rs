@@ -19,6 +19,9 @@
 //!   the law ignores marks in it ([`Overload::is_answered`]), and with [`Judged::Fresh`] it is not judged. `Judged::Every` is
 //!   the paper's "ECN is reacted to every round-trip time" by its letter: it is judged, by `F/2` alone.
 //!
+//! The reduction may come in the middle of a transport's episode, when a mark of the same round began it. The transport may
+//! then keep the episode's end or move it: the law itself ignores what is answered.
+//!
 //! The cycle that ends slow start does not count, and `q_max` starts with the cycle after it.
 
 use super::Overshoot;

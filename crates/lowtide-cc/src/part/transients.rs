@@ -114,3 +114,95 @@ impl Transients {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::{Judged, OverloadSettings, Overshoot};
+    use std::time::Duration;
+
+    const SETTINGS: OverloadSettings = OverloadSettings {
+        q: Overshoot::MILLISECOND,
+        gain: 1.0 / 16.0,
+        q_aqm: Duration::ZERO,
+        base_window: Duration::ZERO,
+        judged: Judged::Fresh,
+    };
+    const AVOIDANCE: Phase = Phase { cwnd: 100.0, slow_start: false, recovering: false };
+
+    fn both() -> Transients {
+        let acceleration = Acceleration::new(Overshoot::MILLISECOND, 1.0 / 16.0, 0, false);
+        Transients::new(Some(acceleration), Some(Overload::new(SETTINGS)))
+    }
+
+    /// A round of one ACK with this round-trip time.
+    fn round(transients: &mut Transients, ms: u64, marked: u32, limited: bool, phase: Phase) -> Option<f64> {
+        let rtt = Duration::from_millis(ms);
+        transients.rounds.start(0);
+        let ack =
+            Ack { una: 1, packets: 10, marked, rtt: Some(rtt), srtt: rtt, window_limited: limited, ..Ack::default() };
+        transients.on_ack(&ack, phase)
+    }
+
+    fn inner(transients: &Transients, name: &str) -> f64 {
+        let mut found = f64::NAN;
+        transients.inspect(&mut |key, value| {
+            if key == name {
+                found = value;
+            }
+        });
+        found
+    }
+
+    #[test]
+    fn only_full_rounds_of_congestion_avoidance_count() {
+        let mut transients = both();
+        let c = |transients: &Transients| inner(transients, "accel_c");
+        round(&mut transients, 15, 0, true, AVOIDANCE);
+        assert_eq!(c(&transients), 1.0);
+        round(&mut transients, 15, 0, false, AVOIDANCE); // the window did not limit
+        round(&mut transients, 15, 0, true, Phase { slow_start: true, ..AVOIDANCE });
+        assert_eq!(c(&transients), 1.0);
+        transients.on_reaction(0.9, false);
+        round(&mut transients, 15, 0, true, AVOIDANCE); // there was a reaction in it
+        assert_eq!(c(&transients), 0.0);
+        round(&mut transients, 15, 0, true, AVOIDANCE);
+        assert_eq!(c(&transients), 1.0);
+        round(&mut transients, 15, 0, true, Phase { recovering: true, ..AVOIDANCE });
+        assert_eq!(c(&transients), 0.0);
+    }
+
+    #[test]
+    fn the_end_of_slow_start_is_no_cycle() {
+        for (slow_start, average) in [(true, 0.0), (false, 1.0)] {
+            let mut transients = both();
+            round(&mut transients, 15, 0, true, AVOIDANCE);
+            transients.on_reaction(0.9, slow_start);
+            assert_eq!((inner(&transients, "accel_c"), inner(&transients, "accel_i_a")), (0.0, average));
+        }
+    }
+
+    #[test]
+    fn an_overload_is_a_reaction_and_answers_the_next_round() {
+        let mut transients = both();
+        round(&mut transients, 15, 0, true, AVOIDANCE);
+        transients.on_reaction(0.9, false);
+        round(&mut transients, 15, 1, true, AVOIDANCE);
+        round(&mut transients, 15, 1, true, AVOIDANCE);
+        let left = round(&mut transients, 30, 1, true, AVOIDANCE).unwrap();
+        assert!((left - 0.5).abs() < 1e-9);
+        assert_eq!(inner(&transients, "accel_c"), 0.0);
+        assert!(transients.is_answered());
+        round(&mut transients, 30, 1, true, AVOIDANCE);
+        assert!(!transients.is_answered());
+        // But not while a loss is recovered from.
+        assert_eq!(round(&mut transients, 60, 10, true, Phase { recovering: true, ..AVOIDANCE }), None);
+    }
+
+    #[test]
+    fn without_modes_nothing_changes() {
+        let mut transients = Transients::new(None, None);
+        assert_eq!(round(&mut transients, 500, 10, true, AVOIDANCE), None);
+        assert_eq!((transients.scale(), transients.is_answered()), (1.0, false));
+    }
+}

@@ -123,6 +123,33 @@ fn slow_start_after_a_timeout_and_undo() {
 }
 
 #[test]
+fn marks_that_an_overload_has_answered_do_not_reduce_again() {
+    let mut law = build("dctcp:overload=on");
+    let mut una = 0;
+    let mut ack = |law: &mut dyn CongestionControl, ms, marked| {
+        una += 10;
+        let rtt = Duration::from_millis(ms);
+        law.on_ack(&Ack { packets: 10, marked, una, nxt: una + 1, rtt: Some(rtt), srtt: rtt, ..Ack::default() })
+    };
+    law.on_congestion(&congestion(Signal::Loss)); // ends slow start
+    law.on_recovered(&Recovered { now: Time::ZERO, una: 0, nxt: 0 });
+    let _ = ack(&mut *law, 15, 0);
+    law.on_congestion(&congestion(Signal::Loss));
+    law.on_recovered(&Recovered { now: Time::ZERO, una: 0, nxt: 0 });
+    law.on_spurious();
+    let _ = ack(&mut *law, 15, 0);
+    let before = segments(&*law);
+    assert_eq!(ack(&mut *law, 25, 10), Reaction::Reduced);
+    let reduced = law.window();
+    assert!((segments(&*law) - before / 2.0).abs() < 0.01); // F/2 above 10/25
+    law.on_congestion(&congestion(Signal::Ecn));
+    assert_eq!(law.window(), reduced);
+    let _ = ack(&mut *law, 15, 1);
+    law.on_congestion(&congestion(Signal::Ecn));
+    assert!(law.window() < reduced);
+}
+
+#[test]
 fn without_ecn_it_is_reno() {
     assert_eq!("dctcp".parse::<Law>().unwrap().ecn_use(), EcnUse::Accurate);
     assert_eq!("dctcp:ecn=off".parse::<Law>().unwrap().ecn_use(), EcnUse::Off);

@@ -28,10 +28,14 @@ impl Driver {
 
     /// A round trip: one ACK of so many segments.
     fn round(&mut self, packets: u32, marked: u32) {
+        assert_eq!(self.ack(packets, marked), Reaction::None);
+    }
+
+    fn ack(&mut self, packets: u32, marked: u32) -> Reaction {
         self.now = self.now + self.srtt;
         let bytes = u64::from(packets * MSS);
         self.una += bytes;
-        let reaction = self.law.on_ack(&Ack {
+        self.law.on_ack(&Ack {
             now: self.now,
             packets,
             bytes,
@@ -44,8 +48,7 @@ impl Driver {
             window_limited: true,
             reducing: self.reducing,
             ..Ack::default()
-        });
-        assert_eq!(reaction, Reaction::None);
+        })
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -212,6 +215,20 @@ fn one_reduction_and_one_update_per_target_round_trip() {
 }
 
 #[test]
+fn a_cycle_of_acceleration_ends_with_each_episode() {
+    let mut driver = settled("prague:accel=on,cwnd_mode=window", 10 * MS);
+    driver.round(10, 1);
+    driver.signal(Signal::Ecn);
+    for _ in 0..2 {
+        driver.round(10, 0);
+    }
+    assert_eq!(driver.inner("accel_c"), 1.0);
+    let before = driver.cwnd();
+    driver.signal(Signal::Ecn); // within the target: no reduction
+    assert_eq!((driver.cwnd(), driver.inner("accel_c")), (before, 0.0));
+}
+
+#[test]
 fn loss_timeout_undo_and_idleness() {
     for law in ["prague", "prague:variant=v0.6"] {
         let mut driver = settled(law, 30 * MS);
@@ -253,6 +270,7 @@ fn below_two_segments_the_rate_limits() {
         driver.signal(Signal::Ecn);
     }
     assert_eq!(driver.inner("by_rate"), 1.0);
+    assert!(driver.cwnd() < 2.0);
     assert_eq!(driver.law.window(), 2 * u64::from(MSS));
     let rate = driver.law.pacing_rate().unwrap() as f64;
     assert!((12_500.0 / 1.04..=12_500.0 * 1.04).contains(&rate), "{rate}"); // 100 kbit/s
@@ -290,6 +308,23 @@ fn a_classic_queue_gets_a_classic_reduction() {
     };
     assert!(near(reduction("prague:variant=v0.6,fallback=on"), 1.0 - 0.625 / 2.0));
     assert!(reduction("prague:variant=v0.6") > 0.999); // alpha has faded
+}
+
+#[test]
+fn marks_that_an_overload_has_answered_do_not_reduce_again() {
+    let mut driver = settled("prague:overload=on,mode=none,cwnd_mode=window", 15 * MS);
+    driver.round(10, 10);
+    driver.signal(Signal::Ecn); // `q_max` starts at 0
+    driver.round(10, 0);
+    driver.srtt = 30 * MS;
+    let before = driver.cwnd();
+    assert_eq!(driver.ack(10, 10), Reaction::Reduced);
+    assert!(near(driver.cwnd(), before / 2.0)); // 15/30 of it was queue
+    driver.signal(Signal::Ecn);
+    assert!(near(driver.cwnd(), before / 2.0));
+    driver.round(10, 10);
+    driver.signal(Signal::Ecn);
+    assert!(driver.cwnd() < before / 2.0);
 }
 
 #[test]
