@@ -5,6 +5,7 @@ use crate::text::laws;
 
 mod loss_based;
 
+pub mod cdg;
 pub mod cubic;
 pub mod reno;
 
@@ -36,6 +37,8 @@ pub enum EcnUse {
 laws! {
     /// A law with its parameters. Written as its name and what differs from its defaults, `reno` or `cubic:beta=0.8`.
     pub enum Law {
+        /// CDG: delay gradients.
+        Cdg(cdg),
         /// TCP CUBIC.
         Cubic(cubic),
         /// TCP Reno.

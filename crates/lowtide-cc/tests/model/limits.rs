@@ -17,7 +17,10 @@ pub(crate) struct Limits {
 const USUAL: Limits = Limits { growth: (1.0, 1.0), free: false };
 
 /// The laws that need other limits, by name, with the reason.
-const OTHERS: &[(&str, Limits)] = &[];
+const OTHERS: &[(&str, Limits)] = &[
+    // `alpha_inc=1` adds in the n-th round without a reduction n segments in one step.
+    ("cdg", Limits { growth: (1.0, 300.0), free: false }),
+];
 
 impl Limits {
     pub(crate) fn of(law: &Law) -> Self {

@@ -20,6 +20,11 @@ const NOTABLE: &[&str] = &[
     "cubic:hystart=plus",
     "cubic:variant=2008,ecn=on",
     "cubic:reno_friendly=off,fast_convergence=off",
+    "cdg:ecn=on,shadow=on,ineff=5,tolerance=on",
+    "cdg:variant=thesis,ecn=on",
+    "cdg:variant=freebsd,ecn=on",
+    "cdg:increase=cubic,delay=owd,floor=2ms",
+    "cdg:increase=alpha_inc,alpha_inc=1,g=0.1",
 ];
 
 fn operation() -> impl Strategy<Value = Operation> {
