@@ -7,6 +7,7 @@ mod loss_based;
 
 pub mod cdg;
 pub mod cubic;
+pub mod eclipse;
 pub mod reno;
 
 /// The flow that a law is to control.
@@ -41,6 +42,8 @@ laws! {
         Cdg(cdg),
         /// TCP CUBIC.
         Cubic(cubic),
+        /// Eclipse: a small part of the delay's range.
+        Eclipse(eclipse),
         /// TCP Reno.
         Reno(reno),
     }

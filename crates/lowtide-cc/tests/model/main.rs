@@ -25,6 +25,8 @@ const NOTABLE: &[&str] = &[
     "cdg:variant=freebsd,ecn=on",
     "cdg:increase=cubic,delay=owd,floor=2ms",
     "cdg:increase=alpha_inc,alpha_inc=1,g=0.1",
+    "eclipse:ecn=on,drain=2s,guard=on,delta_floor=1",
+    "eclipse:mu=literal,slow_start=loss",
 ];
 
 fn operation() -> impl Strategy<Value = Operation> {
