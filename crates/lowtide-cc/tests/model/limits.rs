@@ -26,7 +26,7 @@ const USUAL: Limits =
 /// Of a law that grows towards a model of the path whatever happens, and probes with a small window in between.
 const MODEL: Limits = Limits { in_episodes: true, unused: true, returns: true, ..USUAL };
 
-/// The laws that need other limits, by name, with the reason.
+/// The laws that need other limits, by name, with the reason. Minimum and gain follow from parameters of these names.
 const OTHERS: &[(&str, Limits)] = &[
     // Grow on every ACK without a mark, those of an episode too.
     ("dctcp", Limits { in_episodes: true, ..USUAL }),
@@ -41,9 +41,14 @@ const OTHERS: &[(&str, Limits)] = &[
 impl Limits {
     pub(crate) fn of(law: &Law) -> Self {
         let limits = OTHERS.iter().find(|(name, _)| *name == law.name()).map_or(USUAL, |(_, limits)| *limits);
-        let minimum = law.parameters().into_iter().find(|(key, _)| ["min_cwnd", "min_pipe_cwnd"].contains(key));
-        let segments: f64 = minimum.and_then(|(_, value)| value.parse().ok()).unwrap_or(0.0);
-        Self { minimum: limits.minimum.max((segments * MSS as f64) as u64), ..limits }
+        let parameters = law.parameters();
+        let parameter = |names: &[&str]| {
+            let found = parameters.iter().find(|(key, _)| names.contains(key));
+            found.and_then(|(_, value)| value.parse().ok()).unwrap_or(0.0)
+        };
+        let minimum = (parameter(&["min_cwnd", "min_pipe_cwnd"]) * MSS as f64) as u64;
+        let growth = limits.growth.0.max(parameter(&["gain"]));
+        Self { minimum: limits.minimum.max(minimum), growth: (growth, limits.growth.1), ..limits }
     }
 
     /// After an ACK. `greatest` is the greatest window so far.
