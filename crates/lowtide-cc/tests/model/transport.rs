@@ -98,6 +98,8 @@ pub(crate) struct Transport {
     limited: Option<u64>,
     /// The window after each call.
     pub(crate) windows: Vec<u64>,
+    /// The greatest of them before the present call.
+    greatest: u64,
 }
 
 impl Transport {
@@ -121,6 +123,7 @@ impl Transport {
             undo: None,
             limited: None,
             windows: Vec::new(),
+            greatest: 0,
         }
     }
 
@@ -151,19 +154,22 @@ impl Transport {
         }
     }
 
-    /// Round trips without any trouble, at the least delay that the path has ever had. Returns the greatest window.
-    pub(crate) fn clean_rounds(&mut self, rounds: usize) -> u64 {
+    /// A time without any trouble and with enough to send, at the least delay that the path has ever had: until the
+    /// window is above `goal` bytes, or for 60 round trips and, since some laws grow by the clock, a minute. Returns
+    /// whether it got there.
+    pub(crate) fn grows_above(&mut self, goal: u64) -> bool {
         self.rtt = self.least_rtt;
-        let mut greatest = 0;
-        for _ in 0..rounds {
-            self.send(64);
-            // Half of the ACKs for one segment, half of them for two.
-            for n in 0..64 {
-                self.acknowledge(0, 0, 1 + n % 2, 0);
+        let end = self.now + (60 * self.rtt).max(Duration::from_secs(60));
+        self.send(RECEIVE_WINDOW);
+        // Half of the ACKs are for one segment, half of them for two.
+        for n in 1.. {
+            if self.window() > goal || self.now > end {
+                break;
             }
-            greatest = greatest.max(self.window());
+            self.acknowledge(0, 0, 1 + n % 2, 0);
+            self.send(RECEIVE_WINDOW);
         }
-        greatest
+        self.window() > goal
     }
 
     fn nxt(&self) -> u64 {
@@ -181,6 +187,7 @@ impl Transport {
     /// Calls the law, which must not allocate, and looks at what can be seen of it.
     fn call<T>(&mut self, f: impl FnOnce(&mut dyn CongestionControl) -> T) -> T {
         let control = &mut self.control;
+        self.greatest = self.greatest.max(control.window());
         let (value, allocations) = allocations::during(|| f(control.as_mut()));
         assert_eq!(allocations, 0, "the law allocated");
         let window = control.window();
@@ -293,7 +300,7 @@ impl Transport {
         self.delivered_time = self.now;
         let before = self.window();
         let reaction = self.call(|control| control.on_ack(&ack));
-        self.limits.check_ack(&ack, reaction, before, self.window());
+        self.limits.check_ack(&ack, reaction, before, self.window(), self.greatest);
         if reaction == Reaction::Reduced {
             self.episode = Some((Kind::Cwr, self.nxt()));
             self.undo = None;
@@ -336,7 +343,7 @@ impl Transport {
         let congestion =
             Congestion { now: self.now, signal, una: self.una, nxt: self.nxt(), in_flight: self.in_flight() };
         self.call(|control| control.on_congestion(&congestion));
-        self.limits.check_congestion(before, self.window());
+        self.limits.check_other(before, self.window(), self.greatest);
         let kind = match signal {
             Signal::Loss => Kind::Recovery,
             Signal::Ecn | Signal::Phantom => Kind::Cwr,
@@ -368,7 +375,7 @@ impl Transport {
         }
         let reduced = self.window();
         self.call(|control| control.on_spurious());
-        assert!(self.window() <= before.max(reduced), "more than before the reduction");
+        self.limits.check_other(before.max(reduced), self.window(), self.greatest);
         if self.episode.is_some() {
             self.recovered();
         }
@@ -387,7 +394,7 @@ impl Transport {
         let window = validate.then(|| (before >> timeouts.min(40)).max(initial));
         let restart = Restart { now: self.now, idle, nxt: self.nxt(), window };
         self.call(|control| control.on_restart(&restart));
-        assert!(self.window() <= before.max(10 * MSS), "grown by being idle");
+        self.limits.check_other(before.max(10 * MSS), self.window(), self.greatest);
         self.undo = None;
     }
 }

@@ -23,7 +23,7 @@ impl Driver {
 
     /// Beyond slow start, with a window of 20 segments and a range of delays from 0 to 100 ms.
     fn steady(text: &str) -> Self {
-        let mut driver = Self::new(&format!("mu=fixed,mu_initial=3600s,{text}").trim_end_matches(','));
+        let mut driver = Self::new(format!("mu=fixed,mu_initial=3600s,{text}").trim_end_matches(','));
         driver.law.window.ssthresh = 20.0;
         for tau in [0.0, 100.0] {
             driver.ack(tau, 0, 1);
