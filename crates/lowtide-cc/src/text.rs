@@ -283,9 +283,10 @@ macro_rules! parameters {
             fn set(&mut self, key: &str, value: &str) -> Result<(), $crate::LawError> {
                 match key {
                     $(stringify!($field) => {
-                        let range: Option<&std::ops::RangeInclusive<$type>> = None;
-                        $(let range = range.or(Some(&$range));)?
-                        let wrong = || $crate::text::bad_value::<$type>($law, stringify!($field), value, range);
+                        let range: Option<std::ops::RangeInclusive<$type>> = None;
+                        $(let range = range.or(Some($range));)?
+                        let wrong =
+                            || $crate::text::bad_value::<$type>($law, stringify!($field), value, range.as_ref());
                         let read = <$type as $crate::Value>::read(value).ok_or_else(wrong)?;
                         *self = self.clone().$field(read)?;
                     })*

@@ -6,8 +6,10 @@ use crate::text::laws;
 pub mod bbr1;
 pub mod bbr2;
 pub mod bbr3;
+pub mod cdg;
 pub mod cubic;
 pub mod dctcp;
+pub mod eclipse;
 pub mod ledbat;
 pub mod ledbatpp;
 pub mod lp;
@@ -64,6 +66,10 @@ laws! {
         Bbr2(bbr2),
         /// BBR, version 3.
         Bbr3(bbr3),
+        /// CDG: delay gradients.
+        Cdg(cdg),
+        /// Eclipse: a small part of the delay's range.
+        Eclipse(eclipse),
         /// TCP Vegas.
         Vegas(vegas),
         /// LEDBAT (RFC 6817).

@@ -40,6 +40,13 @@ impl AlphaInc {
         }
     }
 
+    /// A round is over, counted by a law that adds its segments at once: how many these are.
+    pub fn on_round(&mut self) -> f64 {
+        let increment = self.increment();
+        self.completed = self.completed.saturating_add(1);
+        increment
+    }
+
     /// Grows the window by this many acknowledged segments. Slow start begins the count of rounds anew.
     pub fn on_ack(&mut self, ack: &Ack, packets: f64, window: &mut Window) {
         if window.in_slow_start() {

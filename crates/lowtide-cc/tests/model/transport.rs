@@ -98,6 +98,8 @@ pub(crate) struct Transport {
     limited: Option<u64>,
     /// The window after each call.
     pub(crate) windows: Vec<u64>,
+    /// The greatest of them before the present call.
+    greatest: u64,
 }
 
 impl Transport {
@@ -121,6 +123,7 @@ impl Transport {
             undo: None,
             limited: None,
             windows: Vec::new(),
+            greatest: 0,
         }
     }
 
@@ -184,6 +187,7 @@ impl Transport {
     /// Calls the law, which must not allocate, and looks at what can be seen of it.
     fn call<T>(&mut self, f: impl FnOnce(&mut dyn CongestionControl) -> T) -> T {
         let control = &mut self.control;
+        self.greatest = self.greatest.max(control.window());
         let (value, allocations) = allocations::during(|| f(control.as_mut()));
         assert_eq!(allocations, 0, "the law allocated");
         let window = control.window();
@@ -296,7 +300,7 @@ impl Transport {
         self.delivered_time = self.now;
         let before = self.window();
         let reaction = self.call(|control| control.on_ack(&ack));
-        self.limits.check_ack(&ack, reaction, before, self.window());
+        self.limits.check_ack(&ack, reaction, before, self.window(), self.greatest);
         if reaction == Reaction::Reduced {
             self.episode = Some((Kind::Cwr, self.nxt()));
             self.undo = None;
@@ -339,7 +343,7 @@ impl Transport {
         let congestion =
             Congestion { now: self.now, signal, una: self.una, nxt: self.nxt(), in_flight: self.in_flight() };
         self.call(|control| control.on_congestion(&congestion));
-        self.limits.check_congestion(before, self.window());
+        self.limits.check_other(before, self.window(), self.greatest);
         let kind = match signal {
             Signal::Loss => Kind::Recovery,
             Signal::Ecn | Signal::Phantom => Kind::Cwr,
@@ -371,7 +375,7 @@ impl Transport {
         }
         let reduced = self.window();
         self.call(|control| control.on_spurious());
-        assert!(self.window() <= before.max(reduced), "more than before the reduction");
+        self.limits.check_other(before.max(reduced), self.window(), self.greatest);
         if self.episode.is_some() {
             self.recovered();
         }
@@ -390,7 +394,7 @@ impl Transport {
         let window = validate.then(|| (before >> timeouts.min(40)).max(initial));
         let restart = Restart { now: self.now, idle, nxt: self.nxt(), window };
         self.call(|control| control.on_restart(&restart));
-        assert!(self.window() <= before.max(10 * MSS), "grown by being idle");
+        self.limits.check_other(before.max(10 * MSS), self.window(), self.greatest);
         self.undo = None;
     }
 }
