@@ -9,7 +9,7 @@ use super::{
     growth::Grower,
 };
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal,
+    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Weighted,
     part::{HyStartShape, Rounds, SlowStart, Window},
 };
 
@@ -24,8 +24,13 @@ enum Decision {
     BackedOff,
 }
 
+/// The scale of the price of delay under a weight, ms: the largest G that the Linux module can have.
+const G0: f64 = 125.0;
+
 pub(super) struct Cdg {
     parameters: Parameters,
+    /// The price weight, once it was set; then it takes the place of G.
+    weight: Option<f64>,
     window: Window,
     slow_start: SlowStart,
     growth: Grower,
@@ -69,6 +74,7 @@ impl Cdg {
             probability: 0.0,
             backoffs: 0,
             parameters: p.clone(),
+            weight: None,
             window,
         }
     }
@@ -84,7 +90,8 @@ impl Cdg {
 
     /// What a round with this gradient (ms) costs: it backs off with probability `1 - exp(-hazard)`.
     fn hazard(&self, gradient: f64) -> f64 {
-        gradient.max(0.0) / self.parameters.g
+        let rising = gradient.max(0.0);
+        self.weight.map_or(rising / self.parameters.g, |weight| rising / G0 * (1.0 / weight - 1.0))
     }
 
     /// A round with samples is over.
@@ -271,6 +278,10 @@ impl CongestionControl for Cdg {
         self.window.ssthresh_bytes()
     }
 
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        Some(self)
+    }
+
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         let (min, max, gradient) = self.shown;
         show("gradient_min", min);
@@ -281,5 +292,13 @@ impl CongestionControl for Cdg {
         show("ineffectual", f64::from(self.ineffectual.count()));
         show("queue", f64::from(self.queue as u8));
         show("shadow", self.shadow.window());
+    }
+}
+
+impl Weighted for Cdg {
+    /// The price of a round is g⁺/G₀; a weight multiplies prices by 1/w, that is, adds (1/w - 1) times as much. At w = 1 nothing
+    /// is added to the losses that an ordinary flow reacts to, so that no delay back-off is left.
+    fn set_weight(&mut self, weight: f64) {
+        self.weight = Some(weight.clamp(f64::MIN_POSITIVE, 1.0));
     }
 }
