@@ -17,7 +17,7 @@ use lowtide_sim::{
     Outcome,
     observe::Nobody,
     run,
-    scenario::{Bottleneck, Direction, Flow, Scenario, Source, Tcp, Transport},
+    scenario::{Bottleneck, Flow, Scenario},
 };
 
 /// Simulated seconds of a measured run.
@@ -54,17 +54,7 @@ fn main() {
 
 fn dumbbell(seconds: u64) -> Scenario {
     let law: Law = "cubic".parse().expect("a law");
-    let flow = |number| Flow {
-        name: format!("cubic-{number}"),
-        transport: Transport::Tcp(Box::new(Tcp::new(law.clone()))),
-        source: Source::Greedy,
-        start: Duration::ZERO,
-        stop: None,
-        rtt: RTT,
-        access: None,
-        path: vec![0],
-        direction: Direction::Forward,
-    };
+    let flow = |number| Flow::greedy(&format!("cubic-{number}"), law.clone(), RTT);
     let rate = Rate::from_bits_per_second(MBIT * 1_000_000).expect("above zero");
     Scenario {
         seed: 1,

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 use lowtide_emu::{Config, Emulator, Second};
 use lowtide_kernel::{Need, diagnose};
-use lowtide_net::Statistics;
+use lowtide_net::{BufferSize, Reordering, Schedule, Statistics};
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
@@ -38,9 +38,15 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
 
     let emulator = Emulator::start(Config {
         reverse_rate: arguments.reverse_rate,
+        schedule: arguments.schedule.clone(),
+        reverse_schedule: arguments.reverse_schedule.clone(),
+        burst: arguments.burst,
         buffer: arguments.buffer,
         discipline: arguments.queue,
         loss: arguments.loss,
+        jitter: arguments.jitter,
+        reordering: arguments.reorder.unwrap_or(Reordering::NONE),
+        police: arguments.police,
         seed: arguments.seed,
         realtime: true,
         ..Config::new(a, b, arguments.rate, arguments.rtt)
@@ -62,6 +68,29 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
     }
     emulator.stop().map_err(|error| anyhow!(error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads `--schedule`: steps, or `mahimahi:` and the file of a trace.
+///
+/// # Errors
+/// One sentence on what is wrong with the text or, with the line, in the file.
+pub fn parse_schedule(text: &str) -> Result<Schedule> {
+    let Some(file) = text.strip_prefix("mahimahi:") else {
+        return Ok(text.parse()?);
+    };
+    let trace = std::fs::read_to_string(file).map_err(|error| anyhow!("cannot read the trace {file}: {error}"))?;
+    Ok(Schedule::trace(file, &trace)?)
+}
+
+/// Reads `--burst`: a number of bytes.
+///
+/// # Errors
+/// Another unit, or more than 1 GB.
+pub fn parse_burst(text: &str) -> Result<u64> {
+    match text.parse() {
+        Ok(BufferSize::Bytes(bytes @ 0..=1_000_000_000)) => Ok(bytes),
+        _ => bail!("\"{text}\" is not a size up to 1GB; write it like 3080B or 15kB"),
+    }
 }
 
 fn signalled(end: &SignalFd, timeout: Duration) -> Result<bool> {
@@ -90,7 +119,7 @@ fn print_second(second: &Second) {
             s.delivered.bytes as f64 * 8e-6,
             s.queueing_delay_mean().as_secs_f64() * 1e3,
             s.queueing_delay_max.as_secs_f64() * 1e3,
-            s.dropped.packets,
+            s.dropped().packets,
             s.lost.packets,
             s.marked.packets
         )

@@ -28,11 +28,6 @@ impl Times {
         self.counts.saturating_record(nanos);
     }
 
-    pub(super) fn clear(&mut self) {
-        (self.sum, self.smallest) = (0, u64::MAX);
-        self.counts.clear();
-    }
-
     pub(super) fn min_ms(&self) -> Option<f64> {
         (!self.counts.is_empty()).then_some(self.smallest as f64 / 1e6)
     }
@@ -67,8 +62,6 @@ mod tests {
         assert_eq!((times.min_ms(), times.mean_ms()), (Some(1.0), Some(50.5)));
         let p95 = times.p95_ms().unwrap();
         assert!((94.0..=96.0).contains(&p95), "{p95}");
-        times.clear();
-        assert_eq!(times.p95_ms(), None);
     }
 
     #[test]

@@ -70,10 +70,6 @@ impl Network {
         &self.nodes[index as usize].link
     }
 
-    pub(super) fn link_mut(&mut self, index: u32) -> &mut Link<Traveller> {
-        &mut self.nodes[index as usize].link
-    }
-
     /// A host sends a packet.
     pub(super) fn send(&mut self, now: Time, bytes: u32, ecn: Ecn, traveller: Traveller, events: &mut Events) {
         // a flow for the queues that tell flows apart: one direction of one connection

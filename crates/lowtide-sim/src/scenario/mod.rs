@@ -149,6 +149,24 @@ pub struct Flow {
     pub direction: Direction,
 }
 
+impl Flow {
+    /// A greedy TCP flow over the first bottleneck, from the beginning to the end.
+    pub fn greedy(name: &str, law: Law, rtt: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            transport: Transport::Tcp(Box::new(Tcp::new(law))),
+            source: Source::Greedy,
+            start: Duration::ZERO,
+            stop: None,
+            deadline: None,
+            rtt,
+            access: None,
+            path: vec![0],
+            direction: Direction::Forward,
+        }
+    }
+}
+
 /// How a flow's data is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transport {

@@ -9,7 +9,7 @@ use lowtide_net::{Rate, Time};
 use lowtide_sim::{
     observe::{BottleneckSample, FlowSample, Observer},
     run,
-    scenario::{Bottleneck, Direction, Flow as Sender, Scenario, Source, Tcp, Transport},
+    scenario::{Bottleneck, Flow as Sender, Scenario, Source},
 };
 
 use super::{
@@ -51,26 +51,18 @@ pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
 fn scenario(act: &Act, law: &Law) -> Scenario {
     let rate = Rate::from_bits_per_second(LINK_MBPS * 1_000_000).expect("above zero");
     let rtt = Duration::from_millis(RTT_MS);
-    let flow = |name: &str, law: Law, source, deadline| Sender {
-        name: name.to_owned(),
-        transport: Transport::Tcp(Box::new(Tcp::new(law))),
-        source,
-        deadline,
-        start: Duration::ZERO,
-        stop: None,
-        rtt,
-        access: None,
-        path: vec![0],
-        direction: Direction::Forward,
+    let flow = |name, law: Law| Sender::greedy(name, law, rtt);
+    let due = |law: Law, bytes, seconds| {
+        let deadline = Some(Duration::from_secs(seconds));
+        Sender { source: Source::Sized(bytes), deadline, ..flow("bulk", law) }
     };
     let cubic = || "cubic".parse().expect("a law");
-    let due = |seconds| Some(Duration::from_secs(seconds));
-    let mut flows = vec![flow("foreground", cubic(), Source::Greedy, None)];
+    let mut flows = vec![flow("foreground", cubic())];
     flows.extend(match act.bulk {
         Bulk::Absent => None,
-        Bulk::Ordinary => Some(flow("bulk", cubic(), Source::Greedy, None)),
-        Bulk::FarDeadline => Some(flow("bulk", law.clone(), Source::Sized(act.far_bytes()), due(FAR))),
-        Bulk::NearDeadline => Some(flow("bulk", law.clone(), Source::Sized(act.due_bytes()), due(act.seconds))),
+        Bulk::Ordinary => Some(flow("bulk", cubic())),
+        Bulk::FarDeadline => Some(due(law.clone(), act.far_bytes(), FAR)),
+        Bulk::NearDeadline => Some(due(law.clone(), act.due_bytes(), act.seconds)),
     });
     Scenario {
         seed: SEED,
