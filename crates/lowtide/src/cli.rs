@@ -3,12 +3,11 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_net::{
     BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, units::parse_duration,
 };
-
-use crate::emulate::{parse_burst, parse_schedule};
 
 /// Bulk transfers in the background, done by their deadline.
 #[derive(Debug, Parser)]
@@ -27,7 +26,7 @@ pub enum Command {
     /// Say what this kernel and these privileges allow
     Doctor,
     /// Make a bottleneck between two network namespaces, to try things on
-    Emulate(EmulateArguments),
+    Emulate(Box<EmulateArguments>),
     /// Show what `run` does, in about two minutes, on an emulated 20 Mbit/s link
     Demo(DemoArguments),
     /// Lowtide's own traffic programs, as the demo uses them
@@ -251,4 +250,27 @@ pub enum TrafficEnd {
         #[arg(long)]
         cc: Option<String>,
     },
+}
+
+/// Reads `--schedule`: steps, or `mahimahi:` and the file of a trace.
+///
+/// # Errors
+/// One sentence on what is wrong with the text or, with the line, in the file.
+fn parse_schedule(text: &str) -> Result<Schedule> {
+    let Some(file) = text.strip_prefix("mahimahi:") else {
+        return Ok(text.parse()?);
+    };
+    let trace = std::fs::read_to_string(file).map_err(|error| anyhow!("cannot read the trace {file}: {error}"))?;
+    Ok(Schedule::trace(file, &trace)?)
+}
+
+/// Reads `--burst`: a number of bytes.
+///
+/// # Errors
+/// Another unit, or more than 1 GB.
+fn parse_burst(text: &str) -> Result<u64> {
+    match text.parse() {
+        Ok(BufferSize::Bytes(bytes @ 0..=1_000_000_000)) => Ok(bytes),
+        _ => bail!("\"{text}\" is not a size up to 1GB; write it like 3080B or 15kB"),
+    }
 }

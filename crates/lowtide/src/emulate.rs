@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 use lowtide_emu::{Config, Emulator, Second};
 use lowtide_kernel::{Need, diagnose};
-use lowtide_net::{BufferSize, Reordering, Schedule, Statistics};
+use lowtide_net::{Reordering, Statistics};
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
@@ -68,29 +68,6 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
     }
     emulator.stop().map_err(|error| anyhow!(error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Reads `--schedule`: steps, or `mahimahi:` and the file of a trace.
-///
-/// # Errors
-/// One sentence on what is wrong with the text or, with the line, in the file.
-pub fn parse_schedule(text: &str) -> Result<Schedule> {
-    let Some(file) = text.strip_prefix("mahimahi:") else {
-        return Ok(text.parse()?);
-    };
-    let trace = std::fs::read_to_string(file).map_err(|error| anyhow!("cannot read the trace {file}: {error}"))?;
-    Ok(Schedule::trace(file, &trace)?)
-}
-
-/// Reads `--burst`: a number of bytes.
-///
-/// # Errors
-/// Another unit, or more than 1 GB.
-pub fn parse_burst(text: &str) -> Result<u64> {
-    match text.parse() {
-        Ok(BufferSize::Bytes(bytes @ 0..=1_000_000_000)) => Ok(bytes),
-        _ => bail!("\"{text}\" is not a size up to 1GB; write it like 3080B or 15kB"),
-    }
 }
 
 fn signalled(end: &SignalFd, timeout: Duration) -> Result<bool> {

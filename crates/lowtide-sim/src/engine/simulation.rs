@@ -79,8 +79,9 @@ impl<'a> Simulation<'a> {
         let mut flows = Vec::new();
         for (index, flow) in scenario.flows.iter().enumerate() {
             let (data, back) = routes(&mut network, scenario, flow);
-            flows.push(FlowState::new(flow, data, back, seeds.bits()));
-            events.plan(Time::ZERO + flow.start, Event::Source(index as u32));
+            let mut state = FlowState::new(flow, data, back, seeds.bits());
+            state.wake.arm(state.application.next(), Time::ZERO, Event::Source(index as u32), &mut events);
+            flows.push(state);
             if let Some(stop) = flow.stop {
                 events.plan(Time::ZERO + stop, Event::Stop(index as u32));
             }
@@ -269,6 +270,7 @@ impl<'a> Simulation<'a> {
 
     /// An application does something.
     fn on_source(&mut self, index: u32) {
+        self.flows[index as usize].wake.due(self.now);
         while let Some(demand) = self.flows[index as usize].application.take(self.now) {
             match (demand, &self.flows[index as usize].flow.transport) {
                 (Demand::Write(bytes), Transport::Udp) => self.send_datagrams(index, bytes),
