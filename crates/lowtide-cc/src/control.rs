@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every control law is.
 
-use crate::{Ack, Congestion, Recovered, Restart, Sent};
+use crate::{Ack, Congestion, Lost, Recovered, Restart, Sent};
 
 /// What a law did on an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -22,6 +22,10 @@ pub enum Reaction {
 pub trait CongestionControl: Send {
     /// A segment was sent.
     fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// A segment was declared lost. Each is reported by itself, before the [`on_ack`](Self::on_ack) of the ACK that told it
+    /// (which has their sum) or the timeout. Only laws that model the path need it.
+    fn on_lost(&mut self, _lost: &Lost) {}
 
     /// An ACK arrived. Losses and marks that begin an episode are reported by [`on_congestion`](Self::on_congestion),
     /// after this call.
@@ -58,6 +62,18 @@ pub trait CongestionControl: Send {
         false
     }
 
+    /// The law as one that takes a price weight, if it does.
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        None
+    }
+
     /// Shows the law's own state to a probe: a name and a value for each (times in milliseconds, windows in segments).
     fn inspect(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// A law that can be more or less submissive: it behaves as if the congestion price were `1/weight` times what it measured
+/// (the DA-LBE framework, equation 5).
+pub trait Weighted {
+    /// Sets the price weight in (0, 1]: 1 is an ordinary best-effort flow. Until it is first called, the law is as published.
+    fn set_weight(&mut self, weight: f64);
 }

@@ -66,6 +66,21 @@ pub struct RateSample {
     pub app_limited: bool,
 }
 
+/// A segment was declared lost: what was known when it was sent (draft-ietf-ccwg-bbr, section 5.5.10.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// When it was declared lost.
+    pub now: Time,
+    /// Its payload, bytes.
+    pub bytes: u64,
+    /// Bytes in flight just after it was sent (the latest time).
+    pub in_flight_at_send: u64,
+    /// Bytes declared lost since it was sent, it included.
+    pub lost_since_send: u64,
+    /// Whether the sender had nothing more to send at that time.
+    pub app_limited: bool,
+}
+
 /// Why the window must come down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -81,6 +96,8 @@ pub enum Signal {
 
 /// Congestion was found. The transport reports each kind once per episode: from the signal until everything that was
 /// outstanding then is acknowledged. A loss inside an episode that marks began is reported, a mark inside recovery is not.
+/// An episode ends at the first ACK *above* the `snd_nxt` of its start (strictly, as in Linux): the ACK of the last segment
+/// sent before belongs to it, and so does that segment's mark.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
     /// When it was found.

@@ -23,12 +23,14 @@ pub mod part;
 
 mod control;
 mod event;
+#[cfg(test)]
+mod path;
 mod random;
 mod text;
 mod time;
 
-pub use control::{CongestionControl, Reaction};
-pub use event::{Ack, Congestion, RateSample, Recovered, Restart, Sent, Signal};
+pub use control::{CongestionControl, Reaction, Weighted};
+pub use event::{Ack, Congestion, Lost, RateSample, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
 pub use random::Random;
 pub use text::{LawError, Parameters, Value};

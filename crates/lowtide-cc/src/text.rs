@@ -283,9 +283,10 @@ macro_rules! parameters {
             fn set(&mut self, key: &str, value: &str) -> Result<(), $crate::LawError> {
                 match key {
                     $(stringify!($field) => {
-                        let range: Option<&std::ops::RangeInclusive<$type>> = None;
-                        $(let range = range.or(Some(&$range));)?
-                        let wrong = || $crate::text::bad_value::<$type>($law, stringify!($field), value, range);
+                        let range: Option<std::ops::RangeInclusive<$type>> = None;
+                        $(let range = range.or(Some($range));)?
+                        let wrong =
+                            || $crate::text::bad_value::<$type>($law, stringify!($field), value, range.as_ref());
                         let read = <$type as $crate::Value>::read(value).ok_or_else(wrong)?;
                         *self = self.clone().$field(read)?;
                     })*
@@ -441,7 +442,10 @@ mod tests {
     fn errors_name_what_is_near() {
         let error = |text: &str| text.parse::<Law>().unwrap_err().to_string();
         assert!(error("renoo").starts_with("unknown control law `renoo`; did you mean `reno`?"));
-        assert_eq!(error("reno:betta=1"), "`reno` has no parameter `betta`; did you mean `beta`? It has beta and ecn");
+        assert_eq!(
+            error("reno:betta=1"),
+            "`reno` has no parameter `betta`; did you mean `beta`? It has beta, hystart, paced and ecn"
+        );
         assert_eq!(error("reno:beta=2"), "`reno`: `beta=2` is not possible; beta is a number from 0.01 to 0.99");
         assert_eq!(error("reno:ecn=1"), "`reno`: `ecn=1` is not possible; ecn is on or off");
         assert_eq!(error("reno:ecn"), "`reno`: `ecn` has no value; write `ecn=…`");

@@ -2,7 +2,7 @@
 //! What an emulator is asked to be.
 
 use crate::Error;
-use lowtide_net::{BufferSize, Discipline, LinkConfig, Probability, Rate};
+use lowtide_net::{BufferSize, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
 use std::time::Duration;
 
 /// The two namespaces and the link between them.
@@ -16,18 +16,34 @@ pub struct Config {
     pub rate: Rate,
     /// Rate from B to A; the same as `rate` if `None`.
     pub reverse_rate: Option<Rate>,
+    /// Capacity from A to B over time, from the start of the emulator on, in the place of `rate`, which
+    /// is then what the buffer's size refers to.
+    pub schedule: Option<Schedule>,
+    /// The same from B to A. If `None`, and there is no `reverse_rate` either, it is `schedule`.
+    pub reverse_schedule: Option<Schedule>,
+    /// Size of either shaper's token bucket in bytes; zero for none. See [`LinkConfig::burst`].
+    pub burst: u64,
     /// Base round-trip time: half of it is the propagation delay of either direction.
     pub rtt: Duration,
     /// Buffer in front of each direction, relative to the rate of that direction.
     pub buffer: BufferSize,
     /// Queue discipline of both directions.
     pub discipline: Discipline,
-    /// Probability of loss in either direction, for each packet on its own.
-    pub loss: Probability,
+    /// Random loss in either direction.
+    pub loss: LossModel,
+    /// Random delay in either direction that keeps the order.
+    pub jitter: Jitter,
+    /// Packets that fall back behind others, in either direction.
+    pub reordering: Reordering,
+    /// Policing of either direction, before the queue.
+    pub police: Option<Police>,
     /// Largest IP packet in bytes, 576 to 65535. Below 1280 there is no IPv6 (RFC 8200, section 5).
     pub mtu: u32,
-    /// Seed of the losses.
+    /// Seed of all that is random.
     pub seed: u64,
+    /// Keep a record of every packet from A to B, see [`Emulator::arrivals`](crate::Emulator::arrivals).
+    /// It grows as long as the emulator runs.
+    pub record: bool,
     /// Ask for real-time scheduling (SCHED_FIFO, the lowest priority) of the thread that moves the
     /// packets; without the permission for that it goes on as an ordinary thread. Worth it on a
     /// busy machine.
@@ -35,43 +51,58 @@ pub struct Config {
 }
 
 impl Config {
-    /// A symmetric link with a tail-drop buffer of one bandwidth-delay product, without loss, with
-    /// an MTU of 1500 bytes.
+    /// A symmetric link with a buffer of one bandwidth-delay product and tail drop, with nothing random,
+    /// with an MTU of 1500 bytes.
     pub fn new(a: impl Into<String>, b: impl Into<String>, rate: Rate, rtt: Duration) -> Self {
         Self {
             a: a.into(),
             b: b.into(),
             rate,
             reverse_rate: None,
+            schedule: None,
+            reverse_schedule: None,
+            burst: 0,
             rtt,
             buffer: BufferSize::Bdp(1.0),
-            discipline: Discipline::TailDrop,
-            loss: Probability::NEVER,
+            discipline: Discipline::DropTail,
+            loss: LossModel::NONE,
+            jitter: Jitter::NONE,
+            reordering: Reordering::NONE,
+            police: None,
             mtu: 1500,
             seed: 1,
+            record: false,
             realtime: false,
         }
     }
 
     /// The link from A to B.
     pub fn forward(&self) -> LinkConfig {
-        self.direction(self.rate, self.rtt / 2, self.seed)
+        self.direction(self.rate, self.schedule.as_ref(), self.rtt / 2, self.seed)
     }
 
     /// The link from B to A.
     pub fn reverse(&self) -> LinkConfig {
         let rate = self.reverse_rate.unwrap_or(self.rate);
-        self.direction(rate, self.rtt - self.rtt / 2, self.seed.wrapping_add(1))
+        let inherited = self.schedule.as_ref().filter(|_| self.reverse_rate.is_none());
+        let schedule = self.reverse_schedule.as_ref().or(inherited);
+        self.direction(rate, schedule, self.rtt - self.rtt / 2, self.seed.wrapping_add(1))
     }
 
-    fn direction(&self, rate: Rate, delay: Duration, seed: u64) -> LinkConfig {
+    fn direction(&self, rate: Rate, schedule: Option<&Schedule>, delay: Duration, seed: u64) -> LinkConfig {
         LinkConfig {
-            rate,
-            delay,
-            limit: self.buffer.resolve(rate, self.rtt, self.mtu),
+            burst: self.burst,
+            jitter: self.jitter,
+            reordering: self.reordering,
             discipline: self.discipline,
             loss: self.loss,
+            police: self.police,
             seed,
+            ..LinkConfig::new(
+                schedule.cloned().unwrap_or(rate.into()),
+                delay,
+                self.buffer.resolve(rate, self.rtt, self.mtu),
+            )
         }
     }
 
@@ -119,6 +150,21 @@ mod tests {
         assert_eq!(forward.limit, Limit::Bytes(102_500));
         assert_eq!(reverse.limit, Limit::Bytes(10_250));
         assert_ne!(forward.seed, reverse.seed);
+    }
+
+    #[test]
+    fn the_reverse_direction_is_as_the_forward_one_unless_told_otherwise() {
+        let steps: Schedule = "0s:20mbit,1s:10mbit".parse().unwrap();
+        let other: Schedule = "0s:5mbit,2s:1mbit".parse().unwrap();
+        let rate: Rate = "2mbit".parse().unwrap();
+        let both = Config { schedule: Some(steps.clone()), ..config() };
+        assert_eq!((both.forward().capacity, both.reverse().capacity), (steps.clone(), steps));
+        let own_rate = Config { reverse_rate: Some(rate), ..both.clone() };
+        assert_eq!(own_rate.reverse().capacity, rate.into());
+        let own_schedule = Config { reverse_schedule: Some(other.clone()), ..own_rate };
+        assert_eq!(own_schedule.reverse().capacity, other);
+        assert_eq!(own_schedule.reverse().limit, Limit::Bytes(10_250), "of the rate that is given");
+        assert_eq!(config().reverse().capacity, config().rate.into());
     }
 
     #[test]

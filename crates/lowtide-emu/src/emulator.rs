@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The emulator: namespaces, devices, addresses, and the thread between them.
 
-use crate::engine::Engine;
+use crate::engine::{Clock, Engine};
 use crate::error::Doing;
 use crate::report::Board;
 use crate::tun::Tun;
-use crate::{Config, Error, Namespace, Second, Totals, iproute};
+use crate::{Arrived, Config, Error, Namespace, Second, Totals, iproute};
 use lowtide_net::Link;
 use std::io::{PipeWriter, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -71,7 +71,9 @@ impl Emulator {
             reverse: Link::new(&config.reverse()),
             mtu: config.mtu,
             realtime: config.realtime,
+            record: config.record,
             board: Arc::clone(&board),
+            clock: Clock::start(),
         };
         let (stopped, stop) = std::io::pipe().doing(|| "make a pipe".to_owned())?;
         let thread = thread::Builder::new()
@@ -125,6 +127,13 @@ impl Emulator {
     /// over. The last hour is kept.
     pub fn seconds_from(&self, number: u64) -> Vec<Second> {
         self.board.seconds_from(number)
+    }
+
+    /// With [`Config::record`]: when each packet from A to B arrived at the link, and what the link knew
+    /// of it, in order. A [`Link`] of [`Config::forward`] that is fed with them in virtual time does the
+    /// same with them as this emulator did.
+    pub fn arrivals(&self) -> Vec<Arrived> {
+        self.board.arrivals()
     }
 
     /// Whether all is well.

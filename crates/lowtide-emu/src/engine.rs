@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread that moves the packets: two links, driven by the monotonic clock.
 
-use crate::report::{Board, Second, Totals};
+use crate::report::{Arrived, Board, Second, Totals};
 use crate::tun::Tun;
 use lowtide_net::{Ecn, Link, Packet, Time, ip};
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -30,8 +30,11 @@ pub(crate) struct Engine {
     pub(crate) mtu: u32,
     /// Whether to ask for real-time scheduling.
     pub(crate) realtime: bool,
+    /// Whether to record the packets from A to B.
+    pub(crate) record: bool,
     /// Where to show what happens.
     pub(crate) board: Arc<Board>,
+    pub(crate) clock: Clock,
 }
 
 impl Engine {
@@ -46,19 +49,20 @@ impl Engine {
     fn move_packets(&mut self, stop: &PipeReader) -> io::Result<()> {
         let mut buffer = vec![0; 1 << 16];
         let mut totals = Totals::default();
-        let mut seconds = Seconds::from(now());
+        let mut seconds = Seconds::from(self.clock.now());
         loop {
             let wake = self.next_event().map_or(seconds.end, |at| at.min(seconds.end));
-            let Ready { a, b, stopped } = self.wait(stop, wake - now())?;
+            let Ready { a, b, stopped } = self.wait(stop, wake - self.clock.now())?;
             if a {
-                totals.oversized += take_in(&self.a, &mut self.forward, self.mtu, &mut buffer)?;
+                let record = self.record.then_some(&*self.board);
+                totals.oversized += take_in(self.clock, &self.a, &mut self.forward, self.mtu, &mut buffer, record)?;
             }
             if b {
-                totals.oversized += take_in(&self.b, &mut self.reverse, self.mtu, &mut buffer)?;
+                totals.oversized += take_in(self.clock, &self.b, &mut self.reverse, self.mtu, &mut buffer, None)?;
             }
-            totals.refused += hand_out(&mut self.forward, &self.b);
-            totals.refused += hand_out(&mut self.reverse, &self.a);
-            seconds.finish_until(now(), self);
+            totals.refused += hand_out(self.clock, &mut self.forward, &self.b);
+            totals.refused += hand_out(self.clock, &mut self.reverse, &self.a);
+            seconds.finish_until(self.clock.now(), self);
             self.show(&mut totals);
             if stopped {
                 return Ok(());
@@ -103,7 +107,14 @@ struct Ready {
 }
 
 /// Takes packets from a device to a link; returns how many were above the MTU.
-fn take_in(tun: &Tun, link: &mut Wire, mtu: u32, buffer: &mut [u8]) -> io::Result<u64> {
+fn take_in(
+    clock: Clock,
+    tun: &Tun,
+    link: &mut Wire,
+    mtu: u32,
+    buffer: &mut [u8],
+    record: Option<&Board>,
+) -> io::Result<u64> {
     let mut oversized = 0;
     for _ in 0..BATCH {
         let Some(packet) = tun.read(buffer)? else {
@@ -114,18 +125,21 @@ fn take_in(tun: &Tun, link: &mut Wire, mtu: u32, buffer: &mut [u8]) -> io::Resul
             oversized += 1;
             continue;
         }
-        let ecn = ip::read_header(packet).map_or(Ecn::NotEct, |header| header.ecn);
-        let payload = packet.into();
-        link.arrive(now(), Packet { bytes, ecn, payload });
+        let (ecn, flow) = ip::read_header(packet).map_or((Ecn::NotEct, 0), |header| (header.ecn, header.flow));
+        let at = clock.now();
+        if let Some(board) = record {
+            board.push_arrival(Arrived { at, bytes, ecn, flow });
+        }
+        link.arrive(at, Packet { bytes, ecn, flow, payload: packet.into() });
     }
     Ok(oversized)
 }
 
 /// Hands what has come out of a link to a device; returns how many packets it refused.
-fn hand_out(link: &mut Wire, tun: &Tun) -> u64 {
+fn hand_out(clock: Clock, link: &mut Wire, tun: &Tun) -> u64 {
     let mut refused = 0;
     for _ in 0..BATCH {
-        let Some(delivery) = link.poll(now()) else {
+        let Some(delivery) = link.poll(clock.now()) else {
             break;
         };
         let mut packet = delivery.packet.payload;
@@ -164,8 +178,21 @@ impl Seconds {
     }
 }
 
-fn now() -> Time {
-    Time::ZERO + read_clock(ClockId::CLOCK_MONOTONIC)
+/// The time since the start of the emulator, as the links count it.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock {
+    start: Duration,
+}
+
+impl Clock {
+    /// It is zero now.
+    pub(crate) fn start() -> Self {
+        Self { start: read_clock(ClockId::CLOCK_MONOTONIC) }
+    }
+
+    fn now(self) -> Time {
+        Time::ZERO + read_clock(ClockId::CLOCK_MONOTONIC).saturating_sub(self.start)
+    }
 }
 
 fn read_clock(clock: ClockId) -> Duration {

@@ -4,7 +4,7 @@
 //!
 //! An [`Emulator`] makes two network namespaces, A and B, joined by a `lowtide-net` link in each
 //! direction. Programs started in A and B see an ordinary network; what they send to each other
-//! passes through the link's rate, delay, queue and loss. It needs root, `/dev/net/tun` and the
+//! passes through the link: its rate or schedule, delay, queue, loss, jitter and reordering. It needs root, `/dev/net/tun` and the
 //! `ip` and `tc` commands of iproute2, and no kernel module for traffic control.
 //!
 //! ```no_run
@@ -13,7 +13,7 @@
 //! use std::process::Command;
 //!
 //! let config = Config {
-//!     discipline: "step:1ms".parse()?,
+//!     discipline: "codel:ecn=on".parse()?,
 //!     buffer: "0.5bdp".parse()?,
 //!     ..Config::new("left", "right", "20mbit".parse()?, parse_duration("40ms")?)
 //! };
@@ -40,4 +40,4 @@ pub use config::Config;
 pub use emulator::{DEVICE, Emulator};
 pub use error::Error;
 pub use namespace::Namespace;
-pub use report::{Second, Totals};
+pub use report::{Arrived, Second, Totals};

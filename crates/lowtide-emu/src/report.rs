@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an emulator tells about its traffic, while it runs and afterwards.
 
-use lowtide_net::{Amount, Statistics};
+use lowtide_net::{Amount, Ecn, Statistics, Time};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,6 +40,19 @@ pub struct Second {
     pub reverse: Statistics,
 }
 
+/// A packet as it arrived at the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// When, since the start of the emulator.
+    pub at: Time,
+    /// Length of the IP packet in bytes.
+    pub bytes: u32,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its flow: [`lowtide_net::ip::Header::flow`].
+    pub flow: u64,
+}
+
 /// What the emulator's thread shows to the others.
 #[derive(Debug, Default)]
 pub(crate) struct Board(Mutex<Contents>);
@@ -48,6 +61,7 @@ pub(crate) struct Board(Mutex<Contents>);
 struct Contents {
     totals: Totals,
     seconds: VecDeque<Second>,
+    arrivals: Vec<Arrived>,
     fault: Option<String>,
 }
 
@@ -62,6 +76,10 @@ impl Board {
         let seconds = &contents.seconds;
         let first = seconds.partition_point(|second| second.number < number);
         seconds.range(first..).copied().collect()
+    }
+
+    pub(crate) fn arrivals(&self) -> Vec<Arrived> {
+        self.lock().arrivals.clone()
     }
 
     /// Why the thread ended early, if it did.
@@ -79,6 +97,10 @@ impl Board {
             contents.seconds.pop_front();
         }
         contents.seconds.push_back(second);
+    }
+
+    pub(crate) fn push_arrival(&self, arrived: Arrived) {
+        self.lock().arrivals.push(arrived);
     }
 
     pub(crate) fn set_fault(&self, fault: String) {

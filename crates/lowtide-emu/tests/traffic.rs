@@ -5,7 +5,7 @@ mod common;
 
 use common::{config, connect, kernel, send, sink, udp};
 use lowtide_emu::{Config, DEVICE, Emulator, Error};
-use lowtide_net::{Limit, Probability};
+use lowtide_net::Limit;
 use nix::sys::socket::sockopt::{IpRecvTos, Ipv4Tos, Ipv6RecvTClass, Ipv6TClass};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt};
 use std::io::{ErrorKind, IoSliceMut, Write};
@@ -112,7 +112,7 @@ fn tcp_gets_the_rate_and_the_queue_keeps_its_limit() {
     assert!((0.85..=1.0).contains(&share), "{share:.3} of the rate");
     assert_eq!(limit, Limit::Bytes(100_000));
     assert!(limit.allows(totals.forward.queue_max), "{totals:?}");
-    assert!(totals.forward.dropped.packets > 0, "CUBIC fills a buffer");
+    assert!(totals.forward.dropped().packets > 0, "CUBIC fills a buffer");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn large_sends_are_cut_to_wire_packets_before_the_queue() {
         let totals = emulator.stop().unwrap();
         let forward = totals.forward;
         assert_eq!(forward.largest_packet, 1500);
-        assert_eq!(forward.dropped.packets, 0);
+        assert_eq!(forward.dropped().packets, 0);
         let data = (BYTES as u64).div_ceil(payload);
         // A large send may end in a short packet; then SYN, two ACKs and FIN.
         let most = data + (BYTES as u64).div_ceil(1 << 14) + 20;
@@ -180,8 +180,7 @@ fn loss_is_as_frequent_as_asked() {
         return;
     }
     const SENT: u64 = 4000;
-    let emulator =
-        Emulator::start(Config { loss: Probability::new(0.05).unwrap(), ..config("loss", "1gbit", "10ms") }).unwrap();
+    let emulator = Emulator::start(Config { loss: "5%".parse().unwrap(), ..config("loss", "1gbit", "10ms") }).unwrap();
     let [(a, b), _] = families(&emulator);
     let (left, right) = (udp(emulator.a(), a), udp(emulator.b(), b));
     right.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -239,7 +238,7 @@ fn step_marks_ect_packets_and_no_others() {
     const BURST: u64 = 40;
     for (ect, any_marked) in [(0b10, true), (0b01, true), (0b00, false)] {
         let emulator = Emulator::start(Config {
-            discipline: "step:10ms".parse().unwrap(),
+            discipline: "step:at=10ms".parse().unwrap(),
             buffer: "1MB".parse().unwrap(),
             ..config("step", "10mbit", "10ms")
         })
@@ -296,7 +295,7 @@ fn directions_have_rates_of_their_own() {
     let received = received.count() as u64;
     let reverse = emulator.stop().unwrap().reverse;
     assert_eq!(reverse.delivered.packets, received);
-    assert_eq!(reverse.dropped.packets, 5 - received);
-    assert!(reverse.dropped.packets > 0);
+    assert_eq!(reverse.dropped().packets, 5 - received);
+    assert!(reverse.dropped().packets > 0);
     assert!(reverse.queue_max.packets <= 2);
 }

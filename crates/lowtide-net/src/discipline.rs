@@ -1,58 +1,86 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The queue disciplines by name.
 
-use crate::units::{UnitError, format_duration, parse_duration};
-use crate::{Limit, Queue, Step, TailDrop};
+use crate::queue::codel::{Codel, CodelQueue};
+use crate::queue::drop_tail::DropTailQueue;
+use crate::queue::dualpi2::{DualPi2, DualPi2Queue};
+use crate::queue::fq_codel::{FqCodel, FqCodelQueue};
+use crate::queue::pie::{Pie, PieQueue};
+use crate::queue::step::{Step, StepQueue};
+use crate::text::{TextError, print, read, unknown};
+use crate::{Limit, Queue};
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
-/// Which queue a link has. Written `tail-drop` or `step:1ms`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Which queue a link has. Written as a name, or as a name and the parameters that differ from their
+/// defaults: `droptail`, `step:at=1ms`, `codel:target=5ms,interval=100ms,ecn=on`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Discipline {
-    /// First in, first out; see [`TailDrop`].
+    /// `droptail`: first in, first out; what does not fit is dropped.
     #[default]
-    TailDrop,
-    /// Marks above a threshold of waiting time; see [`Step`].
-    Step {
-        /// Waiting time above which an ECN-capable packet is marked.
-        threshold: Duration,
-    },
+    DropTail,
+    /// `step`: marks above a threshold of waiting time.
+    Step(Step),
+    /// `codel`: RFC 8289.
+    Codel(Codel),
+    /// `pie`: RFC 8033.
+    Pie(Pie),
+    /// `dualpi2`: RFC 9332, or Linux's with `variant=linux`.
+    DualPi2(DualPi2),
+    /// `fq_codel`: RFC 8290.
+    FqCodel(FqCodel),
 }
 
 impl Discipline {
-    /// An empty queue of this kind that holds at most `limit`, the packet in service included.
-    pub fn queue<T: Send + 'static>(self, limit: Limit) -> Box<dyn Queue<T>> {
+    /// The names of all disciplines.
+    pub const NAMES: [&'static str; 6] = ["droptail", "step", "codel", "pie", "dualpi2", "fq_codel"];
+
+    /// An empty queue of this kind that holds at most `limit`, the packet in service included. What
+    /// is random in it comes from `seed`.
+    pub fn queue<T: Send + 'static>(self, limit: Limit, seed: u64) -> Box<dyn Queue<T>> {
         match self {
-            Self::TailDrop => Box::new(TailDrop::new(limit)),
-            Self::Step { threshold } => Box::new(Step::new(limit, threshold)),
+            Self::DropTail => Box::new(DropTailQueue::new(limit)),
+            Self::Step(parameters) => Box::new(StepQueue::new(parameters, limit)),
+            Self::Codel(parameters) => Box::new(CodelQueue::new(parameters, limit)),
+            Self::Pie(parameters) => Box::new(PieQueue::new(parameters, limit, seed)),
+            Self::DualPi2(parameters) => Box::new(DualPi2Queue::new(parameters, limit, seed)),
+            Self::FqCodel(parameters) => Box::new(FqCodelQueue::new(parameters, limit, seed)),
         }
     }
 }
 
 impl FromStr for Discipline {
-    type Err = UnitError;
+    type Err = TextError;
 
-    /// Reads `tail-drop` or `step:THRESHOLD`.
+    /// Reads `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
     ///
     /// # Errors
-    /// Any other text.
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let threshold = |text| parse_duration(text).ok();
-        match text.split_once(':') {
-            None if text == "tail-drop" => Some(Self::TailDrop),
-            Some(("step", text)) => threshold(text).map(|threshold| Self::Step { threshold }),
-            _ => None,
+    /// An unknown name or parameter, or a value out of its range.
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        match name {
+            "droptail" if parameters.is_empty() => Ok(Self::DropTail),
+            "droptail" => Err(TextError::new("droptail has no parameters")),
+            "step" => read(Step::default(), parameters).map(Self::Step),
+            "codel" => read(Codel::default(), parameters).map(Self::Codel),
+            "pie" => read(Pie::default(), parameters).map(Self::Pie),
+            "dualpi2" => read(DualPi2::default(), parameters).map(Self::DualPi2),
+            "fq_codel" => read(FqCodel::default(), parameters).map(Self::FqCodel),
+            _ => Err(unknown(name, "a queue discipline", &Self::NAMES)),
         }
-        .ok_or_else(|| UnitError::new(text, "a queue discipline", "tail-drop or step:1ms"))
     }
 }
 
 impl fmt::Display for Discipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TailDrop => f.write_str("tail-drop"),
-            Self::Step { threshold } => write!(f, "step:{}", format_duration(*threshold)),
+            Self::DropTail => f.pad("droptail"),
+            Self::Step(parameters) => print(parameters, f),
+            Self::Codel(parameters) => print(parameters, f),
+            Self::Pie(parameters) => print(parameters, f),
+            Self::DualPi2(parameters) => print(parameters, f),
+            Self::FqCodel(parameters) => print(parameters, f),
         }
     }
 }
@@ -63,11 +91,75 @@ mod tests {
 
     #[test]
     fn names_are_read_and_printed() {
-        for name in ["tail-drop", "step:1ms", "step:250us"] {
-            assert_eq!(name.parse::<Discipline>().unwrap().to_string(), name);
+        for text in [
+            "droptail",
+            "step",
+            "step:at=250us",
+            "codel",
+            "codel:target=10ms,interval=50ms,ecn=on",
+            "pie",
+            "pie:target=20ms,update=30ms,alpha=0.25,beta=2.5,burst=0s,ecn=on,mark=0.2,derandomise=on",
+            "dualpi2",
+            "dualpi2:variant=linux",
+            "dualpi2:variant=linux,target=20ms,ramp=400us",
+            "dualpi2:update=16ms,alpha=0.16,beta=3.2,coupling=3,threshold=1ms,ramp=0s,classic=0.1",
+            "fq_codel",
+            "fq_codel:flows=64,quantum=300,limit=1000,target=1ms,interval=20ms,ecn=off",
+        ] {
+            assert_eq!(text.parse::<Discipline>().unwrap().to_string(), text);
         }
-        for wrong in ["", "step", "step:", "step:3", "red", "tail-drop:1ms"] {
-            assert!(wrong.parse::<Discipline>().is_err(), "{wrong}");
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_documents_and_are_not_printed() {
+        for (text, name) in [
+            ("step:at=3ms", "step"),
+            ("codel:target=5ms,interval=100ms,ecn=off", "codel"),
+            ("pie:target=15ms,update=15ms,alpha=0.125,beta=1.25,burst=150ms,ecn=off,mark=10%,derandomise=off", "pie"),
+            (
+                "dualpi2:variant=rfc,target=15ms,update=15ms,alpha=0.15,beta=3,coupling=2,threshold=800us,ramp=400us,classic=6.25%",
+                "dualpi2",
+            ),
+            (
+                "dualpi2:target=15ms,update=16ms,alpha=0.16015625,beta=3.19921875,threshold=1ms,ramp=0s,classic=10%,variant=linux",
+                "dualpi2:variant=linux",
+            ),
+            ("fq_codel:flows=1024,quantum=1514,limit=10240,target=5ms,interval=100ms,ecn=on", "fq_codel"),
+        ] {
+            assert_eq!(text.parse::<Discipline>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_one_sentence_that_helps() {
+        for (text, sentence) in [
+            (
+                "codle",
+                "\"codle\" is not a queue discipline; did you mean codel? There are droptail, step, codel, pie, dualpi2 and fq_codel",
+            ),
+            ("red", "\"red\" is not a queue discipline; there are droptail, step, codel, pie, dualpi2 and fq_codel"),
+            (
+                "codel:tarket=5ms",
+                "\"tarket\" is not a parameter of codel; did you mean target? There are target, interval and ecn",
+            ),
+            ("step:1ms", "\"1ms\" of step has no value; write it like KEY=VALUE, where KEY is at"),
+            (
+                "codel:target",
+                "\"target\" of codel has no value; write it like KEY=VALUE, where KEY is target, interval or ecn",
+            ),
+            ("codel:target=5", "target of codel: \"5\" is not a length of time; write it like 40ms or 250us"),
+            ("codel:target=0ms", "target of codel: 0s is out of range; it must be from 1us to 10s"),
+            ("codel:ecn=yes", "ecn of codel: \"yes\" is neither on nor off"),
+            ("codel:ecn=on,ecn=off", "ecn of codel is given twice"),
+            ("pie:alpha=NaN", "alpha of pie: NaN is out of range; it must be from 0 to 1000"),
+            ("fq_codel:flows=0", "flows of fq_codel: \"0\" is not a whole number from 1 to 65536"),
+            ("dualpi2:variant=bsd", "variant of dualpi2: \"bsd\" is neither rfc nor linux"),
+            ("droptail:limit=3", "droptail has no parameters"),
+        ] {
+            assert_eq!(text.parse::<Discipline>().unwrap_err().to_string(), sentence);
+        }
+        for text in ["", ":", "codel:,", "step:at=", "codel:target=5ms,,ecn=on", "codel:target=11s", "Codel"] {
+            assert!(text.parse::<Discipline>().is_err(), "{text}");
         }
     }
 }

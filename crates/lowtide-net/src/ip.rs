@@ -12,19 +12,41 @@ pub struct Header {
     pub bytes: u32,
     /// The ECN field.
     pub ecn: Ecn,
+    /// The flow that it belongs to: a hash of addresses, protocol and, for transport protocols that
+    /// have them, ports. The same on every machine.
+    pub flow: u64,
 }
 
 /// Reads the header of a raw IP packet; `None` if it is neither IPv4 (RFC 791) nor IPv6 (RFC 8200),
 /// or shorter than its fixed header.
 pub fn read_header(packet: &[u8]) -> Option<Header> {
-    let word = |at: usize| Some(u32::from(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?])));
+    let word = |at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
     match packet.first()? >> 4 {
-        4 if packet.len() >= 20 => Some(Header { version: 4, bytes: word(2)?, ecn: Ecn::from_bits(packet[1]) }),
+        4 if packet.len() >= 20 => {
+            // Fragments after the first one have no ports, so no fragment's ports count.
+            let fragment = word(6) & 0x3fff != 0;
+            let ports = if fragment { None } else { ports(packet, packet[9], 4 * usize::from(packet[0] & 0x0f)) };
+            let flow = flow(&packet[12..20], packet[9], ports);
+            Some(Header { version: 4, bytes: word(2), ecn: Ecn::from_bits(packet[1]), flow })
+        }
         6 if packet.len() >= 40 => {
-            Some(Header { version: 6, bytes: 40 + word(4)?, ecn: Ecn::from_bits(packet[1] >> 4) })
+            // Behind an extension header the ports are left alone: the addresses have to do.
+            let flow = flow(&packet[8..40], packet[6], ports(packet, packet[6], 40));
+            Some(Header { version: 6, bytes: 40 + word(4), ecn: Ecn::from_bits(packet[1] >> 4), flow })
         }
         _ => None,
     }
+}
+
+/// The two ports at the beginning of a TCP, UDP, DCCP, SCTP or UDP-Lite header at `at`.
+fn ports(packet: &[u8], protocol: u8, at: usize) -> Option<&[u8]> {
+    matches!(protocol, 6 | 17 | 33 | 132 | 136).then(|| packet.get(at..at + 4)).flatten()
+}
+
+/// FNV-1a (Fowler, Noll and Vo) of what identifies a flow.
+fn flow(addresses: &[u8], protocol: u8, ports: Option<&[u8]>) -> u64 {
+    let bytes = addresses.iter().chain([&protocol]).chain(ports.unwrap_or_default());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Sets the ECN field of a raw IP packet to CE, and keeps the IPv4 header checksum right. Leaves
@@ -80,6 +102,14 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_bytes_are_read_or_refused(mut bytes: Vec<u8>) {
+            let header = read_header(&bytes);
+            set_ce(&mut bytes);
+            let after = read_header(&bytes);
+            prop_assert_eq!(after.map(|h| h.flow), header.map(|h| h.flow), "a mark makes no other flow");
+        }
+
+        #[test]
         fn marking_ipv4_keeps_the_checksum_right(fields: [u8; 20]) {
             let before = ipv4(fields);
             let mut after = before;
@@ -107,10 +137,62 @@ mod tests {
     fn lengths_and_ecn_are_read() {
         let mut four = [0; 24];
         four[..4].copy_from_slice(&[0x46, 0b10, 0x05, 0xdc]);
-        assert_eq!(read_header(&four), Some(Header { version: 4, bytes: 1500, ecn: Ecn::Ect0 }));
+        let header = read_header(&four).unwrap();
+        assert_eq!((header.version, header.bytes, header.ecn), (4, 1500, Ecn::Ect0));
         let mut six = [0; 40];
         six[..6].copy_from_slice(&[0x60, 0b01 << 4, 0, 0, 0x05, 0xb4]);
-        assert_eq!(read_header(&six), Some(Header { version: 6, bytes: 1500, ecn: Ecn::Ect1 }));
+        let header = read_header(&six).unwrap();
+        assert_eq!((header.version, header.bytes, header.ecn), (6, 1500, Ecn::Ect1));
+    }
+
+    #[test]
+    fn a_flow_is_addresses_protocol_and_ports() {
+        let flow = |packet: &[u8]| read_header(packet).unwrap().flow;
+        let mut six = [0; 60];
+        six[0] = 0x60;
+        six[6] = 6;
+        // IPv4 with a word of options, so that the ports are at 24.
+        let mut four = [0; 44];
+        four[0] = 0x46;
+        four[9] = 17;
+        // Where a change makes another flow, and where it does not.
+        let cases: [(&[u8], &[usize], &[usize]); 2] = [
+            (&four, &[9, 12, 15, 16, 19, 24, 25, 26, 27], &[1, 2, 3, 4, 5, 8, 10, 11, 20, 23, 28, 40]),
+            (&six, &[6, 8, 23, 24, 39, 40, 41, 42, 43], &[1, 2, 3, 4, 5, 7, 44, 59]),
+        ];
+        for (packet, other, same) in cases {
+            let changed = |at: usize| {
+                let mut changed = packet.to_vec();
+                changed[at] ^= 1;
+                flow(&changed)
+            };
+            for &at in other {
+                assert_ne!(changed(at), flow(packet), "byte {at} of IPv{}", packet[0] >> 4);
+            }
+            for &at in same {
+                assert_eq!(changed(at), flow(packet), "byte {at} of IPv{}", packet[0] >> 4);
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_ports_is_told_apart_by_its_addresses() {
+        // Protocol, the two bytes of flags and fragment offset, and whether byte 20 matters.
+        for (protocol, fragment, matters) in [
+            (6, [0, 0], true),
+            (1, [0, 0], false),    // ICMP: what would be ports is type, code and checksum
+            (6, [0, 1], false),    // a fragment, by its offset
+            (6, [0x20, 0], false), // by "more fragments"
+            (6, [0x40, 0], true),  // "don't fragment" is none
+        ] {
+            let flow = |at_20: u8| {
+                let mut packet = [0; 28];
+                (packet[0], packet[9], packet[20]) = (0x45, protocol, at_20);
+                packet[6..8].copy_from_slice(&fragment);
+                read_header(&packet).unwrap().flow
+            };
+            assert_eq!(flow(0) != flow(1), matters, "protocol {protocol}, fragment {fragment:?}");
+        }
     }
 
     #[test]

@@ -1,42 +1,73 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The link: loss, queue, transmitter and wire, in this order.
+//! The link: loss, policer, queue, transmitter and wire, in this order.
 
+use crate::drops::{Cause, Dropped, Drops};
+use crate::jitter::Delays;
 use crate::loss::Loss;
+use crate::police::Policer;
 use crate::statistics::Counters;
-use crate::{Admission, Amount, Discipline, Limit, Packet, Probability, Queue, Queued, Rate, Statistics, Time};
+use crate::transmitter::Transmitter;
+use crate::{
+    Amount, Discipline, Jitter, Limit, LossModel, Packet, Police, Queue, Queued, Reordering, Schedule, Statistics, Time,
+};
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// What a link is like.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Transmission rate, counted in IP bytes.
-    pub rate: Rate,
+    /// What it can carry, and when, counted in IP bytes. A rate becomes one by `.into()`.
+    pub capacity: Schedule,
+    /// Size of the shaper's token bucket in bytes: so much of what the idle link could have carried
+    /// is saved, and then sent at once. Zero: nothing is saved. The bucket is full in the beginning.
+    pub burst: u64,
     /// One-way propagation delay, from the last bit sent to its arrival.
     pub delay: Duration,
+    /// Random delay on top of it that keeps the order.
+    pub jitter: Jitter,
+    /// Packets that fall back behind others.
+    pub reordering: Reordering,
     /// Size of the buffer.
     pub limit: Limit,
     /// Which queue the buffer has.
     pub discipline: Discipline,
-    /// Probability of the loss of each arriving packet, before it reaches the queue.
-    pub loss: Probability,
-    /// Seed of the losses.
+    /// Random loss of arriving packets, before they reach the policer and the queue.
+    pub loss: LossModel,
+    /// Policing of arriving packets, before they reach the queue.
+    pub police: Option<Police>,
+    /// Seed of all that is random. Each source of chance has numbers of its own.
     pub seed: u64,
+}
+
+impl LinkConfig {
+    /// A link with tail drop, and with nothing random about it.
+    pub fn new(capacity: impl Into<Schedule>, delay: Duration, limit: Limit) -> Self {
+        Self {
+            capacity: capacity.into(),
+            burst: 0,
+            delay,
+            jitter: Jitter::NONE,
+            reordering: Reordering::NONE,
+            limit,
+            discipline: Discipline::DropTail,
+            loss: LossModel::NONE,
+            police: None,
+            seed: 1,
+        }
+    }
 }
 
 /// What became of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is on its way.
+    /// It is on its way, which does not rule out that the queue drops it later.
     Accepted,
-    /// The queue dropped it.
-    Dropped,
-    /// It was lost at random.
-    Lost,
+    /// It is gone.
+    Dropped(Cause),
 }
 
 /// A packet that came out of a link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<T> {
     /// When it came out, whenever that was noticed.
     pub at: Time,
@@ -49,9 +80,8 @@ pub struct Delivery<T> {
 /// A packet on the transmitter.
 #[derive(Debug)]
 struct InService<T> {
-    packet: Packet<T>,
-    queueing_delay: Duration,
     ends: Time,
+    delivery: Delivery<T>,
 }
 
 /// One direction of a link.
@@ -60,16 +90,20 @@ struct InService<T> {
 /// called: transmissions follow each other without a gap while packets wait, and each packet has
 /// the delivery time that an infinitely fast caller would have seen.
 pub struct Link<T> {
-    rate: Rate,
     delay: Duration,
+    delays: Delays,
     loss: Loss,
+    policer: Option<Policer>,
     queue: Box<dyn Queue<T>>,
+    transmitter: Transmitter,
     in_service: Option<InService<T>>,
-    /// End of the latest transmission.
-    idle_since: Time,
-    /// The part of a nanosecond by which `idle_since` is too early, in units of 1/rate ns.
-    remainder: u64,
+    /// When the next transmission begins, if none is going on and packets wait.
+    starts: Option<Time>,
+    /// In the order of their delivery.
     on_the_wire: VecDeque<Delivery<T>>,
+    /// Delivery of the latest packet that kept its place.
+    latest: Time,
+    drops: Drops<T>,
     counters: Counters,
 }
 
@@ -77,14 +111,17 @@ impl<T: Send + 'static> Link<T> {
     /// An idle link.
     pub fn new(config: &LinkConfig) -> Self {
         Self {
-            rate: config.rate,
             delay: config.delay,
+            delays: Delays::new(config.jitter, config.reordering, config.seed),
             loss: Loss::new(config.loss, config.seed),
-            queue: config.discipline.queue(config.limit),
+            policer: config.police.map(Policer::new),
+            queue: config.discipline.queue(config.limit, config.seed),
+            transmitter: Transmitter::new(&config.capacity, config.burst),
             in_service: None,
-            idle_since: Time::ZERO,
-            remainder: 0,
+            starts: None,
             on_the_wire: VecDeque::new(),
+            latest: Time::ZERO,
+            drops: Drops::default(),
             counters: Counters::default(),
         }
     }
@@ -94,52 +131,62 @@ impl<T> Link<T> {
     /// A packet reaches the link at `now`.
     pub fn arrive(&mut self, now: Time, packet: Packet<T>) -> Arrival {
         self.transmit_until(now);
-        let bytes = packet.bytes;
-        let amount = Amount::one(bytes);
-        self.counters.count(|s| {
-            s.arrived += amount;
-            s.largest_packet = s.largest_packet.max(bytes);
-        });
-        if self.loss.strikes() {
-            self.counters.count(|s| s.lost += amount);
-            return Arrival::Lost;
+        let counts = &mut self.counters.now;
+        counts.arrived += Amount::one(packet.bytes);
+        counts.largest_packet = counts.largest_packet.max(packet.bytes);
+        let refused = if self.loss.strikes() {
+            Some(Cause::Lost)
+        } else if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, packet.bytes)) {
+            Some(Cause::Policed)
+        } else {
+            None
+        };
+        if let Some(cause) = refused {
+            self.drops.push(now, cause, packet);
+            return Arrival::Dropped(cause);
         }
         let in_service = self.transmitting();
-        if self.queue.enqueue(Queued::new(now, packet), in_service) == Admission::Dropped {
-            self.counters.count(|s| s.dropped += amount);
-            return Arrival::Dropped;
+        let arrival = self.queue.enqueue(Queued::new(now, packet), in_service, &mut self.drops);
+        if arrival == Arrival::Accepted {
+            let queued = self.queue.backlog() + in_service;
+            self.counters.now.queue_max = self.counters.now.queue_max.max(queued);
+            if self.in_service.is_none() && self.starts.is_none() {
+                self.starts = self.transmitter.ready(now);
+                self.transmit_until(now);
+            }
         }
-        let queued = self.queued();
-        self.counters.count(|s| s.queue_max = s.queue_max.max(queued));
-        if self.in_service.is_none() {
-            self.start_transmission(now);
-        }
-        Arrival::Accepted
+        arrival
     }
 
-    /// The next packet that has come out of the link by `now`, in order. Call it until it returns
-    /// `None`.
+    /// The next packet that has come out of the link by `now`, in the order of their delivery. Call
+    /// it until it returns `None`.
     pub fn poll(&mut self, now: Time) -> Option<Delivery<T>> {
         self.transmit_until(now);
         if self.on_the_wire.front()?.at > now {
             return None;
         }
         let delivery = self.on_the_wire.pop_front()?;
-        let (bytes, delay) = (delivery.packet.bytes, delivery.queueing_delay);
-        self.counters.count(|s| {
-            s.delivered += Amount::one(bytes);
-            s.queueing_delay_sum += delay;
-            s.queueing_delay_max = s.queueing_delay_max.max(delay);
-        });
+        let counts = &mut self.counters.now;
+        counts.delivered += Amount::one(delivery.packet.bytes);
+        counts.queueing_delay_sum += delivery.queueing_delay;
+        counts.queueing_delay_max = counts.queueing_delay_max.max(delivery.queueing_delay);
         Some(delivery)
     }
 
-    /// When the next packet comes out, if any is under way. A packet that arrives later never comes
-    /// out earlier.
+    /// When to call [`Link::poll`] next: no packet comes out earlier, whatever arrives until then.
+    /// Mostly it is when the next packet does come out; where that depends on what is not decided
+    /// yet (after an outage, or with reordering) it may be earlier, and a call at that time brings
+    /// nothing but a later one. `None` if nothing is under way, or nothing will ever come out.
     pub fn next_event(&self) -> Option<Time> {
         let on_the_wire = self.on_the_wire.front().map(|next| next.at);
-        let in_service = || self.in_service.as_ref().map(|next| next.ends + self.delay);
-        on_the_wire.or_else(in_service)
+        let next = match &self.in_service {
+            // A packet behind it could overtake it.
+            Some(next) if self.delays.reorders() => Some(next.ends + self.delay),
+            Some(next) => Some(next.delivery.at),
+            None => self.starts.map(|starts| starts + self.delay),
+        };
+        let next = next.filter(|at| *at != Time::NEVER);
+        [on_the_wire, next].into_iter().flatten().min()
     }
 
     /// What is in the buffer, the packet in service included, as of the latest call of
@@ -155,56 +202,97 @@ impl<T> Link<T> {
 
     /// Counts since the link was made.
     pub fn statistics(&self) -> Statistics {
-        self.counters.total
+        self.with_drops(self.counters.total())
     }
 
     /// Counts since the last call of this function.
     pub fn take_interval(&mut self) -> Statistics {
+        self.counters.now = self.with_drops(self.counters.now);
         self.counters.take_interval()
     }
 
+    /// From now on keeps every dropped packet, until [`Link::take_dropped`] takes it out.
+    pub fn keep_dropped(&mut self) {
+        self.drops.keep();
+    }
+
+    /// Takes out the packets that were dropped since the last call, whether on arrival or later, in
+    /// order. Nothing without [`Link::keep_dropped`].
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = Dropped<T>> + '_ {
+        self.drops.take()
+    }
+
+    fn with_drops(&self, statistics: Statistics) -> Statistics {
+        Statistics {
+            overflow: self.drops.count(Cause::Overflow),
+            aqm: self.drops.count(Cause::Aqm),
+            policed: self.drops.count(Cause::Policed),
+            lost: self.drops.count(Cause::Lost),
+            ..statistics
+        }
+    }
+
     fn transmitting(&self) -> Amount {
-        self.in_service.as_ref().map_or(Amount::ZERO, |it| Amount::one(it.packet.bytes))
+        self.in_service.as_ref().map_or(Amount::ZERO, |it| Amount::one(it.delivery.packet.bytes))
     }
 
     /// Catches up with all transmissions that end by `now`, each beginning where the one before it
-    /// ended.
+    /// ended or, if there was no capacity then, as soon as there was.
     fn transmit_until(&mut self, now: Time) {
-        while let Some(done) = self.in_service.take_if(|it| it.ends <= now) {
-            self.on_the_wire.push_back(Delivery {
-                at: done.ends + self.delay,
-                queueing_delay: done.queueing_delay,
-                packet: done.packet,
-            });
-            self.start_transmission(done.ends);
+        loop {
+            if let Some(it) = &self.in_service {
+                if it.ends > now || it.ends == Time::NEVER {
+                    return;
+                }
+                let InService { ends, delivery } = self.in_service.take().expect("it is there");
+                self.put_on_the_wire(delivery);
+                if self.queue.backlog().packets > 0 {
+                    self.starts = self.transmitter.ready(ends);
+                } else {
+                    // It asks all the same, as the queue's law may have to know that nothing is left.
+                    let nothing = self.queue.dequeue(ends, &mut self.drops);
+                    debug_assert!(nothing.is_none(), "the queue is empty");
+                }
+            }
+            let Some(starts) = self.starts.take_if(|starts| *starts <= now) else {
+                return;
+            };
+            self.start_transmission(starts);
+            if self.in_service.is_none() {
+                return; // the queue dropped all it had
+            }
         }
     }
 
     /// Puts the next packet of the queue, if any, on the idle transmitter.
     fn start_transmission(&mut self, now: Time) {
-        let Some(next) = self.queue.dequeue(now) else {
+        let Some(next) = self.queue.dequeue(now, &mut self.drops) else {
             return;
         };
         let bytes = next.packet.bytes;
         if next.marked {
-            self.counters.count(|s| s.marked += Amount::one(bytes));
+            self.counters.now.marked += Amount::one(bytes);
         }
-        let ends = now + self.serialisation_time(now, bytes);
-        self.idle_since = ends;
-        self.in_service = Some(InService { queueing_delay: next.sojourn(now), packet: next.packet, ends });
+        let ends = self.transmitter.transmit(now, bytes);
+        let mut at = ends + self.delay + self.delays.jitter();
+        match self.delays.setback() {
+            Some(setback) => at = at + setback,
+            None => {
+                at = at.max(self.latest);
+                self.latest = at;
+            }
+        }
+        let queueing_delay = next.sojourn(now);
+        self.in_service = Some(InService { ends, delivery: Delivery { at, queueing_delay, packet: next.packet } });
     }
 
-    /// Time to send `bytes` from `now` on. What is lost by rounding down to a nanosecond is carried
-    /// over to the packet that follows without a gap, so that the rate is exact in the long run.
-    fn serialisation_time(&mut self, now: Time, bytes: u32) -> Duration {
-        const NANOS_PER_SECOND: u128 = 1_000_000_000;
-        if now > self.idle_since {
-            self.remainder = 0;
+    fn put_on_the_wire(&mut self, delivery: Delivery<T>) {
+        if self.on_the_wire.back().is_none_or(|last| last.at <= delivery.at) {
+            self.on_the_wire.push_back(delivery);
+        } else {
+            let place = self.on_the_wire.partition_point(|earlier| earlier.at <= delivery.at);
+            self.on_the_wire.insert(place, delivery);
         }
-        let rate = u128::from(self.rate.bits_per_second());
-        let work = u128::from(bytes) * 8 * NANOS_PER_SECOND + u128::from(self.remainder);
-        self.remainder = (work % rate) as u64; // below the rate, which has 64 bits
-        Duration::from_nanos(u64::try_from(work / rate).unwrap_or(u64::MAX))
     }
 }
 
@@ -213,19 +301,13 @@ mod tests {
     use super::*;
     use crate::Ecn;
 
-    fn config(rate: &str, limit: Limit) -> LinkConfig {
-        LinkConfig {
-            rate: rate.parse().unwrap(),
-            delay: Duration::from_millis(10),
-            limit,
-            discipline: Discipline::TailDrop,
-            loss: Probability::NEVER,
-            seed: 1,
-        }
+    fn config(capacity: &str, limit: Limit) -> LinkConfig {
+        let capacity: Schedule = capacity.parse().unwrap();
+        LinkConfig::new(capacity, Duration::from_millis(10), limit)
     }
 
     fn packet(bytes: u32, payload: u32) -> Packet<u32> {
-        Packet { bytes, ecn: Ecn::Ect0, payload }
+        Packet { bytes, ecn: Ecn::Ect0, flow: 0, payload }
     }
 
     fn drain(link: &mut Link<u32>, now: Time) -> Vec<(u32, Time, Duration)> {
@@ -272,12 +354,12 @@ mod tests {
         let mut link = Link::new(&config("12mbit", Limit::Bytes(3000)));
         assert_eq!(link.arrive(ms(0), packet(1500, 0)), Arrival::Accepted);
         assert_eq!(link.arrive(ms(0), packet(1500, 1)), Arrival::Accepted);
-        assert_eq!(link.arrive(ms(0), packet(40, 2)), Arrival::Dropped);
+        assert_eq!(link.arrive(ms(0), packet(40, 2)), Arrival::Dropped(Cause::Overflow));
         assert_eq!(link.arrive(ms(1), packet(1500, 3)), Arrival::Accepted);
         let order: Vec<u32> = drain(&mut link, FOREVER).iter().map(|out| out.0).collect();
         assert_eq!(order, [0, 1, 3]);
         let statistics = link.statistics();
-        assert_eq!(statistics.dropped, Amount::one(40));
+        assert_eq!(statistics.overflow, Amount::one(40));
         assert_eq!(statistics.queue_max.bytes, 3000);
         assert_eq!(statistics.queueing_delay_max, Duration::from_millis(1));
         assert_eq!(statistics.queueing_delay_mean(), Duration::from_nanos(666_666));
@@ -309,8 +391,7 @@ mod tests {
 
     #[test]
     fn step_marks_what_waited_and_counts_it() {
-        let threshold = Duration::from_micros(1500);
-        let discipline = Discipline::Step { threshold };
+        let discipline = "step:at=1500us".parse().unwrap();
         let mut link = Link::new(&LinkConfig { discipline, ..config("12mbit", Limit::Packets(9)) });
         for n in 0..4 {
             link.arrive(ms(0), packet(1500, n));
@@ -333,10 +414,259 @@ mod tests {
         drain(&mut link, ms(12));
         let second = link.take_interval();
         assert_eq!((first.arrived.packets, second.arrived.packets), (3, 0));
-        assert_eq!((first.dropped.packets, second.dropped.packets), (1, 0));
+        assert_eq!((first.overflow.packets, second.overflow.packets), (1, 0));
         assert_eq!((first.delivered.packets, second.delivered.packets), (1, 1));
         assert_eq!(second.queueing_delay_mean(), Duration::from_millis(1));
         assert_eq!(link.take_interval(), Statistics::default());
         assert_eq!(link.statistics().delivered.packets, 2);
+    }
+
+    #[test]
+    fn maxima_are_those_of_their_interval() {
+        let mut link = Link::new(&config("12mbit", Limit::Packets(9)));
+        for n in 0..3 {
+            link.arrive(ms(0), packet(1500, n));
+        }
+        drain(&mut link, ms(20));
+        let first = link.take_interval();
+        link.arrive(ms(20), packet(40, 3));
+        drain(&mut link, ms(40));
+        let second = link.take_interval();
+        assert_eq!((first.queue_max.packets, second.queue_max.packets), (3, 1));
+        assert_eq!((first.largest_packet, second.largest_packet), (1500, 40));
+        assert_eq!((first.queueing_delay_max, second.queueing_delay_max), (Duration::from_millis(2), Duration::ZERO));
+        assert_eq!(link.statistics().queue_max.packets, 3);
+        assert_eq!(link.statistics().largest_packet, 1500);
+    }
+
+    #[test]
+    fn a_change_of_the_rate_counts_for_the_packet_in_service() {
+        // 12,000 bit: 6,000 of them in 0.5 ms at 12 Mbit/s, the others in 1 ms at 6 Mbit/s.
+        let mut link = Link::new(&config("0s:12mbit,2500us:6mbit", Limit::Packets(9)));
+        for n in 0..2 {
+            link.arrive(ms(2), packet(1500, n));
+        }
+        let at = |us| ms(10) + Duration::from_micros(us);
+        assert_eq!(link.next_event(), Some(at(3500)));
+        let times: Vec<Time> = drain(&mut link, FOREVER).iter().map(|out| out.1).collect();
+        assert_eq!(times, [at(3500), at(5500)]);
+    }
+
+    #[test]
+    fn nothing_is_sent_in_an_outage_and_nothing_is_lost_by_it() {
+        let mut link = Link::new(&config("0s:12mbit,1500us:0mbit,101500us:12mbit", Limit::Packets(9)));
+        for n in 0..3 {
+            link.arrive(ms(0), packet(1500, n));
+        }
+        link.arrive(ms(50), packet(1500, 3));
+        assert!(link.poll(ms(100)).is_some_and(|out| out.at == ms(11)));
+        assert!(link.poll(ms(100)).is_none());
+        assert_eq!(link.queued().packets, 3);
+        let rest: Vec<_> = drain(&mut link, FOREVER).iter().map(|out| (out.0, out.1, out.2)).collect();
+        let ms_ = Duration::from_millis;
+        assert_eq!(rest, [(1, ms(112), ms_(1)), (2, ms(113), ms_(102)), (3, ms(114), ms_(53))]);
+    }
+
+    #[test]
+    fn a_packet_that_arrives_in_an_outage_waits_in_the_queue() {
+        let mut link = Link::new(&config("0s:12mbit,1ms:0mbit,31ms:12mbit", Limit::Packets(9)));
+        link.arrive(ms(5), packet(1500, 0));
+        // Nothing comes out before this time, though it is not the time at which something does.
+        let asked = link.next_event().unwrap();
+        assert_eq!(asked, ms(41));
+        assert!(link.poll(asked).is_none());
+        assert_eq!(link.next_event(), Some(ms(42)));
+        assert_eq!(drain(&mut link, ms(42)), [(0, ms(42), Duration::from_millis(26))]);
+    }
+
+    #[test]
+    fn an_outage_without_end_holds_what_it_has() {
+        let mut link = Link::new(&config("0s:12mbit,500us:0mbit", Limit::Packets(9)));
+        for n in 0..2 {
+            link.arrive(ms(0), packet(1500, n));
+        }
+        assert_eq!(link.next_event(), None);
+        assert!(drain(&mut link, FOREVER).is_empty());
+        assert_eq!(link.queued().packets, 2);
+    }
+
+    #[test]
+    fn a_shaper_sends_what_it_saved_at_once() {
+        let burst = |burst| LinkConfig { burst, ..config("12mbit", Limit::Packets(9)) };
+        let times = |mut link: Link<u32>, from| -> Vec<u64> {
+            for n in 0..4 {
+                link.arrive(ms(from), packet(1500, n));
+            }
+            drain(&mut link, FOREVER).iter().map(|out| (out.1 - ms(from + 10)).as_micros() as u64).collect()
+        };
+        assert_eq!(times(Link::new(&burst(0)), 50), [1000, 2000, 3000, 4000]);
+        // 3080 bytes are two packets, and 80 bytes of the third one.
+        assert_eq!(times(Link::new(&burst(3080)), 50), [0, 0, 946, 1946]);
+        // After a burst the bucket fills at the rate: 1.5 ms later it has 1.5 packets more.
+        let mut link = Link::new(&burst(3000));
+        for n in 0..2 {
+            link.arrive(ms(50), packet(1500, n));
+        }
+        let later = ms(51) + Duration::from_micros(500);
+        for n in 2..5 {
+            link.arrive(later, packet(1500, n));
+        }
+        let out: Vec<u64> = drain(&mut link, FOREVER).iter().map(|out| out.1.as_nanos() / 1000 - 60_000).collect();
+        assert_eq!(out, [0, 0, 1500, 2000, 3000]);
+    }
+
+    #[test]
+    fn a_trace_delivers_at_its_opportunities() {
+        // Nine opportunities in 10 ms: at 0, 2, 5, 5, 5, 8, 9, 10, 10 ms.
+        let trace = Schedule::trace("test", "0\n2\n5\n5\n5\n8\n9\n10\n10\n").unwrap();
+        let mut link =
+            Link::new(&LinkConfig { delay: Duration::ZERO, capacity: trace, ..config("1mbit", Limit::Packets(99)) });
+        let mut number = 0;
+        let mut send = |link: &mut Link<u32>, at, sizes: &[u32]| {
+            for &bytes in sizes {
+                link.arrive(ms(at), packet(bytes, number));
+                number += 1;
+            }
+        };
+        // A full packet takes one, small ones share one, a large one takes two.
+        send(&mut link, 1, &[1500, 700, 700, 100, 1500, 100]);
+        assert_eq!(link.next_event(), Some(ms(2)));
+        let out: Vec<(u32, u64)> =
+            drain(&mut link, ms(7)).iter().map(|out| (out.0, out.1.as_nanos() / 1_000_000)).collect();
+        assert_eq!(out, [(0, 2), (1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]);
+        // The opportunity at 8 ms is lost, the trace begins again at 10 ms.
+        send(&mut link, 9, &[1500]);
+        drain(&mut link, ms(9));
+        send(&mut link, 10, &[1500, 1500, 3000]);
+        let out: Vec<(u32, u64)> =
+            drain(&mut link, FOREVER).iter().map(|out| (out.0, out.1.as_nanos() / 1_000_000)).collect();
+        assert_eq!(out, [(7, 10), (8, 10), (9, 12)]);
+    }
+
+    #[test]
+    fn a_queue_waits_for_the_opportunity() {
+        // The time until the opportunity is time in the queue: there the packet could be marked.
+        let trace = Schedule::trace("test", "100\n").unwrap();
+        let discipline = "step:at=99ms".parse().unwrap();
+        let mut link = Link::new(&LinkConfig { capacity: trace, discipline, ..config("1mbit", Limit::Packets(9)) });
+        link.arrive(Time::from_nanos(1), packet(1500, 0));
+        link.arrive(ms(2), packet(1500, 1));
+        let out: Vec<_> =
+            std::iter::from_fn(|| link.poll(FOREVER)).map(|out| (out.queueing_delay, out.packet.ecn)).collect();
+        assert_eq!(out, [(Duration::from_nanos(99_999_999), Ecn::Ce), (Duration::from_millis(198), Ecn::Ce)]);
+    }
+
+    #[test]
+    fn jitter_keeps_the_order_and_reordering_does_not() {
+        const N: u32 = 2000;
+        let run = |jitter: &str, reordering: &str| {
+            let mut link = Link::new(&LinkConfig {
+                jitter: jitter.parse().unwrap(),
+                reordering: reordering.parse().unwrap(),
+                ..config("1gbit", Limit::Packets(9))
+            });
+            let mut out = Vec::new();
+            for n in 0..N {
+                let now = ms(u64::from(n));
+                out.extend(drain(&mut link, now));
+                link.arrive(now, packet(1500, n));
+            }
+            out.extend(drain(&mut link, FOREVER));
+            out
+        };
+        let sent = |n: u32| ms(u64::from(n)) + Duration::from_micros(10_012);
+        let extra: Vec<Duration> = run("5ms", "0:0s").iter().map(|out| out.1 - sent(out.0)).collect();
+        assert!(extra.iter().all(|extra| *extra < Duration::from_millis(5)));
+        assert!(extra.iter().any(|extra| *extra > Duration::from_millis(4)));
+        let order = |out: &[(u32, Time, Duration)]| out.iter().map(|out| out.0).collect::<Vec<_>>();
+        assert!(order(&run("5ms", "0:0s")).is_sorted());
+        assert!(order(&run("5ms:normal", "0:0s")).is_sorted());
+
+        let out = run("0s", "10%:2500us");
+        assert!(out.is_sorted_by_key(|out| out.1));
+        let back: Vec<_> = out.iter().filter(|out| out.1 - sent(out.0) == Duration::from_micros(2500)).collect();
+        let others = out.iter().filter(|out| out.1 == sent(out.0)).count();
+        assert_eq!(back.len() + others, N as usize);
+        // Five standard deviations of the binomial distribution are 67.
+        assert!((133..=267).contains(&back.len()), "{} fell back", back.len());
+        // Packets come 1 ms apart, so who is 2.5 ms late comes behind the next two, but for others.
+        let place = |n: u32| out.iter().position(|out| out.0 == n).unwrap();
+        let alone = back.iter().filter(|late| {
+            let next = [late.0 + 1, late.0 + 2];
+            next.iter().all(|n| *n < N && out[place(*n)].1 == sent(*n))
+        });
+        let mut count = 0;
+        for late in alone {
+            assert!(place(late.0) > place(late.0 + 2));
+            count += 1;
+        }
+        assert!(count > 100);
+    }
+
+    #[test]
+    fn a_packet_that_falls_back_does_not_hide_the_next_one() {
+        // All packets are set back, so the second could not overtake; but the caller cannot know that.
+        let reordering = "1:5ms".parse().unwrap();
+        let mut link = Link::new(&LinkConfig { reordering, ..config("12mbit", Limit::Packets(9)) });
+        link.arrive(ms(0), packet(1500, 0));
+        assert_eq!(link.next_event(), Some(ms(11)));
+        assert!(link.poll(ms(11)).is_none());
+        assert_eq!(link.next_event(), Some(ms(16)));
+        assert_eq!(drain(&mut link, ms(16)), [(0, ms(16), Duration::ZERO)]);
+    }
+
+    #[test]
+    fn causes_of_drops_are_told_apart_and_dropped_packets_kept() {
+        let mut link = Link::new(&LinkConfig {
+            police: Some("1mbit:3kB".parse().unwrap()),
+            ..config("12mbit", Limit::Packets(1))
+        });
+        link.keep_dropped();
+        let fates: Vec<Arrival> = (0..3).map(|n| link.arrive(ms(0), packet(1500, n))).collect();
+        assert_eq!(fates, [Arrival::Accepted, Arrival::Dropped(Cause::Overflow), Arrival::Dropped(Cause::Policed)]);
+        let dropped: Vec<_> = link.take_dropped().map(|out| (out.at, out.cause, out.packet.payload)).collect();
+        assert_eq!(dropped, [(ms(0), Cause::Overflow, 1), (ms(0), Cause::Policed, 2)]);
+        assert_eq!(link.take_dropped().count(), 0);
+        let statistics = link.statistics();
+        assert_eq!((statistics.overflow.packets, statistics.policed.packets), (1, 1));
+        assert_eq!(statistics.dropped().bytes, 3000);
+
+        let mut link = Link::new(&LinkConfig { loss: "1".parse().unwrap(), ..config("12mbit", Limit::Packets(1)) });
+        assert_eq!(link.arrive(ms(0), packet(1500, 0)), Arrival::Dropped(Cause::Lost));
+        assert_eq!(link.statistics().lost, Amount::one(1500));
+        assert_eq!(link.statistics().dropped(), Amount::ZERO);
+    }
+
+    #[test]
+    fn one_source_of_chance_does_not_disturb_another() {
+        let lost = |config: LinkConfig| -> Vec<bool> {
+            let mut link = Link::new(&LinkConfig { loss: "30%".parse().unwrap(), seed: 5, ..config });
+            (0..500).map(|n| link.arrive(ms(n), packet(100, 0)) != Arrival::Accepted).collect()
+        };
+        let plain = lost(config("12mbit", Limit::Packets(9)));
+        let all = LinkConfig {
+            jitter: "1ms".parse().unwrap(),
+            reordering: "50%:1ms".parse().unwrap(),
+            discipline: "pie".parse().unwrap(),
+            ..config("12mbit", Limit::Packets(9))
+        };
+        assert_eq!(lost(all), plain);
+        assert!(plain.contains(&true) && plain.contains(&false));
+    }
+
+    #[test]
+    fn a_flow_that_was_idle_is_new_again() {
+        // FQ-CoDel forgets a flow only when it finds its queue empty. Flow 1 sends a packet alone, and
+        // comes back later, when flow 2 has filled the queue: it goes first.
+        let discipline = "fq_codel:quantum=100".parse().unwrap();
+        let mut link = Link::new(&LinkConfig { discipline, ..config("12mbit", Limit::Packets(99)) });
+        link.arrive(ms(0), Packet { flow: 1, ..packet(3000, 0) });
+        drain(&mut link, ms(50));
+        for n in 1..5 {
+            link.arrive(ms(50), Packet { flow: 2, ..packet(1500, n) });
+        }
+        link.arrive(ms(50), Packet { flow: 1, ..packet(1500, 9) });
+        let order: Vec<u32> = drain(&mut link, FOREVER).iter().map(|out| out.0).collect();
+        assert_eq!(order, [1, 9, 2, 3, 4]);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What travels over a link, and how it is counted.
 
-use std::ops::{Add, AddAssign, SubAssign};
+use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 /// The ECN field of an IP header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,9 +86,17 @@ impl AddAssign for Amount {
     }
 }
 
+impl Sub for Amount {
+    type Output = Self;
+
+    /// `other` must not be larger.
+    fn sub(self, other: Self) -> Self {
+        Self { packets: self.packets - other.packets, bytes: self.bytes - other.bytes }
+    }
+}
+
 impl SubAssign for Amount {
     fn sub_assign(&mut self, other: Self) {
-        self.packets -= other.packets;
-        self.bytes -= other.bytes;
+        *self = *self - other;
     }
 }

@@ -76,7 +76,8 @@ pub trait Queue<T>: Send {
     /// (at most one packet). A queue that makes room by dropping other packets accepts this one.
     fn enqueue(&mut self, packet: Queued<T>, in_service: Amount, drops: &mut Drops<T>) -> Arrival;
 
-    /// Takes out the packet to be sent next; the transmitter starts with it at `now`.
+    /// Takes out the packet to be sent next; the transmitter starts with it at `now`. It asks an empty
+    /// queue, too, as it becomes idle.
     fn dequeue(&mut self, now: Time, drops: &mut Drops<T>) -> Option<Queued<T>>;
 
     /// What is waiting, without the packet in service.

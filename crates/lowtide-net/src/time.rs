@@ -14,6 +14,9 @@ impl Time {
     /// The origin.
     pub const ZERO: Self = Self(0);
 
+    /// Later than everything: the end of what does not end.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// The point `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)

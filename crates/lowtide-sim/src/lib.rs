@@ -11,6 +11,8 @@ pub mod output;
 pub mod scenario;
 pub mod tcp;
 
+mod engine;
 mod outcome;
 
+pub use engine::run;
 pub use outcome::{BottleneckOutcome, FlowOutcome, Outcome};

@@ -41,6 +41,8 @@ pub struct FlowSample<'a> {
     pub now: Time,
     /// Which flow: its index in [`Outcome::flows`](crate::Outcome::flows).
     pub flow: usize,
+    /// Payload bytes delivered so far.
+    pub delivered: u64,
     /// Payload delivered, bits per second.
     pub rate_bps: f64,
     /// Window in segments; `None` for UDP.
@@ -74,6 +76,8 @@ pub struct BottleneckSample {
     pub queue_bytes: u64,
     /// Mean queueing delay of the packets delivered in the interval, milliseconds.
     pub queue_ms: f64,
+    /// Packets delivered.
+    pub packets: u64,
     /// Packets dropped.
     pub drops: u64,
     /// Packets marked.

@@ -25,6 +25,7 @@ fn result(directory: &Path, scenario: &Scenario, wanted: &Wanted) -> Result<Vec<
             results.flow(&FlowSample {
                 now,
                 flow,
+                delivered: 62_500 * n,
                 rate_bps: 5e6 * n as f64,
                 cwnd: (flow == 0).then_some(30.5),
                 ssthresh: None,
@@ -42,6 +43,7 @@ fn result(directory: &Path, scenario: &Scenario, wanted: &Wanted) -> Result<Vec<
             queue_packets: 10,
             queue_bytes: 15_000,
             queue_ms: 12.0,
+            packets: 40,
             drops: 0,
             marks: 3,
             utilisation: 0.5,
@@ -138,18 +140,18 @@ fn the_series_have_a_line_for_each_sample() {
     let read = |name| fs::read_to_string(directory.path().join(name)).unwrap();
     assert_eq!(
         read("flows.csv"),
-        "time_s,flow,rate_bps,cwnd_segments,ssthresh_segments,in_flight_bytes,rtt_ms,one_way_delay_ms,retransmits,reductions\n\
-         0.1,bg,5000000,30.500,,44160,40.125000,,1,1\n\
-         0.1,video,5000000,,,44160,40.125000,,1,1\n\
-         0.2,bg,10000000,30.500,,44160,40.125000,,2,1\n\
-         0.2,video,10000000,,,44160,40.125000,,2,1\n"
+        "time_s,flow,delivered_bytes,rate_bps,cwnd_segments,ssthresh_segments,in_flight_bytes,rtt_ms,one_way_delay_ms,retransmits,reductions\n\
+         0.1,bg,62500,5000000,30.500,,44160,40.125000,,1,1\n\
+         0.1,video,62500,5000000,,,44160,40.125000,,1,1\n\
+         0.2,bg,125000,10000000,30.500,,44160,40.125000,,2,1\n\
+         0.2,video,125000,10000000,,,44160,40.125000,,2,1\n"
     );
     assert_eq!(read("inner.csv"), "time_s,flow,name,value\n0.1,bg,gradient,-0.25\n0.2,bg,gradient,-0.25\n");
     assert_eq!(
         read("bottlenecks.csv"),
-        "time_s,bottleneck,queue_packets,queue_bytes,queue_ms,drops,marks,utilisation\n\
-         0.1,bottleneck,10,15000,12.000000,0,3,0.500000\n\
-         0.2,bottleneck,10,15000,12.000000,0,3,0.500000\n"
+        "time_s,bottleneck,queue_packets,queue_bytes,queue_ms,packets,drops,marks,utilisation\n\
+         0.1,bottleneck,10,15000,12.000000,40,0,3,0.500000\n\
+         0.2,bottleneck,10,15000,12.000000,40,0,3,0.500000\n"
     );
     assert_eq!(read("transfers.csv"), "flow,completion_s\nbg,0.25\nbg,1.5\n");
     let again = Scenario::read(&directory.path().join("scenario.toml"), &[]).unwrap();

@@ -3,8 +3,11 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use lowtide_net::{BufferSize, Discipline, Probability, Rate, units::parse_duration};
+use lowtide_net::{
+    BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, units::parse_duration,
+};
 
 /// Bulk transfers in the background, done by their deadline.
 #[derive(Debug, Parser)]
@@ -23,7 +26,7 @@ pub enum Command {
     /// Say what this kernel and these privileges allow
     Doctor,
     /// Make a bottleneck between two network namespaces, to try things on
-    Emulate(EmulateArguments),
+    Emulate(Box<EmulateArguments>),
     /// Simulate flows that share bottlenecks, packet by packet, in virtual time
     Sim(SimArguments),
     /// Show what `run` does, in about two minutes, on an emulated 20 Mbit/s link
@@ -111,7 +114,19 @@ pub enum DscpArgument {
 /// `lowtide emulate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+QUEUE is a name, or a name with parameters: the defaults are those of its RFC. What can be written:
+  droptail                                     drops what does not fit into the buffer
+  step:at=3ms                                  marks (ECN) what waited longer
+  codel:target=5ms,interval=100ms,ecn=on       RFC 8289; ecn=off unless given
+  pie:target=15ms,update=15ms,alpha=0.125,beta=1.25,burst=150ms,ecn=on,mark=0.1,derandomise=on
+                                               RFC 8033; ecn and derandomise are off unless given
+  dualpi2:target=15ms,update=15ms,alpha=0.15,beta=3,coupling=2,threshold=800us,ramp=400us,classic=6.25%
+                                               RFC 9332; variant=linux has the defaults of Linux
+  fq_codel:flows=1024,quantum=1514,limit=10240,target=5ms,interval=100ms,ecn=on
+                                               RFC 8290
+
   sudo lowtide emulate --rate 20mbit --rtt 40ms --buffer 1bdp --between A,B
+  sudo lowtide emulate --rate 20mbit --rtt 40ms --queue fq_codel --schedule 0s:20mbit,10s:5mbit,every:20s --between A,B
 
 Namespaces, addresses and routes go when this ends; those that a killed emulator left go at the next start.")]
 pub struct EmulateArguments {
@@ -131,15 +146,39 @@ pub struct EmulateArguments {
     #[arg(long, default_value = "1bdp")]
     pub buffer: BufferSize,
 
-    /// What the buffer does: tail-drop, or step:3ms (mark ECN-capable packets that waited longer)
-    #[arg(long, default_value = "tail-drop")]
+    /// What the buffer does, as below: droptail, step, codel, pie, dualpi2 or fq_codel
+    #[arg(long, default_value = "droptail")]
     pub queue: Discipline,
 
-    /// Part of the packets lost at random: 0.01 is one in a hundred
-    #[arg(long, default_value = "0")]
-    pub loss: Probability,
+    /// Capacity over time instead of --rate: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each chance to send 1500 bytes, in ms); the buffer's size still goes by --rate
+    #[arg(long, value_parser = parse_schedule)]
+    pub schedule: Option<Schedule>,
 
-    /// Seed of the random losses
+    /// The same from the second namespace to the first; as --schedule unless this or --reverse-rate is given
+    #[arg(long, value_name = "SCHEDULE", value_parser = parse_schedule)]
+    pub reverse_schedule: Option<Schedule>,
+
+    /// Save so much capacity while idle, and send it at once: 3080B
+    #[arg(long, value_name = "SIZE", value_parser = parse_burst, default_value = "0B")]
+    pub burst: u64,
+
+    /// Packets lost at random: 0.01 or 1%, or in bursts (Gilbert-Elliott) ge:p=1%,r=30%,good=0,bad=1 (p: to the bad state, r: back to the good one)
+    #[arg(long, default_value = "0")]
+    pub loss: LossModel,
+
+    /// Random extra delay that keeps the order: 2ms (from 0 to 2 ms), 2ms:normal
+    #[arg(long, default_value = "0s")]
+    pub jitter: Jitter,
+
+    /// Packets that fall back behind later ones: 1%:5ms (one in a hundred, by 5 ms)
+    #[arg(long, value_name = "PART:DELAY")]
+    pub reorder: Option<Reordering>,
+
+    /// Drop what exceeds a rate and a burst before it reaches the buffer: 10mbit:15kB
+    #[arg(long, value_name = "RATE:SIZE")]
+    pub police: Option<Police>,
+
+    /// Seed of all that is random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
@@ -215,6 +254,19 @@ pub struct DemoArguments {
     /// Control law of the transfer under `run`
     #[arg(long, value_name = "LAW", default_value = "cdg")]
     pub cc: String,
+
+    /// Where it is played; unless given, on this machine's kernel if that is possible, else in the simulator
+    #[arg(long, value_name = "PLACE")]
+    pub on: Option<Place>,
+}
+
+/// Where an experiment takes place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Place {
+    /// In this machine's kernel, with real programs
+    Kernel,
+    /// In the simulator
+    Sim,
 }
 
 /// `lowtide traffic`.
@@ -249,4 +301,27 @@ pub enum TrafficEnd {
         #[arg(long)]
         cc: Option<String>,
     },
+}
+
+/// Reads `--schedule`: steps, or `mahimahi:` and the file of a trace.
+///
+/// # Errors
+/// One sentence on what is wrong with the text or, with the line, in the file.
+fn parse_schedule(text: &str) -> Result<Schedule> {
+    let Some(file) = text.strip_prefix("mahimahi:") else {
+        return Ok(text.parse()?);
+    };
+    let trace = std::fs::read_to_string(file).map_err(|error| anyhow!("cannot read the trace {file}: {error}"))?;
+    Ok(Schedule::trace(file, &trace)?)
+}
+
+/// Reads `--burst`: a number of bytes.
+///
+/// # Errors
+/// Another unit, or more than 1 GB.
+fn parse_burst(text: &str) -> Result<u64> {
+    match text.parse() {
+        Ok(BufferSize::Bytes(bytes @ 0..=1_000_000_000)) => Ok(bytes),
+        _ => bail!("\"{text}\" is not a size up to 1GB; write it like 3080B or 15kB"),
+    }
 }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 use lowtide_emu::{Config, Emulator, Second};
 use lowtide_kernel::{Need, diagnose};
-use lowtide_net::Statistics;
+use lowtide_net::{Reordering, Statistics};
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
@@ -38,9 +38,15 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
 
     let emulator = Emulator::start(Config {
         reverse_rate: arguments.reverse_rate,
+        schedule: arguments.schedule.clone(),
+        reverse_schedule: arguments.reverse_schedule.clone(),
+        burst: arguments.burst,
         buffer: arguments.buffer,
         discipline: arguments.queue,
         loss: arguments.loss,
+        jitter: arguments.jitter,
+        reordering: arguments.reorder.unwrap_or(Reordering::NONE),
+        police: arguments.police,
         seed: arguments.seed,
         realtime: true,
         ..Config::new(a, b, arguments.rate, arguments.rtt)
@@ -90,7 +96,7 @@ fn print_second(second: &Second) {
             s.delivered.bytes as f64 * 8e-6,
             s.queueing_delay_mean().as_secs_f64() * 1e3,
             s.queueing_delay_max.as_secs_f64() * 1e3,
-            s.dropped.packets,
+            s.dropped().packets,
             s.lost.packets,
             s.marked.packets
         )

@@ -3,10 +3,16 @@
 
 pub mod cli;
 pub mod demo;
+#[cfg(target_os = "linux")]
 pub mod doctor;
+#[cfg(target_os = "linux")]
 pub mod emulate;
+#[cfg(target_os = "linux")]
 pub mod run;
 pub mod sim;
+#[cfg(target_os = "linux")]
 pub mod size;
+#[cfg(target_os = "linux")]
 pub mod traffic;
+#[cfg(target_os = "linux")]
 pub mod when;

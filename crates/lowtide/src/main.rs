@@ -8,15 +8,29 @@ use lowtide::cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::Run(arguments) => lowtide::run::run(&arguments),
-        Command::Doctor => Ok(lowtide::doctor::doctor()),
-        Command::Emulate(arguments) => lowtide::emulate::emulate(&arguments),
         Command::Sim(arguments) => lowtide::sim::sim(&arguments),
         Command::Demo(arguments) => lowtide::demo::demo(&arguments),
-        Command::Traffic(arguments) => lowtide::traffic::traffic(&arguments),
+        command => on_the_kernel(&command),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("lowtide: {error:#}");
         ExitCode::from(2)
     })
+}
+
+/// The commands that need Linux.
+#[cfg(target_os = "linux")]
+fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(arguments) => lowtide::run::run(arguments),
+        Command::Doctor => Ok(lowtide::doctor::doctor()),
+        Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
+        Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),
+        Command::Sim(_) | Command::Demo(_) => unreachable!("they work everywhere"),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn on_the_kernel(_command: &Command) -> anyhow::Result<ExitCode> {
+    anyhow::bail!("this command needs Linux; lowtide sim and lowtide demo work everywhere")
 }

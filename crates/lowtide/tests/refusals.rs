@@ -220,6 +220,33 @@ fn emulate_refuses_what_it_cannot_build() {
 }
 
 #[test]
+fn emulate_says_what_is_wrong_with_a_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("cell.up");
+    fs::write(&trace, "1\n2\nsoon\n").unwrap();
+    let trace = format!("mahimahi:{}", trace.display());
+    for (option, value, part) in [
+        ("--queue", "codle", "did you mean codel?"),
+        ("--queue", "codel:tarket=5ms", "did you mean target?"),
+        ("--queue", "codel:target=0s", "it must be from 1us to 10s"),
+        ("--schedule", "1s:20mbit", "have to begin at 0s"),
+        ("--schedule", "mahimahi:/nowhere", "cannot read the trace /nowhere"),
+        ("--schedule", &trace, "cell.up, line 3: \"soon\" is not a time in whole milliseconds"),
+        ("--reverse-schedule", "0s:0mbit", "a rate above zero"),
+        ("--loss", "200%", "is not a probability"),
+        ("--jitter", "2", "is not a length of time"),
+        ("--reorder", "5ms", "write it like 1%:5ms"),
+        ("--police", "10mbit", "write it like 10mbit:15kB"),
+        ("--burst", "3p", "write it like 3080B"),
+    ] {
+        let ended =
+            finish(lowtide(["emulate"]).args(["--rate", "20mbit", "--rtt", "40ms", "--between", "A,B", option, value]));
+        assert_eq!(ended.status.code(), Some(2), "{option} {value}: {ended:?}");
+        assert!(ended.err.contains(option) && ended.err.contains(part), "{option} {value}: {ended:?}");
+    }
+}
+
+#[test]
 fn a_report_is_readable_for_all_and_leaves_nothing_beside_it() {
     if !kernel() {
         return;

@@ -3,7 +3,30 @@
 
 use crate::text::laws;
 
+pub mod bbr1;
+pub mod bbr2;
+pub mod bbr3;
+pub mod cdg;
+pub mod cubic;
+pub mod dctcp;
+pub mod eclipse;
+pub mod ledbat;
+pub mod ledbatpp;
+pub mod lp;
+pub mod nice;
+pub mod prague;
 pub mod reno;
+pub mod vegas;
+
+pub mod bbr;
+mod loss_based;
+
+#[cfg(test)]
+mod any_events;
+#[cfg(test)]
+mod delay_based;
+#[cfg(test)]
+mod marked_path;
 
 /// The flow that a law is to control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,5 +58,38 @@ laws! {
     pub enum Law {
         /// TCP Reno.
         Reno(reno),
+        /// TCP CUBIC.
+        Cubic(cubic),
+        /// BBR, version 1.
+        Bbr1(bbr1),
+        /// BBR, version 2.
+        Bbr2(bbr2),
+        /// BBR, version 3.
+        Bbr3(bbr3),
+        /// CDG: delay gradients.
+        Cdg(cdg),
+        /// Eclipse: a small part of the delay's range.
+        Eclipse(eclipse),
+        /// TCP Vegas.
+        Vegas(vegas),
+        /// LEDBAT (RFC 6817).
+        Ledbat(ledbat),
+        /// LEDBAT++.
+        LedbatPlusPlus(ledbatpp),
+        /// TCP-LP.
+        LowPriority(lp),
+        /// TCP Nice.
+        Nice(nice),
+        /// Data Center TCP.
+        Dctcp(dctcp),
+        /// TCP Prague.
+        Prague(prague),
+    }
+}
+
+impl Law {
+    /// Whether it takes a price weight; see [`Weighted`](crate::Weighted).
+    pub fn takes_weight(&self) -> bool {
+        self.build(&Flow { mss: 1448, initial_window: 10, seed: 0 }).weighted().is_some()
     }
 }

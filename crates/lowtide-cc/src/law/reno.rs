@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP Reno (RFC 5681): additive increase by one segment per round trip, halving on congestion.
 //!
-//! Notable differences from the RFC: none. Recovery itself (SACK, PRR) is the transport's.
+//! Notable differences from the RFC: the window is counted in fractions of segments, so that it also grows on an ACK
+//! that completes no segment. Recovery itself (SACK, PRR) is the transport's.
 
+use super::loss_based::LossBased;
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal,
-    part::{Increase, SlowStart, Window},
+    CongestionControl, EcnUse, Flow,
+    part::{HyStartKind, HyStartShape, Increase, IncreaseKind, SlowStart},
     text::parameters,
 };
 
@@ -14,6 +16,10 @@ parameters! {
     pub struct Parameters for "reno" {
         /// The factor that congestion leaves of the window.
         beta: f64 = 0.5, in 0.01..=0.99;
+        /// How slow start ends before the first loss.
+        hystart: HyStartKind = HyStartKind::Off;
+        /// Whether the transport paces, which [`HyStartShape::paced`] must know.
+        paced: bool = false;
         /// Whether to use classic ECN.
         ecn: bool = false;
     }
@@ -22,59 +28,12 @@ parameters! {
 impl Parameters {
     /// A flow's state.
     pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
-        Box::new(Reno {
-            beta: self.beta,
-            window: Window::new(flow),
-            slow_start: SlowStart::Standard,
-            increase: Increase::Reno,
-        })
+        let slow_start = SlowStart::shaped(self.hystart, HyStartShape { paced: self.paced, ..HyStartShape::CUBIC });
+        Box::new(LossBased::new(flow, slow_start, Increase::new(IncreaseKind::Reno, self.beta), self.beta))
     }
 
     /// What it asks of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         if self.ecn { EcnUse::Classic } else { EcnUse::Off }
-    }
-}
-
-struct Reno {
-    beta: f64,
-    window: Window,
-    slow_start: SlowStart,
-    increase: Increase,
-}
-
-impl CongestionControl for Reno {
-    fn on_ack(&mut self, ack: &Ack) -> Reaction {
-        if !ack.reducing && ack.window_limited {
-            let left = self.slow_start.on_ack(ack, &mut self.window);
-            self.increase.on_ack(ack, left, &mut self.window);
-        }
-        Reaction::None
-    }
-
-    fn on_congestion(&mut self, congestion: &Congestion) {
-        self.increase.on_reduction(congestion.now, &self.window);
-        let ssthresh = self.beta * self.window.cwnd;
-        match congestion.signal {
-            Signal::Timeout => self.window.collapse(ssthresh),
-            _ => self.window.reduce_to(ssthresh),
-        }
-    }
-
-    fn on_spurious(&mut self) {
-        self.window.restore();
-    }
-
-    fn on_restart(&mut self, restart: &Restart) {
-        self.window.restart(restart);
-        self.increase.on_restart(restart);
-    }
-
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> Option<u64> {
-        self.window.ssthresh_bytes()
     }
 }

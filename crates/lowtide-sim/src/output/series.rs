@@ -15,6 +15,7 @@ pub(super) const FLOWS: (&str, &[&str]) = (
     &[
         "time_s",
         "flow",
+        "delivered_bytes",
         "rate_bps",
         "cwnd_segments",
         "ssthresh_segments",
@@ -28,7 +29,7 @@ pub(super) const FLOWS: (&str, &[&str]) = (
 pub(super) const INNER: (&str, &[&str]) = ("inner.csv", &["time_s", "flow", "name", "value"]);
 pub(super) const LINKS: (&str, &[&str]) = (
     "bottlenecks.csv",
-    &["time_s", "bottleneck", "queue_packets", "queue_bytes", "queue_ms", "drops", "marks", "utilisation"],
+    &["time_s", "bottleneck", "queue_packets", "queue_bytes", "queue_ms", "packets", "drops", "marks", "utilisation"],
 );
 
 /// A CSV file.
@@ -79,6 +80,7 @@ impl Series {
         self.flows.write([
             time.clone(),
             name.to_owned(),
+            sample.delivered.to_string(),
             format!("{:.0}", sample.rate_bps),
             optional(sample.cwnd, 3),
             optional(sample.ssthresh, 3),
@@ -101,6 +103,7 @@ impl Series {
             sample.queue_packets.to_string(),
             sample.queue_bytes.to_string(),
             format!("{:.6}", sample.queue_ms),
+            sample.packets.to_string(),
             sample.drops.to_string(),
             sample.marks.to_string(),
             format!("{:.6}", sample.utilisation),

@@ -25,13 +25,14 @@ pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>
     let source = source(table, around.folder)?;
     let transport = transport(table, &source, around.tcp)?;
     let (start, stop) = times(table, around.duration)?;
+    let deadline = deadline(table, &source, &transport)?;
     let path = path(table, around.bottlenecks)?;
     let rtt = table.read("rtt", time_or_none)?.unwrap_or(path.iter().map(|link| around.bottlenecks[*link].rtt).sum());
     let access = table.read("access", str::parse)?;
     let direction = table.read("direction", direction)?.unwrap_or_default();
     let count = table.read("count", whole(1..=10_000))?;
     table.finish()?;
-    let flow = Flow { name, transport, source, start, stop, rtt, access, path, direction };
+    let flow = Flow { name, transport, source, start, stop, deadline, rtt, access, path, direction };
     Ok(match count {
         None => vec![flow],
         Some(count) => (1..=count).map(|n| Flow { name: format!("{}-{n}", flow.name), ..flow.clone() }).collect(),
@@ -82,6 +83,7 @@ pub(super) fn apply(table: &Table, tcp: &mut Tcp) -> Result<(), ScenarioError> {
     tcp.receive_window = table.read("receive_window", within(1, 1 << 30))?.unwrap_or(tcp.receive_window);
     tcp.ack_every = small(table.read("ack_every", whole(1..=1000))?, tcp.ack_every);
     tcp.ack_delay = table.read("ack_delay", time_or_none)?.unwrap_or(tcp.ack_delay);
+    tcp.quick_acks = small(table.read("quick_acks", whole(0..=100_000))?, tcp.quick_acks);
     tcp.pacing = table.read("pacing", boolean)?.unwrap_or(tcp.pacing);
     tcp.validate_window = table.read("validate_window", boolean)?.unwrap_or(tcp.validate_window);
     tcp.rto_min = table.read("rto_min", time_or_none)?.unwrap_or(tcp.rto_min);
@@ -119,6 +121,25 @@ fn times(table: &Table, duration: Duration) -> Result<(Duration, Option<Duration
         return Err(table.error("stop", "stop: it has to be after the start"));
     }
     Ok((start, stop))
+}
+
+/// How long after the start a transfer is due; only one of known size, under a law that can be steered.
+fn deadline(table: &Table, source: &Source, transport: &Transport) -> Result<Option<Duration>, ScenarioError> {
+    let Some(deadline) = table.read("deadline", time_or_none)? else { return Ok(None) };
+    if deadline.is_zero() {
+        return Err(table.error("deadline", "deadline: it has to be after the start"));
+    }
+    if !matches!(source, Source::Sized(_)) {
+        return Err(table.error("deadline", "deadline: it needs a size, like size = \"1GB\""));
+    }
+    match transport {
+        Transport::Tcp(tcp) if tcp.law.takes_weight() => Ok(Some(deadline)),
+        Transport::Tcp(tcp) => {
+            let law = tcp.law.name();
+            Err(table.error("deadline", format!("deadline: {law} takes no weight to be steered by; cdg does")))
+        }
+        Transport::Udp => Err(table.error("deadline", "deadline: it needs TCP; name a law, like cc = \"cdg\"")),
+    }
 }
 
 /// Names of bottlenecks, in their order; all of them if there is no `path`.

@@ -136,6 +136,9 @@ pub struct Flow {
     pub start: Duration,
     /// When it ends, whatever is left; `None`: with the simulation.
     pub stop: Option<Duration>,
+    /// How long after its start the whole of a sized transfer is to be done: its law gets the weight that this calls for.
+    /// `None`: no deadline, the law is as published.
+    pub deadline: Option<Duration>,
     /// Base round-trip time without queues and serialisation.
     pub rtt: Duration,
     /// Rate of its access link; `None`: unlimited.
@@ -144,6 +147,24 @@ pub struct Flow {
     pub path: Vec<usize>,
     /// Which way its data goes.
     pub direction: Direction,
+}
+
+impl Flow {
+    /// A greedy TCP flow over the first bottleneck, from the beginning to the end.
+    pub fn greedy(name: &str, law: Law, rtt: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            transport: Transport::Tcp(Box::new(Tcp::new(law))),
+            source: Source::Greedy,
+            start: Duration::ZERO,
+            stop: None,
+            deadline: None,
+            rtt,
+            access: None,
+            path: vec![0],
+            direction: Direction::Forward,
+        }
+    }
 }
 
 /// How a flow's data is sent.
@@ -172,12 +193,14 @@ pub struct Tcp {
     pub ack_every: u32,
     /// And after so long at the latest.
     pub ack_delay: Duration,
+    /// So many ACKs at the start are not delayed, so that slow start is not held up (Linux: 16).
+    pub quick_acks: u32,
+    /// The least time that the retransmission timer adds to the smoothed round-trip time (Linux: 200 ms; RFC 6298: 1 s).
+    pub rto_min: Duration,
     /// Whether to spread segments over the round trip where the law gives no rate of its own.
     pub pacing: bool,
     /// Whether the window is validated after idle times (RFC 2861).
     pub validate_window: bool,
-    /// The least retransmission timeout.
-    pub rto_min: Duration,
 }
 
 impl Tcp {
@@ -192,9 +215,10 @@ impl Tcp {
             receive_window: 6 << 20,
             ack_every: 2,
             ack_delay: Duration::from_millis(40),
+            quick_acks: 16,
+            rto_min: Duration::from_millis(200),
             pacing: false,
             validate_window: true,
-            rto_min: Duration::from_millis(200),
         }
     }
 }

@@ -62,6 +62,9 @@ fn flow_table(flow: &Flow, links: &[Bottleneck]) -> Table {
     }
     table.insert("source".into(), text(&flow.source));
     table.insert("start".into(), time(flow.start));
+    if let Some(deadline) = flow.deadline {
+        table.insert("deadline".into(), time(deadline));
+    }
     if let Some(stop) = flow.stop {
         table.insert("stop".into(), time(stop));
     }
@@ -92,6 +95,7 @@ fn tcp_table(tcp: &Tcp) -> Table {
     table.insert("ack_delay".into(), time(tcp.ack_delay));
     table.insert("pacing".into(), tcp.pacing.into());
     table.insert("validate_window".into(), tcp.validate_window.into());
+    table.insert("quick_acks".into(), whole(tcp.quick_acks.into()));
     table.insert("rto_min".into(), time(tcp.rto_min));
     table
 }

@@ -14,10 +14,17 @@ pub struct Segment {
     pub sent: Time,
     /// It opens the connection.
     pub syn: bool,
-    /// It is the last one of the stream.
+    /// It is the last one of the stream. The end of the stream takes one sequence number after the last byte.
     pub fin: bool,
     /// CWR: the window was reduced (classic ECN).
     pub cwr: bool,
+}
+
+impl Segment {
+    /// The sequence number after it.
+    pub const fn end(&self) -> u64 {
+        self.seq + self.bytes as u64 + self.fin as u64
+    }
 }
 
 /// An acknowledgement of the receiver.
@@ -27,7 +34,7 @@ pub struct Acknowledgement {
     pub ack: u64,
     /// Receive window in bytes, from `ack` on.
     pub window: u64,
-    /// What it holds above a hole.
+    /// What it holds above a hole; the first block may report a duplicate instead (RFC 2883).
     pub sack: SackBlocks,
     /// Timestamp option: `sent` of the segment that the RFC 7323 rules say to echo (TSecr).
     pub echo: Time,

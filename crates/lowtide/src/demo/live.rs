@@ -45,9 +45,14 @@ impl Live {
         }
     }
 
-    /// Some lines of text.
-    pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.out, "{text}")
+    /// Says where the acts are played, and who plays.
+    pub(super) fn introduce(&mut self, place: &str, acts: &[Act]) -> io::Result<()> {
+        let seconds = acts.first().map_or(0, |act| act.seconds);
+        writeln!(
+            self.out,
+            "{place}: {LINK_MBPS} Mbit/s, {RTT_MS} ms round trip, buffer of one bandwidth-delay product.\n\
+             Four acts of {seconds} s. The foreground sends all it can, as a program does today (CUBIC)."
+        )
     }
 
     /// Announces an act.
@@ -174,16 +179,7 @@ fn sparkline(values: &[f64], full: f64) -> String {
 
 /// The terminal's width, 80 if it does not tell.
 fn columns() -> usize {
-    // SAFETY: an all-zero winsize is valid, and the call writes nothing else.
-    let (done, size) = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        let done = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size);
-        (done, size)
-    };
-    match (done, size.ws_col) {
-        (0, columns @ 1..) => columns.into(),
-        _ => 80,
-    }
+    console::Term::stdout().size_checked().map_or(80, |(_, columns)| columns.into())
 }
 
 #[cfg(test)]

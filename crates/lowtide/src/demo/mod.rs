@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lowtide demo`: what `run` does, shown on an emulated link with Lowtide's own traffic programs.
+//! `lowtide demo`: what `run` does, shown in four acts of one foreground flow and one bulk transfer ([`acts`]).
 //!
-//! Four acts of one foreground flow and one bulk transfer ([`acts`]), played between two network
-//! namespaces ([`stage`]), shown while they run ([`live`]) and afterwards as a table and a picture.
-//! Every number is measured in that run.
+//! They are played on the real kernel, between two network namespaces (`kernel`), or where that is not possible in the
+//! simulator ([`simulated`]); shown while they run ([`live`]) and afterwards as a table and a picture. Every number is
+//! measured in that run.
 
 mod acts;
-mod child;
-mod interrupt;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod live;
 mod picture;
 mod png;
 mod recording;
-mod sink;
-mod stage;
+mod simulated;
 mod table;
 
 use std::{
@@ -24,56 +23,53 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use lowtide_kernel::{Law, Need, diagnose};
 
-use crate::cli::DemoArguments;
+use crate::cli::{DemoArguments, Place};
 use acts::Act;
-use interrupt::Interrupt;
-use live::Live;
-use stage::{Played, Stage};
+use recording::Recording;
 
 /// Capacity of the link, counted in IP bytes.
 const LINK_MBPS: u64 = 20;
 /// Round-trip time of the empty link.
 const RTT_MS: u64 = 40;
+/// Between two samples of the rates, in seconds.
+const SAMPLE: f64 = 0.5;
+
+/// How the acts went.
+enum Played {
+    /// To their end.
+    Through(Vec<Recording>),
+    /// Until a signal came, which gives this status.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the kernel's stage has to be struck"))]
+    Interrupted(ExitCode),
+}
 
 /// Plays the four acts; gives 0, or 128 and the number of the signal that interrupted them.
 ///
 /// # Errors
-/// One sentence: this machine cannot do it, the pictures cannot be written, or something failed
-/// underway. Processes and namespaces are gone then, too.
+/// One sentence: this machine cannot do it, the pictures cannot be written, or something failed underway.
 pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
-    let law = Law::parse(&arguments.cc)?;
-    let needs: &[Need] = match law.is_native() {
-        true => &[Need::Run, Need::OwnLaws, Need::Emulate],
-        false => &[Need::Run, Need::Emulate],
-    };
-    if let Some(sentence) = diagnose().verdict(needs) {
-        bail!("the demo does not work here: {sentence} (lowtide doctor tells more)");
-    }
+    let obstacle = obstacle(&arguments.cc)?;
     writable(&arguments.out)?;
-    // before any thread starts, so that all of them leave the signals to us
-    let interrupt = Interrupt::block()?;
-    let mut stage = Stage::set(&interrupt)?;
-    let mut live = Live::new();
-    live.say(&format!(
-        "An emulated link: {LINK_MBPS} Mbit/s, {RTT_MS} ms round trip, buffer of one bandwidth-delay product.\n\
-         Four acts of {} s. The foreground sends all it can, as a program does today (CUBIC).",
-        arguments.seconds
-    ))?;
-
-    let mut recordings = Vec::new();
-    for act in Act::all(arguments.seconds) {
-        match stage.play(&act, &arguments.cc, &mut live)? {
-            Played::Through(recording) => recordings.push(recording),
-            Played::Interrupted(signal) => {
-                stage.strike()?;
-                eprintln!("lowtide: interrupted; processes ended and namespaces removed");
-                return Ok(ExitCode::from(128 + signal as u8));
-            }
+    let acts = Act::all(arguments.seconds);
+    let played = match (arguments.on, obstacle) {
+        (Some(Place::Kernel), Some(obstacle)) => {
+            bail!("the demo does not work on this kernel: {obstacle} (lowtide doctor tells more; --on sim works)")
         }
-    }
-    stage.strike()?;
+        (Some(Place::Sim), _) => simulated::play(&acts, &arguments.cc)?,
+        (None, Some(obstacle)) => {
+            println!("This machine cannot show it on its own kernel: {obstacle}\nSo the simulator plays it.\n");
+            simulated::play(&acts, &arguments.cc)?
+        }
+        #[cfg(target_os = "linux")]
+        (_, None) => kernel::play(&acts, &arguments.cc)?,
+        #[cfg(not(target_os = "linux"))]
+        (_, None) => unreachable!("there is an obstacle"),
+    };
+    let recordings = match played {
+        Played::Through(recordings) => recordings,
+        Played::Interrupted(status) => return Ok(status),
+    };
 
     let svg = picture::draw(&recordings);
     save(&arguments.out.join("demo.svg"), svg.as_bytes())?;
@@ -83,6 +79,18 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
     let place = arguments.out.display();
     writeln!(out, "\nPictures: {place}/demo.svg and {place}/demo.png")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why the real kernel cannot play it, if it cannot.
+#[cfg(target_os = "linux")]
+fn obstacle(law: &str) -> Result<Option<String>> {
+    kernel::obstacle(law)
+}
+
+/// Why the real kernel cannot play it, if it cannot.
+#[cfg(not(target_os = "linux"))]
+fn obstacle(_law: &str) -> Result<Option<String>> {
+    Ok(Some("lowtide run needs Linux.".to_owned()))
 }
 
 /// Better to know before two minutes than after.

@@ -16,20 +16,16 @@ use lowtide_emu::{Config, Emulator};
 use lowtide_net::Rate;
 use nix::sys::signal::Signal;
 
-use super::{
-    LINK_MBPS, RTT_MS,
+use super::{child::Child, interrupt::Interrupt, sink::Sink};
+use crate::demo::{
+    LINK_MBPS, RTT_MS, SAMPLE,
     acts::{Act, Bulk},
-    child::Child,
-    interrupt::Interrupt,
     live::Live,
     recording::{Flow, Recording, Sample},
-    sink::Sink,
 };
 
 /// Between two looks at everything.
 const TICK: Duration = Duration::from_millis(100);
-/// Between two samples of the rates, in seconds.
-const SAMPLE: f64 = 0.5;
 /// After an act, for the queue to empty.
 const PAUSE: Duration = Duration::from_secs(1);
 

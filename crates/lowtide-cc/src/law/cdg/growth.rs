@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CDG's growth in congestion avoidance: with each ACK, or in one step at the time of the gradient.
+
+use crate::{
+    Ack, Restart, Time,
+    part::{AlphaInc, Cubic, CubicShape, Increase, Window},
+    text::values,
+};
+
+values! {
+    /// How the window grows in congestion avoidance.
+    pub enum Growth {
+        /// One segment per round trip, spread over its ACKs (mainline Linux).
+        Reno = "reno",
+        /// CUBIC's (RFC 9438).
+        Cubic = "cubic",
+        /// One segment in one step at the end of a round, when the gradient is measured (thesis).
+        Round = "round",
+        /// One segment at the end of a round, and one more after each `alpha_inc` rounds without a reduction (FreeBSD).
+        AlphaInc = "alpha_inc",
+    }
+}
+
+/// The state of that growth.
+#[derive(Clone, Debug)]
+pub(super) enum Grower {
+    /// With each ACK.
+    Ack(Increase),
+    /// At the end of a round.
+    Round(AlphaInc),
+}
+
+impl Grower {
+    pub(super) fn new(growth: Growth, beta: f64, alpha_inc: u32, as_coded: bool) -> Self {
+        match growth {
+            Growth::Reno => Self::Ack(Increase::Reno),
+            Growth::Cubic => Self::Ack(Increase::Cubic(Cubic::new(beta, CubicShape::RFC_9438))),
+            Growth::Round => Self::Round(AlphaInc::new(0, false)),
+            Growth::AlphaInc => Self::Round(AlphaInc::new(alpha_inc, as_coded)),
+        }
+    }
+
+    /// Whether growth comes at the end of a round.
+    pub(super) const fn is_stepwise(&self) -> bool {
+        matches!(self, Self::Round(_))
+    }
+
+    /// Grows the window by `packets` acknowledged segments that slow start left over, or by the step that is due at the
+    /// end of a round.
+    pub(super) fn on_ack(&mut self, ack: &Ack, packets: f64, step: bool, window: &mut Window) {
+        match self {
+            Self::Ack(increase) => increase.on_ack(ack, packets, window),
+            Self::Round(steps) if step && ack.window_limited => window.cwnd += steps.on_round(),
+            Self::Round(_) => {}
+        }
+    }
+
+    /// The window grew in slow start.
+    pub(super) fn on_slow_start(&mut self) {
+        if let Self::Round(steps) = self {
+            steps.reset();
+        }
+    }
+
+    pub(super) fn on_reduction(&mut self, now: Time, window: &Window) {
+        match self {
+            Self::Ack(increase) => increase.on_reduction(now, window),
+            Self::Round(steps) => steps.reset(),
+        }
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time, window: &Window) {
+        match self {
+            Self::Ack(increase) => increase.on_timeout(now, window),
+            Self::Round(steps) => steps.reset(),
+        }
+    }
+
+    pub(super) fn on_spurious(&mut self) {
+        if let Self::Ack(increase) = self {
+            increase.on_spurious();
+        }
+    }
+
+    pub(super) fn on_restart(&mut self, restart: &Restart) {
+        if let Self::Ack(increase) = self {
+            increase.on_restart(restart);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CDG, CAIA Delay-Gradient: backs off by chance, the likelier the faster the delay rises.
+//!
+//! D. A. Hayes and G. Armitage, "Revisiting TCP congestion control using delay gradients", IFIP Networking 2011; as
+//! mainline Linux has it (`net/ipv4/tcp_cdg.c`), as the thesis that brought it there (K. K. Jonassen, 2015, appendix B),
+//! and as FreeBSD (`sys/netinet/cc/cc_cdg.c`). Once per round, with the smoothed gradient g > 0 of the least (or else of
+//! the greatest) delay in a round:
+//!
+//! ```text
+//! P = 1 - exp(-g/G)      cwnd = beta*cwnd with probability P
+//! ```
+//!
+//! Without parameters it is mainline Linux as less than best effort: no shadow window, no detection of ineffectual
+//! back-offs, no tolerance of losses. The module's own defaults there are `shadow=on,ineff=5`.
+//!
+//! Notable differences from the sources:
+//! - Windows are fractional, slow start counts segments and not ACKs, and no reduction of any variant leaves less than
+//!   two segments (FreeBSD's has no minimum).
+//! - G is any positive number. Linux has an integer factor instead, `1000/(G*window)` in mainline and `1000/G` in the
+//!   thesis, so with a window of 8 only G = 125/k exists there: 0.0019 (k = 65535), …, 2.976 (the default, k = 42), …,
+//!   62.5, 125. A paper's "G = 120" is 125. Mainline's product of factor and gradient wraps at 32 bits, ours does not.
+//! - The window of gradients need not be a power of two.
+//! - Hybrid Slow Start sees every round-trip sample, not only those that the delayed-ACK filter lets pass.
+//! - FreeBSD's rounds end with its marked packets, here as in Linux; its window does not grow in recovery, nor while it
+//!   is not used; a delayed ACK may lower a minimum here.
+//! - Where half the shadow window is above the window, a loss raises the threshold and slow start follows, instead of the
+//!   window at once.
+//! - A loss within the episode of a delay back-off reduces nothing more, as in all three, and a timeout there keeps the
+//!   threshold, as in Linux.
+
+use crate::{
+    CongestionControl, EcnUse, Flow,
+    part::HyStartKind,
+    text::{parameters, values},
+};
+use std::time::Duration;
+
+mod coexist;
+mod control;
+mod delay;
+mod gradient;
+mod growth;
+mod probability;
+#[cfg(test)]
+mod tests;
+
+pub use delay::{Clock, Delay};
+pub use growth::Growth;
+pub use probability::Exp;
+
+values! {
+    /// Which published version. It decides what no other parameter names: when a gradient counts as falling, the rules of
+    /// the shadow window, the rounding before the state of the queue is read, and what happens in a reduction episode.
+    pub enum Variant {
+        /// Linux since 4.2.
+        Mainline = "mainline",
+        /// The thesis of 2015, appendix B.
+        Thesis = "thesis",
+        /// FreeBSD.
+        FreeBsd = "freebsd",
+    }
+}
+
+parameters! {
+    /// Parameters of CDG.
+    pub struct Parameters for "cdg" defaults by of {
+        /// The published version that the other defaults come from.
+        variant: Variant = Variant::Mainline;
+        /// The scale G of the gradient, milliseconds. Below 0.0019 no source goes; at the end of the range there are no
+        /// delay back-offs (mainline's factor 0).
+        g: f64 = 1000.0 / (42.0 * 8.0), in 0.0001..=1e9;
+        /// How many gradients are averaged. 1: no smoothing.
+        window: u32 = 8, in 1..=256;
+        /// The factor that a delay back-off leaves of the window.
+        beta: f64 = 724.0 / 1024.0, in 0.0..=1.0;
+        /// The factor that a loss leaves.
+        beta_loss: f64 = 0.5, in 0.01..=1.0;
+        /// How slow start ends early.
+        hystart: HyStartKind = HyStartKind::On;
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
+        paced: bool = false;
+        /// Growth in congestion avoidance.
+        increase: Growth = Growth::Reno;
+        /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one.
+        alpha_inc: u32 = 0, in 0..=20;
+        /// Whether `alpha_inc` is as FreeBSD's code has it, where its first rounds add nothing, instead of as documented.
+        alpha_as_coded: bool = false;
+        /// Whether losses leave at least half of the shadow window.
+        shadow: bool = false;
+        /// After how many back-offs without a falling delay further ones are held back; 0: never.
+        ineff: u32 = 0, in 0..=65_535;
+        /// How many are held back then; 0: all until the delay falls (mainline).
+        hold: u32 = 0, in 0..=65_535;
+        /// Whether losses are ignored while the queue does not seem full.
+        tolerance: bool = false;
+        /// Whether to use classic ECN.
+        ecn: bool = false;
+        /// The delay whose gradient is looked at.
+        delay: Delay = Delay::Rtt;
+        /// The clock that delays are read from.
+        clock: Clock = Clock::Micro;
+        /// Whether samples of ACKs that were probably delayed are left out.
+        filter: bool = true;
+        /// Whether an average of fewer than `window` gradients is that of those, instead of padded with zeros.
+        extrapolate: bool = true;
+        /// Whether unsmoothed gradients are preferred in slow start.
+        unsmoothed: bool = false;
+        /// How `exp(-x)` is calculated. Exact by default: the integers of the mainline differ by 2e-5 at most.
+        exp: Exp = Exp::Exact;
+        /// Whether the transport walks to a lower window in a reduction episode of its own (PRR). Without, the window
+        /// falls at once and the next packets wait.
+        prr: bool = true;
+        /// A round whose least delay is no more than this (or a sixteenth of the base round-trip time) above the least
+        /// ever seen had no queue, and backs off never; 0: no such rule, as in the sources. With a small G the noise of
+        /// the gradients alone keeps a flow from filling an idle link.
+        floor: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(1);
+    }
+}
+
+/// The defaults of a variant.
+fn of(variant: Variant) -> Parameters {
+    let mainline = Parameters::default();
+    let former = Parameters {
+        variant,
+        hystart: HyStartKind::Off,
+        shadow: true,
+        ineff: 5,
+        hold: 5,
+        extrapolate: false,
+        unsmoothed: true,
+        ..mainline.clone()
+    };
+    match variant {
+        Variant::Mainline => mainline,
+        Variant::Thesis => {
+            Parameters { g: 1000.0 / 333.0, beta: 716.0 / 1024.0, increase: Growth::Round, exp: Exp::Product, ..former }
+        }
+        Variant::FreeBsd => Parameters {
+            g: 3.0,
+            beta: 0.7,
+            increase: Growth::AlphaInc,
+            alpha_as_coded: true,
+            tolerance: true,
+            clock: Clock::Milli,
+            exp: Exp::Table,
+            prr: false,
+            ..former
+        },
+    }
+}
+
+impl Parameters {
+    /// A flow's state.
+    pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
+        Box::new(control::Cdg::new(self, flow))
+    }
+
+    /// What it asks of ECN.
+    pub const fn ecn_use(&self) -> EcnUse {
+        if self.ecn { EcnUse::Classic } else { EcnUse::Off }
+    }
+}

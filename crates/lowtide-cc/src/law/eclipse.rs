@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Eclipse: steers the one-way delay to a small part of the range that it was seen to have.
+//!
+//! H. Adhari, T. Dreibholz, S. Werner and E. P. Rathgeb, "Eclipse: A New Dynamic Delay-based Congestion Control Algorithm
+//! for Background Traffic". With `s_min` and `s_max` the one-way smoothed extremes of the delay τ (section III):
+//!
+//! ```text
+//! δ = β(s_max - s_min)      cwnd += (δ - (τ - s_min))/δ · acked/cwnd
+//! ```
+//!
+//! Notable differences from the paper, which leaves much open; each has a parameter:
+//! - The adaptation interval μ can grow. As printed it is the distance of two times within itself, which never can, may
+//!   be negative and collapses to the distance of two samples (`mu=literal` takes its absolute value).
+//! - δ is at least 0.1 ms, and the law's factor is bounded by [-(1/β - 1), 1], so that a range of zero does no harm.
+//! - α weights the new value, as in the formula. The sentence below it ("higher values smooth better") has it reversed.
+//! - Slow start, losses, idle times, and the minimum window are ours; 4 segments reproduce the paper's figures.
+
+use crate::{
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal, Time,
+    part::{SlowStart, Window},
+    text::{parameters, values},
+};
+use std::time::Duration;
+
+mod interval;
+#[cfg(test)]
+mod tests;
+
+use interval::Interval;
+
+values! {
+    /// How the adaptation interval μ changes at its end.
+    pub enum Mu {
+        /// It doubles while a trend runs through it, shrinks where the delay is stable, and else covers the distance from
+        /// the least to the greatest delay.
+        Adaptive = "adaptive",
+        /// The distance of the times of the least and the greatest delay (section III-C2), without bounds.
+        Literal = "literal",
+        /// Never.
+        Fixed = "fixed",
+    }
+}
+
+values! {
+    /// What ends slow start.
+    pub enum Exit {
+        /// A delay above the target. Slow start until a loss would leave a queue of the buffer's size in `s_max`.
+        Delay = "delay",
+        /// Only congestion.
+        Loss = "loss",
+    }
+}
+
+parameters! {
+    /// Parameters of Eclipse.
+    pub struct Parameters for "eclipse" {
+        /// β: the part of the delay's range that the law fills (section III-A).
+        beta: f64 = 0.15, in 0.001..=0.999;
+        /// α: the weight of an interval's extreme in the smoothed one (section III-C1).
+        alpha: f64 = 0.125, in 0.0..=1.0;
+        /// The minimum window, segments. 4 is the minimum of the paper's SCTP, 2 that of TCP.
+        cwnd_min: f64 = 4.0, in 1.0..=100.0;
+        /// How the adaptation interval changes.
+        mu: Mu = Mu::Adaptive;
+        /// The first adaptation interval.
+        mu_initial: Duration = Duration::from_secs(1), in Duration::from_millis(1)..=Duration::from_secs(3600);
+        /// The shortest one.
+        mu_min: Duration = Duration::from_millis(200), in Duration::ZERO..=Duration::from_secs(3600);
+        /// The shortest one in smoothed round-trip times.
+        mu_rtts: f64 = 4.0, in 0.0..=1000.0;
+        /// The longest one.
+        mu_max: Duration = Duration::from_secs(30), in Duration::from_millis(1)..=Duration::from_secs(3600);
+        /// A range of delays within an interval below this, or below the time of one packet, is no variation.
+        stable: Duration = Duration::from_millis(2), in Duration::ZERO..=Duration::from_secs(1);
+        /// The least δ, so that nothing is divided by zero.
+        delta_min: Duration = Duration::from_micros(100), in Duration::from_micros(1)..=Duration::from_secs(1);
+        /// The least δ in packet times (smoothed round-trip time over window). 1 costs less throughput on long paths; but
+        /// above half the natural ripple it makes `s_min` climb, so use it with `guard`.
+        delta_floor: f64 = 0.0, in 0.0..=100.0;
+        /// Whether `s_min` rises only if the delay was above it by more than 5/4 δ throughout an interval, which the
+        /// law's own queue cannot explain.
+        guard: bool = false;
+        /// How often the window is lowered to its minimum, so that the queue drains and all see the least delay, but no more
+        /// than a tenth of the time; 0: never.
+        drain: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600);
+        /// For how many smoothed round-trip times.
+        drain_rtts: f64 = 2.5, in 0.1..=10.0;
+        /// What ends slow start.
+        slow_start: Exit = Exit::Delay;
+        /// The factor that a loss leaves of the window.
+        beta_loss: f64 = 0.5, in 0.01..=0.99;
+        /// Whether to use classic ECN.
+        ecn: bool = false;
+    }
+}
+
+impl Parameters {
+    /// A flow's state.
+    pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
+        Box::new(Eclipse::new(self, flow))
+    }
+
+    /// What it asks of ECN.
+    pub const fn ecn_use(&self) -> EcnUse {
+        if self.ecn { EcnUse::Classic } else { EcnUse::Off }
+    }
+}
+
+/// Delay samples before slow start may end by them.
+const MIN_SAMPLES: u32 = 8;
+
+/// Between two drains lie at least so many times the length of one.
+const DRAIN_PAUSE: u32 = 9;
+
+/// A delay this many δ above `s_min` is not the law's own (`guard`).
+const GUARD: f64 = 1.25;
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}
+
+/// Delays are milliseconds above the first sample, so that the clocks' offset is gone.
+struct Eclipse {
+    parameters: Parameters,
+    window: Window,
+    slow_start: SlowStart,
+    /// The first sample, nanoseconds.
+    origin: Option<i64>,
+    samples: u32,
+    s_min: f64,
+    s_max: f64,
+    interval: Option<Interval>,
+    /// μ, milliseconds.
+    mu: f64,
+    /// δ, milliseconds.
+    delta: f64,
+    /// When the last drain began or ended.
+    drain: Option<Time>,
+    draining: bool,
+    /// The latest factor of the law.
+    off: f64,
+}
+
+impl Eclipse {
+    fn new(parameters: &Parameters, flow: &Flow) -> Self {
+        let mut window = Window::new(flow);
+        window.minimum = parameters.cwnd_min;
+        window.cwnd = window.cwnd.max(window.minimum);
+        Self {
+            window,
+            slow_start: SlowStart::Standard,
+            origin: None,
+            samples: 0,
+            s_min: 0.0,
+            s_max: 0.0,
+            interval: None,
+            mu: millis(parameters.mu_initial),
+            delta: millis(parameters.delta_min),
+            drain: None,
+            draining: false,
+            off: 0.0,
+            parameters: parameters.clone(),
+        }
+    }
+
+    /// The one-way delay of a segment that was sent once, milliseconds above the first.
+    fn sample(&mut self, ack: &Ack) -> Option<f64> {
+        ack.rtt?; // Karn
+        let owd = ack.one_way_delay?;
+        let origin = *self.origin.get_or_insert(owd);
+        self.samples = self.samples.saturating_add(1);
+        Some(owd.saturating_sub(origin) as f64 / 1e6)
+    }
+
+    /// The time that one packet takes at the present rate, milliseconds.
+    fn packet_time(&self, ack: &Ack) -> f64 {
+        millis(ack.srtt) / self.window.cwnd
+    }
+
+    /// Folds a sample into the smoothed extremes (section III-C1) and δ.
+    fn measure(&mut self, ack: &Ack, tau: f64) {
+        self.s_min = self.s_min.min(tau);
+        self.s_max = self.s_max.max(tau);
+        let interval = self.interval.get_or_insert(Interval::new(ack.now, tau));
+        interval.on_sample(ack.now, tau);
+        if interval.length(ack.now) >= self.mu {
+            let ended = *interval;
+            self.interval = None;
+            self.end_interval(ack, &ended);
+        }
+        let floor = millis(self.parameters.delta_min).max(self.parameters.delta_floor * self.packet_time(ack));
+        self.delta = floor.max(self.parameters.beta * (self.s_max - self.s_min));
+    }
+
+    fn end_interval(&mut self, ack: &Ack, interval: &Interval) {
+        let p = &self.parameters;
+        let own = if p.guard { GUARD * self.delta } else { 0.0 };
+        if interval.min() > self.s_min + own {
+            self.s_min += p.alpha * (interval.min() - self.s_min);
+        }
+        if interval.max() < self.s_max {
+            self.s_max += p.alpha * (interval.max() - self.s_max);
+        }
+        self.mu = match p.mu {
+            Mu::Fixed => self.mu,
+            Mu::Literal => interval.distance().abs(),
+            Mu::Adaptive => {
+                let stable = millis(p.stable).max(self.packet_time(ack));
+                let least = millis(p.mu_min).max(p.mu_rtts * millis(ack.srtt));
+                interval.next_mu(ack.now, self.mu, stable).max(least).min(millis(p.mu_max))
+            }
+        };
+    }
+
+    /// Begins and ends drains. Slow start leads back to the window before.
+    fn drain(&mut self, ack: &Ack) {
+        if self.parameters.drain.is_zero() {
+            return;
+        }
+        let since = ack.now - *self.drain.get_or_insert(ack.now);
+        let length = ack.srtt.mul_f64(self.parameters.drain_rtts);
+        let pause = self.parameters.drain.max(length.saturating_mul(DRAIN_PAUSE));
+        if self.draining && since >= length {
+            self.draining = false;
+            self.drain = Some(ack.now);
+        } else if !self.draining && since >= pause && !self.window.in_slow_start() && !ack.reducing {
+            self.draining = true;
+            self.drain = Some(ack.now);
+            self.window.ssthresh = self.window.cwnd;
+            self.window.cwnd = self.window.cwnd.min(self.window.minimum);
+        }
+    }
+
+    /// Growth below the threshold.
+    fn start(&mut self, ack: &Ack, tau: Option<f64>) {
+        let above = tau.is_some_and(|tau| tau - self.s_min > self.delta);
+        if above && self.samples >= MIN_SAMPLES && self.parameters.slow_start == Exit::Delay {
+            self.window.ssthresh = self.window.cwnd;
+        } else {
+            let _ = self.slow_start.on_ack(ack, &mut self.window);
+        }
+    }
+
+    /// The law (section III-B).
+    fn steer(&mut self, ack: &Ack, tau: f64) {
+        let most = 1.0 / self.parameters.beta - 1.0;
+        self.off = (1.0 - (tau - self.s_min) / self.delta).max(-most).min(1.0);
+        let cwnd = self.window.cwnd;
+        let change = self.off * self.window.segments(ack.bytes) / cwnd;
+        if self.off < 0.0 {
+            self.window.cwnd = (cwnd + change).max(cwnd.min(self.window.minimum));
+            self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd); // no slow start back
+        } else if ack.window_limited {
+            self.window.cwnd += change;
+        }
+    }
+}
+
+impl CongestionControl for Eclipse {
+    fn on_ack(&mut self, ack: &Ack) -> Reaction {
+        let tau = self.sample(ack);
+        if let Some(tau) = tau {
+            self.measure(ack, tau);
+        }
+        self.drain(ack);
+        if ack.reducing || self.draining {
+            return Reaction::None;
+        }
+        if self.window.in_slow_start() {
+            self.start(ack, tau);
+        } else if let Some(tau) = tau {
+            self.steer(ack, tau);
+        }
+        Reaction::None
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        let before = self.window.cwnd;
+        let ssthresh = self.parameters.beta_loss * before;
+        match congestion.signal {
+            Signal::Timeout => self.window.collapse(ssthresh),
+            _ => self.window.reduce_to(ssthresh),
+        }
+        // A window that a timeout left below the minimum stays there.
+        self.window.cwnd = self.window.cwnd.min(before);
+    }
+
+    fn on_spurious(&mut self) {
+        self.window.restore();
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        if millis(restart.idle) > self.mu {
+            self.interval = None;
+            self.s_max = self.s_min;
+        }
+        self.window.restart(restart);
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> Option<u64> {
+        self.window.ssthresh_bytes()
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("s_min", self.s_min);
+        show("s_max", self.s_max);
+        show("delta", self.delta);
+        show("mu", self.mu);
+        show("off", self.off);
+    }
+}

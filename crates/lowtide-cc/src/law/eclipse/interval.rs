@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The adaptation interval (section III-C2): the extremes of the delay in it, when they were, and how long the next is.
+
+use super::millis;
+use crate::Time;
+
+/// Times and delays in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    start: Time,
+    /// Delay and time since the start.
+    min: (f64, f64),
+    max: (f64, f64),
+}
+
+impl Interval {
+    pub(super) const fn new(start: Time, tau: f64) -> Self {
+        Self { start, min: (tau, 0.0), max: (tau, 0.0) }
+    }
+
+    pub(super) fn on_sample(&mut self, now: Time, tau: f64) {
+        if tau < self.min.0 {
+            self.min = (tau, self.length(now));
+        }
+        if tau > self.max.0 {
+            self.max = (tau, self.length(now));
+        }
+    }
+
+    pub(super) fn length(&self, now: Time) -> f64 {
+        millis(now - self.start)
+    }
+
+    /// min_μ.
+    pub(super) const fn min(&self) -> f64 {
+        self.min.0
+    }
+
+    /// max_μ.
+    pub(super) const fn max(&self) -> f64 {
+        self.max.0
+    }
+
+    /// From the least to the greatest delay; negative if that came first.
+    pub(super) fn distance(&self) -> f64 {
+        self.max.1 - self.min.1
+    }
+
+    /// The next interval, before its bounds: half where the delay was stable, double where a trend runs through, else
+    /// the rise of the delay, which the next period may complete; but not much shorter than now.
+    pub(super) fn next_mu(&self, now: Time, mu: f64, stable: f64) -> f64 {
+        if self.max.0 - self.min.0 < stable {
+            return mu / 2.0;
+        }
+        let length = self.length(now);
+        let (first, last) = (self.min.1.min(self.max.1), self.min.1.max(self.max.1));
+        if first <= 0.1 * length && last >= 0.9 * length {
+            return 2.0 * mu;
+        }
+        let distance = self.distance();
+        let rise = if distance < 0.0 { distance + length } else { distance };
+        rise.max(0.875 * mu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// The μ that follows 1000 ms with these delays at these times.
+    fn after(samples: &[(u64, f64)]) -> f64 {
+        let mut interval = Interval::new(at(0), samples[0].1);
+        for (ms, tau) in samples {
+            interval.on_sample(at(*ms), *tau);
+        }
+        interval.next_mu(at(1000), 1000.0, 2.0)
+    }
+
+    #[test]
+    fn the_rule_of_the_interval() {
+        assert_eq!(after(&[(0, 5.0), (500, 6.9)]), 500.0); // stable
+        assert_eq!(after(&[(0, 5.0), (950, 9.0)]), 2000.0); // still rising
+        assert_eq!(after(&[(50, 9.0), (990, 5.0)]), 2000.0); // still falling
+        assert_eq!(after(&[(0, 5.0), (500, 9.0)]), 875.0); // no more than an eighth shorter
+        assert_eq!(after(&[(0, 5.0), (890, 9.0)]), 890.0);
+        assert_eq!(after(&[(0, 5.0), (500, 9.0), (550, 4.0)]), 950.0); // maximum first: the period wraps
+    }
+
+    #[test]
+    fn the_first_of_equal_extremes_counts() {
+        let mut interval = Interval::new(at(0), 5.0);
+        for (ms, tau) in [(100, 9.0), (200, 5.0), (300, 9.0)] {
+            interval.on_sample(at(ms), tau);
+        }
+        assert_eq!((interval.min(), interval.max(), interval.distance()), (5.0, 9.0, 100.0));
+    }
+}

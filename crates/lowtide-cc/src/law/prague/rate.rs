@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Steering by rate instead of by window (`tcp_prague.c` v0.7, `cwnd_mode`): for windows of a few segments.
+
+use super::CwndMode;
+
+/// How slowly the round-trip time is averaged that converts rates into windows (`HSRTT_SHIFT`).
+const GAIN: f64 = 1.0 / 128.0;
+
+/// A rate in segments per second, and when to use it.
+#[derive(Clone, Debug)]
+pub(super) struct Rate {
+    mode: CwndMode,
+    /// Up to this window the mode [`CwndMode::Switch`] steers by rate, segments.
+    transit: f64,
+    chosen: bool,
+    rate: f64,
+    least: f64,
+    /// Slowly averaged round-trip time, seconds; zero before the first.
+    srtt: f64,
+}
+
+impl Rate {
+    pub(super) fn new(mode: CwndMode, transit: f64, least: f64) -> Self {
+        Self { mode, transit, chosen: mode == CwndMode::Rate, rate: least, least, srtt: 0.0 }
+    }
+
+    pub(super) const fn is_chosen(&self) -> bool {
+        self.chosen
+    }
+
+    /// Chooses for a window.
+    pub(super) fn choose(&mut self, saw_ce: bool, cwnd: f64) {
+        if self.mode == CwndMode::Switch {
+            self.chosen = saw_ce && libm::ceil(cwnd) <= self.transit;
+        }
+    }
+
+    pub(super) const fn segments(&self) -> f64 {
+        self.rate
+    }
+
+    /// The least rate, segments per second.
+    pub(super) const fn least(&self) -> f64 {
+        self.least
+    }
+
+    /// The first round-trip time starts the average.
+    pub(super) fn on_ack(&mut self, srtt: f64) {
+        if self.srtt == 0.0 {
+            self.srtt = srtt;
+        }
+    }
+
+    pub(super) fn on_round(&mut self, srtt: f64) {
+        self.srtt += GAIN * (srtt - self.srtt);
+    }
+
+    /// The window that lets the rate through.
+    pub(super) fn window(&self) -> f64 {
+        self.rate * self.srtt
+    }
+
+    /// The rate that a window gives.
+    pub(super) fn follow(&mut self, cwnd: f64) {
+        if self.srtt > 0.0 {
+            self.rate = (cwnd / self.srtt).max(self.least);
+        }
+    }
+
+    /// One segment per virtual round trip, once in it.
+    pub(super) fn grow(&mut self, segments: f64, virtual_rtt: f64) {
+        let window = libm::ceil(self.rate * virtual_rtt);
+        if window > 0.0 {
+            self.rate += segments / virtual_rtt / window;
+        }
+    }
+
+    pub(super) fn reduce(&mut self, left: f64) {
+        self.rate = (self.rate * left).max(self.least);
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A flow at work, and what is measured of it.
+
+use super::{
+    connection::Connection, control::Control, events::Wake, measure::Times, network::Traveller, traffic::Application,
+};
+use crate::{
+    FlowOutcome,
+    scenario::{Flow, Transport},
+    tcp::Sender,
+};
+use lowtide_cc::Random;
+use lowtide_net::Time;
+use std::time::Duration;
+
+/// Counts of connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    /// Payload bytes delivered.
+    pub(super) delivered: u64,
+    pub(super) retransmits: u64,
+    pub(super) reductions: u64,
+    pub(super) timeouts: u64,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, sender: &Sender) {
+        let statistics = sender.statistics();
+        self.delivered += sender.acked_bytes();
+        self.retransmits += statistics.retransmits;
+        self.reductions += statistics.reductions;
+        self.timeouts += statistics.timeouts;
+    }
+
+    pub(super) fn with<'c>(mut self, connections: impl Iterator<Item = &'c Connection>) -> Self {
+        connections.for_each(|it| self.add(&it.sender));
+        self
+    }
+}
+
+/// A flow of the scenario.
+pub(super) struct FlowState<'a> {
+    pub(super) flow: &'a Flow,
+    pub(super) application: Application,
+    pub(super) wake: Wake,
+    /// Seeds of its connections.
+    pub(super) seeds: Random,
+    pub(super) data_route: u32,
+    pub(super) ack_route: u32,
+    /// Bytes of header on its TCP packets.
+    pub(super) header: u32,
+    /// The connection that it has for all its time.
+    pub(super) connection: Option<u32>,
+    /// What steers it towards its deadline.
+    pub(super) control: Option<Control>,
+    /// Connections opened.
+    pub(super) connections: u32,
+    /// What connections that are over have done.
+    pub(super) past: Totals,
+    /// Datagrams sent.
+    pub(super) datagrams: u64,
+    /// Payload bytes of datagrams received.
+    pub(super) delivered: u64,
+    /// Payload bytes delivered when the measured span began.
+    pub(super) delivered_before: u64,
+    /// Payload bytes delivered at the latest sample.
+    pub(super) sampled: u64,
+    /// Round-trip samples of the measured span.
+    pub(super) rtt: Times,
+    /// Time in queues of the packets of the measured span.
+    queue: Times,
+    /// One-way delay of the newest packet received.
+    pub(super) latest_delay: Option<Duration>,
+    pub(super) finished: Option<Time>,
+    pub(super) completions: Vec<Duration>,
+    /// Room for the law's inner values.
+    pub(super) inner: Vec<(&'static str, f64)>,
+}
+
+impl<'a> FlowState<'a> {
+    pub(super) fn new(flow: &'a Flow, data_route: u32, ack_route: u32, seed: u64) -> Self {
+        let mut seeds = Random::new(seed);
+        let header = match &flow.transport {
+            Transport::Tcp(tcp) => tcp.header,
+            Transport::Udp => 0,
+        };
+        Self {
+            flow,
+            application: Application::new(&flow.source, Time::ZERO + flow.start, seeds.bits()),
+            wake: Wake::default(),
+            seeds,
+            data_route,
+            ack_route,
+            header,
+            connection: None,
+            control: None,
+            connections: 0,
+            past: Totals::default(),
+            datagrams: 0,
+            delivered: 0,
+            delivered_before: 0,
+            sampled: 0,
+            rtt: Times::new(),
+            queue: Times::new(),
+            latest_delay: None,
+            finished: None,
+            completions: Vec::new(),
+            inner: Vec::new(),
+        }
+    }
+
+    /// Payload bytes of a full segment; 1 for UDP, which has no window.
+    pub(super) fn mss(&self) -> f64 {
+        match &self.flow.transport {
+            Transport::Tcp(tcp) => f64::from(tcp.mss),
+            Transport::Udp => 1.0,
+        }
+    }
+
+    /// A data packet has arrived.
+    pub(super) fn record_delay(&mut self, traveller: &Traveller, now: Time, measure_from: Time) {
+        self.latest_delay = Some(now - traveller.sent);
+        if now >= measure_from {
+            self.queue.record(traveller.queued);
+        }
+    }
+
+    /// What became of it, with `delivered` payload bytes in all.
+    pub(super) fn outcome<'c>(
+        &self,
+        delivered: u64,
+        live: impl Iterator<Item = &'c Connection>,
+        measure_from: Time,
+        end: Time,
+    ) -> FlowOutcome {
+        let totals = self.past.with(live);
+        let from = measure_from.max(Time::ZERO + self.flow.start);
+        let stop = self.flow.stop.map_or(end, |stop| Time::ZERO + stop);
+        let active = (self.finished.unwrap_or(stop).min(end) - from).as_secs_f64();
+        let cc = match &self.flow.transport {
+            Transport::Tcp(tcp) => tcp.law.to_string(),
+            Transport::Udp => "udp".to_owned(),
+        };
+        FlowOutcome {
+            name: self.flow.name.clone(),
+            cc,
+            mean_bps: if active > 0.0 { (delivered - self.delivered_before) as f64 * 8.0 / active } else { 0.0 },
+            acked_bytes: delivered,
+            finished_s: self.finished.map(|at| (at - Time::ZERO).as_secs_f64()),
+            retransmits: totals.retransmits,
+            reductions: totals.reductions,
+            timeouts: totals.timeouts,
+            min_rtt_ms: self.rtt.min_ms(),
+            mean_rtt_ms: self.rtt.mean_ms(),
+            p95_rtt_ms: self.rtt.p95_ms(),
+            mean_queue_ms: self.queue.mean_ms(),
+            p95_queue_ms: self.queue.p95_ms(),
+            completions_s: self.completions.iter().map(Duration::as_secs_f64).collect(),
+        }
+    }
+}

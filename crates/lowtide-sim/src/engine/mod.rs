@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The engine: virtual time, the network between the hosts, and what the applications do.
+
+mod connection;
+mod control;
+mod events;
+mod flow;
+mod measure;
+mod network;
+mod simulation;
+mod traffic;
+
+pub use simulation::run;

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The event loop.
+
+use super::{
+    connection::Connection,
+    control::{self, Control},
+    events::{Event, Events},
+    flow::FlowState,
+    measure::{Times, jain},
+    network::{Network, Traveller},
+    traffic::Demand,
+};
+use crate::{
+    BottleneckOutcome, Outcome,
+    observe::{BottleneckSample, Content, FlowSample, Observer, PacketEvent},
+    scenario::{Bottleneck, Direction, Flow, MTU, Scenario, Source, Transport, UDP_HEADER},
+    tcp::{Acknowledgement, Segment},
+};
+use lowtide_cc::Random;
+use lowtide_net::{Ecn, Limit, LinkConfig, Packet, Schedule, Statistics, Time};
+use std::time::Duration;
+
+/// Runs a scenario to its end. The same scenario gives the same outcome, whoever watches.
+pub fn run(scenario: &Scenario, observer: &mut dyn Observer) -> Outcome {
+    let mut simulation = Simulation::new(scenario, observer);
+    simulation.run();
+    simulation.outcome()
+}
+
+/// Largest payload of a datagram.
+const DATAGRAM_PAYLOAD: u64 = (MTU - UDP_HEADER) as u64;
+/// Packets that an access link holds: Linux' default length of a device's queue.
+const ACCESS_QUEUE: u64 = 1000;
+/// How often the observer hears how far the simulation is.
+const PROGRESS_STEPS: u32 = 1000;
+
+/// A bottleneck and what is measured at it.
+struct Meter<'a> {
+    bottleneck: &'a Bottleneck,
+    capacity: Schedule,
+    link: u32,
+    queue: Times,
+    /// Counts when the measured span began.
+    before: Statistics,
+    /// Counts at the latest sample.
+    sampled: Statistics,
+}
+
+struct Simulation<'a> {
+    scenario: &'a Scenario,
+    observer: &'a mut dyn Observer,
+    wants_packets: bool,
+    now: Time,
+    end: Time,
+    measure_from: Time,
+    events: Events,
+    network: Network,
+    meters: Vec<Meter<'a>>,
+    flows: Vec<FlowState<'a>>,
+    connections: Vec<Connection>,
+    /// Places in `connections` whose connection is over.
+    free: Vec<u32>,
+    opened: u32,
+    packets: u64,
+    sampled_at: Time,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(scenario: &'a Scenario, observer: &'a mut dyn Observer) -> Self {
+        let mut seeds = Random::new(scenario.seed);
+        let (mut network, mut events) = (Network::default(), Events::default());
+        let mut meters = Vec::new();
+        for bottleneck in scenario.bottlenecks.iter().chain(&scenario.reverse) {
+            let config = bottleneck.link(Duration::ZERO, seeds.bits());
+            let link = network.add_link(&config);
+            let (queue, before, sampled) = (Times::new(), Statistics::default(), Statistics::default());
+            meters.push(Meter { bottleneck, capacity: config.capacity, link, queue, before, sampled });
+        }
+        let mut flows = Vec::new();
+        for (index, flow) in scenario.flows.iter().enumerate() {
+            let (data, back) = routes(&mut network, scenario, flow);
+            let mut state = FlowState::new(flow, data, back, seeds.bits());
+            state.wake.arm(state.application.next(), Time::ZERO, Event::Source(index as u32), &mut events);
+            flows.push(state);
+            if let Some(stop) = flow.stop {
+                events.plan(Time::ZERO + stop, Event::Stop(index as u32));
+            }
+        }
+        events.plan(Time::ZERO + scenario.measure_from, Event::Measure);
+        events.plan(Time::ZERO, Event::Progress);
+        if observer.wants_samples() {
+            events.plan(Time::ZERO + scenario.sample_interval, Event::Sample);
+        }
+        Self {
+            scenario,
+            wants_packets: observer.wants_packets(),
+            observer,
+            now: Time::ZERO,
+            end: Time::ZERO + scenario.duration,
+            measure_from: Time::ZERO + scenario.measure_from,
+            events,
+            network,
+            meters,
+            flows,
+            connections: Vec::new(),
+            free: Vec::new(),
+            opened: 0,
+            packets: 0,
+            sampled_at: Time::ZERO,
+        }
+    }
+
+    fn run(&mut self) {
+        while let Some((now, event)) = self.events.next(self.end) {
+            self.now = now;
+            match event {
+                Event::Link(link) => self.on_link(link),
+                Event::Pipe(route) => self.on_pipe(route),
+                Event::Sender(connection) => self.on_sender_timer(connection),
+                Event::Receiver(connection) => self.on_receiver_timer(connection),
+                Event::Source(flow) => self.on_source(flow),
+                Event::Stop(flow) => self.on_stop(flow),
+                Event::Control(flow) => self.on_control(flow),
+                Event::Measure => self.on_measure(),
+                Event::Sample => self.on_sample(),
+                Event::Progress => {
+                    self.observer.progress(now);
+                    self.events.plan(now + self.scenario.duration / PROGRESS_STEPS, Event::Progress);
+                }
+            }
+        }
+        self.now = self.end;
+        self.observer.progress(self.end);
+    }
+
+    fn on_link(&mut self, link: u32) {
+        let meter = self.meters.iter_mut().find(|meter| meter.link == link);
+        match meter.filter(|_| self.now >= self.measure_from) {
+            Some(meter) => {
+                let record = |delivery: &lowtide_net::Delivery<_>| meter.queue.record(delivery.queueing_delay);
+                self.network.on_link(self.now, link, &mut self.events, record);
+            }
+            None => self.network.on_link(self.now, link, &mut self.events, |_| ()),
+        }
+    }
+
+    fn on_pipe(&mut self, route: u32) {
+        if self.network.pipe_is_due(self.now, route) {
+            while let Some(packet) = self.network.arrived(self.now, route, &mut self.events) {
+                self.on_arrival(&packet);
+            }
+        }
+    }
+
+    /// A packet has reached the host at the end of its route.
+    fn on_arrival(&mut self, packet: &Packet<Traveller>) {
+        let traveller = &packet.payload;
+        let index = traveller.connection;
+        if let Content::Datagram(_) = traveller.content {
+            self.packets += 1;
+            let flow = &mut self.flows[index as usize];
+            flow.delivered += u64::from(packet.bytes - UDP_HEADER);
+            flow.record_delay(traveller, self.now, self.measure_from);
+            return self.show(index, 0, true, false, packet);
+        }
+        let Some(connection) = self.connections.get(index as usize).filter(|it| it.serial == traveller.serial) else {
+            return; // its connection is over
+        };
+        let (flow, number) = (connection.flow, connection.number);
+        match traveller.content {
+            Content::Segment(segment) => {
+                self.packets += u64::from(segment.bytes > 0);
+                self.flows[flow as usize].record_delay(traveller, self.now, self.measure_from);
+                self.show(flow, number, true, false, packet);
+                self.on_segment(index, &segment, packet.ecn == Ecn::Ce);
+            }
+            Content::Acknowledgement(acknowledgement) => {
+                self.show(flow, number, false, false, packet);
+                self.on_acknowledgement(index, &acknowledgement);
+            }
+            Content::Datagram(_) => unreachable!("handled above"),
+        }
+    }
+
+    fn on_segment(&mut self, index: u32, segment: &Segment, ce: bool) {
+        let connection = &mut self.connections[index as usize];
+        if let Some(acknowledgement) = connection.receiver.on_segment(self.now, segment, ce) {
+            self.send_acknowledgement(index, acknowledgement);
+        }
+        self.arm_receiver(index);
+    }
+
+    fn on_receiver_timer(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if connection.receiver_wake.due(self.now) {
+            if let Some(acknowledgement) = connection.receiver.on_timer(self.now) {
+                self.send_acknowledgement(index, acknowledgement);
+            }
+            self.arm_receiver(index);
+        }
+    }
+
+    fn arm_receiver(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        let next = connection.receiver.next_timer();
+        connection.receiver_wake.arm(next, self.now, Event::Receiver(index), &mut self.events);
+    }
+
+    fn on_acknowledgement(&mut self, index: u32, acknowledgement: &Acknowledgement) {
+        let connection = &mut self.connections[index as usize];
+        let acked = connection.sender.on_acknowledgement(self.now, acknowledgement);
+        if self.now >= self.measure_from
+            && let Some(rtt) = acked.rtt
+        {
+            self.flows[connection.flow as usize].rtt.record(rtt);
+        }
+        self.pump(index);
+    }
+
+    fn on_sender_timer(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if connection.sender_wake.due(self.now) {
+            connection.sender.on_timer(self.now);
+            self.pump(index);
+        }
+    }
+
+    /// Sends what the sender may send now, and plans its next call.
+    fn pump(&mut self, index: u32) {
+        let header = self.flows[self.connections[index as usize].flow as usize].header;
+        while let Some((segment, ecn)) = self.connections[index as usize].sender.transmit(self.now) {
+            self.send(index, header + segment.bytes, ecn, Content::Segment(segment));
+        }
+        let connection = &mut self.connections[index as usize];
+        if connection.sender.is_finished() {
+            return self.close(index);
+        }
+        let next = connection.sender.next_timer();
+        connection.sender_wake.arm(next, self.now, Event::Sender(index), &mut self.events);
+    }
+
+    fn send_acknowledgement(&mut self, index: u32, acknowledgement: Acknowledgement) {
+        let header = self.flows[self.connections[index as usize].flow as usize].header;
+        let bytes = header + sack_option(&acknowledgement);
+        self.send(index, bytes, Ecn::NotEct, Content::Acknowledgement(acknowledgement));
+    }
+
+    /// A host of a connection sends a packet.
+    fn send(&mut self, index: u32, bytes: u32, ecn: Ecn, content: Content) {
+        let connection = &self.connections[index as usize];
+        let (flow, number) = (connection.flow, connection.number);
+        let from_sender = matches!(content, Content::Segment(_));
+        let state = &self.flows[flow as usize];
+        let route = if from_sender { state.data_route } else { state.ack_route };
+        let payload = Traveller::new(index, connection.serial, route, self.now, content);
+        if self.wants_packets {
+            self.show(flow, number, from_sender, true, &Packet { bytes, ecn, flow: 0, payload });
+        }
+        self.network.send(self.now, bytes, ecn, payload, &mut self.events);
+    }
+
+    /// Shows a packet to the observer.
+    fn show(&mut self, flow: u32, connection: u32, from_sender: bool, leaving: bool, packet: &Packet<Traveller>) {
+        if self.wants_packets {
+            let &Packet { bytes, ecn, payload: Traveller { content, .. }, .. } = packet;
+            let flow = flow as usize;
+            self.observer.packet(&PacketEvent {
+                now: self.now,
+                flow,
+                connection,
+                from_sender,
+                leaving,
+                bytes,
+                ecn,
+                content,
+            });
+        }
+    }
+
+    /// An application does something.
+    fn on_source(&mut self, index: u32) {
+        self.flows[index as usize].wake.due(self.now);
+        while let Some(demand) = self.flows[index as usize].application.take(self.now) {
+            match (demand, &self.flows[index as usize].flow.transport) {
+                (Demand::Write(bytes), Transport::Udp) => self.send_datagrams(index, bytes),
+                (_, Transport::Udp) => (),
+                (Demand::Fetch { bytes, pages_left }, _) => {
+                    let connection = self.open(index);
+                    let it = &mut self.connections[connection as usize];
+                    it.pages_left = Some(pages_left);
+                    it.sender.write(bytes);
+                    it.sender.close();
+                    self.pump(connection);
+                }
+                (demand, _) => {
+                    let connection = self.standing_connection(index);
+                    let sender = &mut self.connections[connection as usize].sender;
+                    match demand {
+                        Demand::Write(bytes) => sender.write(bytes),
+                        Demand::Unlimited => sender.write(u64::MAX),
+                        Demand::Withhold => sender.discard_unsent(),
+                        Demand::Close => sender.close(),
+                        Demand::Fetch { .. } => unreachable!("handled above"),
+                    }
+                    self.pump(connection);
+                }
+            }
+        }
+        self.arm_source(index);
+    }
+
+    fn arm_source(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        flow.wake.arm(flow.application.next(), self.now, Event::Source(index), &mut self.events);
+    }
+
+    fn send_datagrams(&mut self, index: u32, mut bytes: u64) {
+        while bytes > 0 {
+            let payload = bytes.min(DATAGRAM_PAYLOAD);
+            bytes -= payload;
+            let flow = &mut self.flows[index as usize];
+            flow.datagrams += 1;
+            let content = Content::Datagram(flow.datagrams);
+            let traveller = Traveller::new(index, 0, flow.data_route, self.now, content);
+            let (bytes, ecn) = (payload as u32 + UDP_HEADER, Ecn::NotEct);
+            self.show(index, 0, true, true, &Packet { bytes, ecn, flow: 0, payload: traveller });
+            self.network.send(self.now, bytes, ecn, traveller, &mut self.events);
+        }
+    }
+
+    /// The connection of a flow that has one for all its time.
+    fn standing_connection(&mut self, flow: u32) -> u32 {
+        if let Some(connection) = self.flows[flow as usize].connection {
+            return connection;
+        }
+        let connection = self.open(flow);
+        let state = &mut self.flows[flow as usize];
+        state.connection = Some(connection);
+        if let (Some(deadline), Source::Sized(size)) = (state.flow.deadline, &state.flow.source) {
+            let control = Control::new(*size, deadline, self.now);
+            self.connections[connection as usize].sender.set_weight(control.weight());
+            state.control = Some(control);
+            self.events.plan(self.now + control::TICK, Event::Control(flow));
+        }
+        connection
+    }
+
+    fn open(&mut self, flow: u32) -> u32 {
+        let state = &mut self.flows[flow as usize];
+        let Transport::Tcp(tcp) = &state.flow.transport else { unreachable!("only TCP opens connections") };
+        let seed = state.seeds.bits();
+        let connection = Connection::new(self.opened, flow, state.connections, tcp, self.now, seed);
+        self.opened += 1;
+        state.connections += 1;
+        match self.free.pop() {
+            Some(place) => {
+                self.connections[place as usize] = connection;
+                place
+            }
+            None => {
+                self.connections.push(connection);
+                self.connections.len() as u32 - 1
+            }
+        }
+    }
+
+    /// A connection has had everything acknowledged.
+    fn close(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        let (flow, now) = (connection.flow, self.now);
+        let state = &mut self.flows[flow as usize];
+        match connection.pages_left {
+            None if state.finished.is_none() => state.finished = Some(now),
+            None => (),
+            Some(pages_left) => {
+                state.past.add(&connection.sender);
+                state.completions.push(now - connection.opened);
+                state.application.page_done(now, pages_left);
+                self.free.push(index);
+                self.connections[index as usize].serial = u32::MAX; // late packets find nobody
+                self.arm_source(flow);
+            }
+        }
+    }
+
+    fn on_stop(&mut self, index: u32) {
+        self.flows[index as usize].application.stop();
+        for connection in 0..self.connections.len() as u32 {
+            let it = &mut self.connections[connection as usize];
+            if it.flow == index && it.serial != u32::MAX && !it.sender.is_finished() {
+                it.sender.discard_unsent();
+                it.sender.close();
+                self.pump(connection);
+            }
+        }
+    }
+
+    /// A look at the progress of a transfer with a deadline.
+    fn on_control(&mut self, index: u32) {
+        let state = &mut self.flows[index as usize];
+        if let (Some(control), Some(place)) = (&mut state.control, state.connection)
+            && state.finished.is_none()
+        {
+            let sender = &mut self.connections[place as usize].sender;
+            let weight = control.tick(self.now, sender.acked_bytes(), sender.srtt());
+            sender.set_weight(weight);
+            self.events.plan(self.now + control::TICK, Event::Control(index));
+            self.pump(place);
+        }
+    }
+
+    /// The measured span begins.
+    fn on_measure(&mut self) {
+        for meter in &mut self.meters {
+            // counts up to now, also of what the link has not been asked about for a while
+            meter.before = self.network.link(meter.link).statistics();
+        }
+        for index in 0..self.flows.len() {
+            self.flows[index].delivered_before = self.delivered(index);
+        }
+    }
+
+    /// Payload bytes that a flow has had delivered: acknowledged, or received as datagrams.
+    fn delivered(&self, index: usize) -> u64 {
+        let state = &self.flows[index];
+        let live = self.live_connections(index);
+        state.delivered + state.past.delivered + live.map(|it| it.sender.acked_bytes()).sum::<u64>()
+    }
+
+    fn live_connections(&self, flow: usize) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().filter(move |it| it.flow as usize == flow && it.serial != u32::MAX)
+    }
+
+    fn on_sample(&mut self) {
+        let span = (self.now - self.sampled_at).as_secs_f64();
+        for index in 0..self.flows.len() {
+            let delivered = self.delivered(index);
+            let mut inner = std::mem::take(&mut self.flows[index].inner);
+            inner.clear();
+            let state = &self.flows[index];
+            let connection = state.connection.map(|place| &self.connections[place as usize]);
+            if let Some(connection) = connection {
+                connection.sender.law().inspect(&mut |name, value| inner.push((name, value)));
+            }
+            inner.extend(state.control.as_ref().map(|control| ("weight", control.weight())));
+            let totals = state.past.with(self.live_connections(index));
+            let mss = state.mss();
+            let segments = |bytes: u64| bytes as f64 / mss;
+            self.observer.flow(&FlowSample {
+                now: self.now,
+                flow: index,
+                delivered,
+                rate_bps: (delivered - state.sampled) as f64 * 8.0 / span,
+                cwnd: connection.map(|it| segments(it.sender.law().window())),
+                ssthresh: connection.and_then(|it| it.sender.ssthresh()).map(segments),
+                in_flight: self.live_connections(index).map(|it| it.sender.in_flight()).sum(),
+                rtt_ms: connection.and_then(|it| it.sender.latest_rtt()).map(|rtt| rtt.as_secs_f64() * 1e3),
+                one_way_delay_ms: state.latest_delay.map(|delay| delay.as_secs_f64() * 1e3),
+                retransmits: totals.retransmits,
+                reductions: totals.reductions,
+                inner: &inner,
+            });
+            let state = &mut self.flows[index];
+            (state.sampled, state.inner) = (delivered, inner);
+        }
+        for (index, meter) in self.meters.iter_mut().enumerate() {
+            let link = self.network.link(meter.link);
+            let statistics = link.statistics();
+            let since = difference(&statistics, &meter.sampled);
+            let capacity = meter.capacity.bytes_between(self.sampled_at, self.now) as f64;
+            let queued = link.queued();
+            self.observer.bottleneck(&BottleneckSample {
+                now: self.now,
+                bottleneck: index,
+                queue_packets: queued.packets,
+                queue_bytes: queued.bytes,
+                queue_ms: since.queueing_delay_mean().as_secs_f64() * 1e3,
+                packets: since.delivered.packets,
+                drops: since.dropped().packets,
+                marks: since.marked.packets,
+                utilisation: if capacity > 0.0 { since.delivered.bytes as f64 / capacity } else { 0.0 },
+            });
+            meter.sampled = statistics;
+        }
+        self.sampled_at = self.now;
+        self.events.plan(self.now + self.scenario.sample_interval, Event::Sample);
+    }
+
+    fn outcome(&self) -> Outcome {
+        let flows: Vec<_> = (0..self.flows.len())
+            .map(|index| {
+                let state = &self.flows[index];
+                state.outcome(self.delivered(index), self.live_connections(index), self.measure_from, self.end)
+            })
+            .collect();
+        let tcp = self.flows.iter().zip(&flows).filter(|(state, _)| matches!(state.flow.transport, Transport::Tcp(_)));
+        let rates: Vec<f64> = tcp.map(|(_, outcome)| outcome.mean_bps).collect();
+        Outcome {
+            jain: jain(&rates),
+            flows,
+            bottlenecks: self.meters.iter().map(|meter| self.bottleneck(meter)).collect(),
+            packets: self.packets,
+            events: self.events.handled,
+            seed: self.scenario.seed,
+        }
+    }
+
+    fn bottleneck(&self, meter: &Meter<'_>) -> BottleneckOutcome {
+        let span = difference(&self.network.link(meter.link).statistics(), &meter.before);
+        let capacity = meter.capacity.bytes_between(self.measure_from, self.end) as f64;
+        BottleneckOutcome {
+            name: meter.bottleneck.name.clone(),
+            utilisation: if capacity > 0.0 { span.delivered.bytes as f64 / capacity } else { 0.0 },
+            mean_queue_ms: meter.queue.mean_ms().unwrap_or(0.0),
+            p95_queue_ms: meter.queue.p95_ms().unwrap_or(0.0),
+            drops: (span.overflow + span.aqm).packets,
+            losses: (span.policed + span.lost).packets,
+            marks: span.marked.packets,
+        }
+    }
+}
+
+/// What was counted between two moments.
+fn difference(after: &Statistics, before: &Statistics) -> Statistics {
+    let mut span = *after;
+    span.delivered -= before.delivered;
+    span.overflow -= before.overflow;
+    span.aqm -= before.aqm;
+    span.policed -= before.policed;
+    span.lost -= before.lost;
+    span.marked -= before.marked;
+    span.queueing_delay_sum -= before.queueing_delay_sum;
+    span
+}
+
+/// Bytes of the SACK option (RFC 2018), filled up to a multiple of four.
+fn sack_option(acknowledgement: &Acknowledgement) -> u32 {
+    match acknowledgement.sack.as_slice().len() as u32 {
+        0 => 0,
+        blocks => 4 + 8 * blocks,
+    }
+}
+
+/// The ways of a flow's data and of its acknowledgements.
+fn routes(network: &mut Network, scenario: &Scenario, flow: &Flow) -> (u32, u32) {
+    let path: Vec<u32> = flow.path.iter().map(|&index| index as u32).collect();
+    let reverse: Vec<u32> = scenario.reverse.iter().map(|_| scenario.bottlenecks.len() as u32).collect();
+    let (mut data, back) = match flow.direction {
+        Direction::Forward => (path, reverse),
+        Direction::Reverse => (reverse, path),
+    };
+    if let Some(access) = flow.access {
+        let link = network.add_link(&LinkConfig::new(access, Duration::ZERO, Limit::Packets(ACCESS_QUEUE)));
+        data.insert(0, link);
+    }
+    let there = flow.rtt / 2;
+    (network.add_route(data, there), network.add_route(back, flow.rtt - there))
+}

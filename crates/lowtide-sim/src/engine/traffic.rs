@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What applications do: when they have how much to send.
+
+use crate::scenario::{Source, Web};
+use lowtide_cc::Random;
+use lowtide_net::Time;
+use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+
+/// What an application asks of its transport.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Demand {
+    /// Send so many bytes more.
+    Write(u64),
+    /// Send without end.
+    Unlimited,
+    /// Forget what has not been sent yet.
+    Withhold,
+    /// That was all.
+    Close,
+    /// Open a connection for so many bytes; then the session has so many pages left.
+    Fetch {
+        /// Bytes of the page.
+        bytes: u64,
+        /// Pages that the session will ask for after this one.
+        pages_left: u32,
+    },
+}
+
+/// An application at work.
+pub(super) struct Application {
+    random: Random,
+    /// When the next demand is due, and what it is, for sources that do one thing after another.
+    next: Option<(Time, Demand)>,
+    kind: Kind,
+}
+
+enum Kind {
+    /// These demands at once, then nothing.
+    Once(Option<Demand>),
+    Constant {
+        bytes: u64,
+        interval: Duration,
+    },
+    Poisson {
+        bytes: u64,
+        mean: Duration,
+    },
+    OnOff {
+        on: Duration,
+        off: Duration,
+    },
+    Web(Sessions),
+    Trace {
+        entries: std::sync::Arc<[(Duration, u64)]>,
+        position: usize,
+        start: Time,
+    },
+}
+
+impl Application {
+    /// An application that begins at `start`.
+    pub(super) fn new(source: &Source, start: Time, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let at_once = |demand| Some((start, demand));
+        let (next, kind) = match source {
+            Source::Greedy => (at_once(Demand::Unlimited), Kind::Once(None)),
+            Source::Sized(bytes) => (at_once(Demand::Write(*bytes)), Kind::Once(Some(Demand::Close))),
+            Source::Constant { bytes, interval } => {
+                (at_once(Demand::Write(*bytes)), Kind::Constant { bytes: *bytes, interval: *interval })
+            }
+            Source::Poisson { bytes, mean } => {
+                let first = start + exponential(&mut random, *mean);
+                (Some((first, Demand::Write(*bytes))), Kind::Poisson { bytes: *bytes, mean: *mean })
+            }
+            Source::OnOff { on, off } => (at_once(Demand::Unlimited), Kind::OnOff { on: *on, off: *off }),
+            Source::Web(web) => (None, Kind::Web(Sessions::new(web, start, &mut random))),
+            Source::Trace(entries) => {
+                let next = entries.first().map(|(at, bytes)| (start + *at, Demand::Write(*bytes)));
+                (next, Kind::Trace { entries: entries.clone(), position: 1, start })
+            }
+        };
+        Self { random, next, kind }
+    }
+
+    /// When the next demand is due.
+    pub(super) fn next(&self) -> Option<Time> {
+        match &self.kind {
+            Kind::Web(sessions) => sessions.next(),
+            _ => self.next.map(|next| next.0),
+        }
+    }
+
+    /// The next demand that is due by `now`.
+    pub(super) fn take(&mut self, now: Time) -> Option<Demand> {
+        if let Kind::Web(sessions) = &mut self.kind {
+            return sessions.take(now, &mut self.random);
+        }
+        let (at, demand) = self.next.take_if(|next| next.0 <= now)?;
+        let random = &mut self.random;
+        self.next = match &mut self.kind {
+            Kind::Once(then) => then.take().map(|demand| (at, demand)),
+            Kind::Constant { bytes, interval } => Some((at + *interval, Demand::Write(*bytes))),
+            Kind::Poisson { bytes, mean } => Some((at + exponential(random, *mean), Demand::Write(*bytes))),
+            Kind::OnOff { on, .. } if demand == Demand::Unlimited => {
+                Some((at + exponential(random, *on), Demand::Withhold))
+            }
+            Kind::OnOff { off, .. } => Some((at + exponential(random, *off), Demand::Unlimited)),
+            Kind::Web(_) => unreachable!("it has a queue of its own"),
+            Kind::Trace { entries, position, start } => {
+                *position += 1;
+                match entries.get(*position - 1) {
+                    Some((at, bytes)) => Some((*start + *at, Demand::Write(*bytes))),
+                    None if demand == Demand::Close => None,
+                    None => Some((at, Demand::Close)),
+                }
+            }
+        };
+        Some(demand)
+    }
+
+    /// A page has arrived whole: its session thinks, and asks for the next one.
+    pub(super) fn page_done(&mut self, now: Time, pages_left: u32) {
+        if let Kind::Web(sessions) = &mut self.kind {
+            sessions.think(now, pages_left, &mut self.random);
+        }
+    }
+
+    /// It asks for nothing more.
+    pub(super) fn stop(&mut self) {
+        (self.next, self.kind) = (None, Kind::Once(None));
+    }
+}
+
+/// Web sessions: they begin as a Poisson process; each asks for a geometric number of pages of bounded-Pareto size, one
+/// after the other, and thinks for an exponential time before each but the first.
+struct Sessions {
+    web: Web,
+    next_session: Time,
+    mean_gap: Duration,
+    /// Requests of sessions that think now, with the pages left after each.
+    thinking: BinaryHeap<Reverse<(Time, u32)>>,
+}
+
+impl Sessions {
+    fn new(web: &Web, start: Time, random: &mut Random) -> Self {
+        let mean_gap = Duration::from_secs_f64(1.0 / web.sessions_per_second());
+        let next_session = start + exponential(random, mean_gap);
+        Self { web: web.clone(), next_session, mean_gap, thinking: BinaryHeap::new() }
+    }
+
+    fn next(&self) -> Option<Time> {
+        let thought = self.thinking.peek().map_or(Time::NEVER, |next| next.0.0);
+        Some(self.next_session.min(thought))
+    }
+
+    fn take(&mut self, now: Time, random: &mut Random) -> Option<Demand> {
+        let pages_left = if let Some(Reverse((at, pages_left))) = self.thinking.peek().copied()
+            && at <= now
+        {
+            self.thinking.pop();
+            pages_left
+        } else if self.next_session <= now {
+            self.next_session = self.next_session + exponential(random, self.mean_gap);
+            geometric(random, self.web.pages) - 1
+        } else {
+            return None;
+        };
+        Some(Demand::Fetch { bytes: self.web.size(random.uniform()), pages_left })
+    }
+
+    fn think(&mut self, now: Time, pages_left: u32, random: &mut Random) {
+        if let Some(after) = pages_left.checked_sub(1) {
+            self.thinking.push(Reverse((now + exponential(random, self.web.think), after)));
+        }
+    }
+}
+
+/// A time with an exponential distribution.
+fn exponential(random: &mut Random, mean: Duration) -> Duration {
+    Duration::from_nanos((-libm::log(1.0 - random.uniform()) * mean.as_nanos() as f64) as u64)
+}
+
+/// A number from 1 on with a geometric distribution.
+fn geometric(random: &mut Random, mean: f64) -> u32 {
+    if mean <= 1.0 {
+        return 1;
+    }
+    (libm::log(1.0 - random.uniform()) / libm::log(1.0 - 1.0 / mean)) as u32 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Everything that it asks for until `end`.
+    fn demands(source: &Source, end: Time) -> Vec<(u64, Demand)> {
+        let mut application = Application::new(source, ms(10), 7);
+        let mut all = Vec::new();
+        while let Some(now) = application.next().filter(|next| *next <= end) {
+            let demand = application.take(now).expect("it is due");
+            all.push((now.as_nanos() / 1_000_000, demand));
+        }
+        all
+    }
+
+    #[test]
+    fn each_source_asks_for_what_it_is() {
+        assert_eq!(demands(&Source::Greedy, ms(99)), [(10, Demand::Unlimited)]);
+        assert_eq!(demands(&Source::Sized(5), ms(99)), [(10, Demand::Write(5)), (10, Demand::Close)]);
+        let frames = Source::Constant { bytes: 9, interval: Duration::from_millis(40) };
+        assert_eq!(demands(&frames, ms(99)), [10, 50, 90].map(|at| (at, Demand::Write(9))));
+        let trace = [(Duration::ZERO, 1), (Duration::from_millis(5), 2)];
+        let expected = [(10, Demand::Write(1)), (15, Demand::Write(2)), (15, Demand::Close)];
+        assert_eq!(demands(&Source::Trace(trace.into()), ms(99)), expected);
+    }
+
+    #[test]
+    fn on_and_off_take_turns() {
+        let source = Source::OnOff { on: Duration::from_millis(20), off: Duration::from_millis(60) };
+        let all = demands(&source, ms(80_000));
+        assert!(all.chunks_exact(2).all(|pair| pair[0].1 == Demand::Unlimited && pair[1].1 == Demand::Withhold));
+        // 1000 periods of 80 ms; their standard deviation is sqrt(20² + 60²) ms, so five deviations are 12.5 %
+        assert!((875..1125).contains(&(all.len() / 2)), "{}", all.len() / 2);
+    }
+
+    #[test]
+    fn poisson_has_its_mean() {
+        let source = Source::Poisson { bytes: 1, mean: Duration::from_millis(10) };
+        let number = demands(&source, ms(100_010)).len();
+        assert!((9500..10_500).contains(&number), "{number}"); // five deviations of 100
+    }
+
+    #[test]
+    fn sessions_offer_their_load_and_go_on_when_a_page_has_come() {
+        let web = Web::default();
+        let mut application = Application::new(&Source::Web(web.clone()), Time::ZERO, 3);
+        let (mut bytes, mut pages, end) = (0.0, 0, 4_000_000);
+        while let Some(now) = application.next().filter(|next| *next <= ms(end)) {
+            let Some(Demand::Fetch { bytes: size, pages_left }) = application.take(now) else { panic!("a page") };
+            (bytes, pages) = (bytes + size as f64, pages + 1);
+            application.page_done(now, pages_left);
+        }
+        let offered = bytes * 8.0 / (end as f64 / 1e3) / web.load.bits_per_second() as f64;
+        assert!((0.8..1.2).contains(&offered), "{offered} of the load, {pages} pages");
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is sent, and when.
+
+use super::{Handshake, Sender, law_time, nanos};
+use crate::tcp::Segment;
+use lowtide_cc::{EcnUse, Restart, Sent};
+use lowtide_net::{Ecn, Time};
+
+/// How much of the window was used in the last round trip (Linux: `tcp_cwnd_validate`).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Usage {
+    /// The window was what limited the sender.
+    limited: bool,
+    /// The most that was outstanding, bytes.
+    max_outstanding: u64,
+    /// The round trip ends when this is acknowledged.
+    end: u64,
+}
+
+impl Usage {
+    fn update(&mut self, limited: bool, una: u64, nxt: u64) {
+        if una >= self.end || limited || (!self.limited && nxt - una > self.max_outstanding) {
+            *self = Self { limited, max_outstanding: nxt - una, end: nxt };
+        }
+    }
+}
+
+impl Sender {
+    /// The next segment to be sent now, with its ECN field.
+    pub fn transmit(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        self.release = None;
+        if self.handshake != Handshake::Done {
+            return self.transmit_syn(now);
+        }
+        if std::mem::take(&mut self.probe_due) {
+            return self.transmit_probe(now);
+        }
+        if let Some(id) = self.board.next_lost() {
+            let len = self.board.get(id).len();
+            if std::mem::take(&mut self.forced) || self.may_send(now, len) {
+                return Some(self.resend(now, id));
+            }
+            return None;
+        }
+        self.forced = false;
+        let (bytes, fin) = self.next_data()?;
+        if self.board.una() == self.board.nxt() {
+            self.restart(now);
+        }
+        self.may_send(now, u64::from(bytes)).then(|| self.send_new(now, bytes, fin))
+    }
+
+    /// Whether the window was what limited the sender in the last round trip. In slow start it may grow to twice what was
+    /// used (Linux: `tcp_is_cwnd_limited`).
+    pub(super) fn is_window_limited(&self) -> bool {
+        self.usage.limited
+            || (self.law.ssthresh().is_none_or(|ssthresh| self.window < ssthresh)
+                && self.window < 2 * self.usage.max_outstanding)
+    }
+
+    fn transmit_syn(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        if self.handshake == Handshake::Sent {
+            return None;
+        }
+        self.handshake = Handshake::Sent;
+        self.rto = Some(now + self.rtt.rto());
+        // As Linux for laws that need ECN; RFC 3168 forbids it for others.
+        let ecn = if self.ecn == EcnUse::Classic { Ecn::NotEct } else { self.ect() };
+        Some((Segment { seq: 0, bytes: 0, sent: now, syn: true, fin: false, cwr: false }, ecn))
+    }
+
+    /// A tail loss probe: new data if there is any, or else the last segment once more (RFC 8985, section 7.3).
+    fn transmit_probe(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        let last = self.board.last()?;
+        self.statistics.probes += 1;
+        let new = self.next_data();
+        let segment = match new {
+            Some((bytes, fin)) => self.send_new(now, bytes, fin),
+            None => self.resend(now, last),
+        };
+        self.tlp.on_probe(self.board.nxt(), new.is_none());
+        self.pto = None;
+        self.rto = Some(now + self.rtt.rto());
+        Some(segment)
+    }
+
+    /// Payload and end mark of the next new segment, if there is one and the receiver has room for it.
+    fn next_data(&mut self) -> Option<(u32, bool)> {
+        let unsent = self.unsent();
+        let bytes = unsent.min(self.mss);
+        let fin = self.closed && bytes == unsent && !self.fin_sent;
+        if bytes == 0 && !fin {
+            if self.board.in_flight() < self.cwnd() {
+                self.rate.on_app_limited(self.board.in_flight());
+            }
+            return None;
+        }
+        (self.board.nxt() + bytes <= self.right_edge).then_some((bytes as u32, fin))
+    }
+
+    /// Whether the window and the pace allow a segment of this length. At least one may always be in flight.
+    fn may_send(&mut self, now: Time, len: u64) -> bool {
+        let in_flight = self.board.in_flight();
+        if in_flight > 0 && in_flight + len > self.cwnd() {
+            self.usage.update(true, self.board.una(), self.board.nxt());
+            return false;
+        }
+        if let Some(rate) = self.pacing_rate() {
+            let release = self.pacer.release(rate, self.mss);
+            if release > now {
+                self.release = Some(release);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// New data is about to be sent while nothing is outstanding.
+    fn restart(&mut self, now: Time) {
+        let Some(since) = self.idle_since.take() else { return };
+        let rto = nanos(self.rtt.rto());
+        let unused = nanos(now - self.last_sent);
+        // RFC 2861, section 3.1: halved for each timeout that has passed, down to the restart window of RFC 5681.
+        let window = (self.validate_window && unused > rto).then(|| {
+            let halvings = ((unused - 1) / rto).min(63);
+            (self.window >> halvings).max(self.window.min(self.initial_window))
+        });
+        self.law.on_restart(&Restart { now: law_time(now), idle: now - since, nxt: self.board.nxt(), window });
+        self.refresh_window();
+    }
+
+    fn send_new(&mut self, now: Time, bytes: u32, fin: bool) -> (Segment, Ecn) {
+        let cwr = std::mem::take(&mut self.cwr_due) && bytes > 0;
+        let segment = Segment { seq: self.board.nxt(), bytes, sent: now, syn: false, fin, cwr };
+        let before = self.board.in_flight();
+        let at_send = self.rate.on_sent(now, segment.end() - segment.seq, before);
+        self.board.send(bytes, fin, now, at_send);
+        self.fin_sent |= fin;
+        let limited = self.board.in_flight() + self.mss > self.cwnd();
+        self.usage.update(limited, self.board.una(), self.board.nxt());
+        self.on_sent(now, &segment, before, false);
+        self.schedule_probe(now);
+        (segment, self.ect())
+    }
+
+    fn resend(&mut self, now: Time, id: u64) -> (Segment, Ecn) {
+        let lost = self.board.get(id);
+        let segment = Segment { seq: lost.seq, bytes: lost.bytes, sent: now, syn: false, fin: lost.fin, cwr: false };
+        let before = self.board.in_flight();
+        let at_send = self.rate.on_sent(now, segment.end() - segment.seq, before);
+        self.board.resend(id, now, at_send);
+        self.undo.on_retransmission(now);
+        self.statistics.retransmits += 1;
+        if segment.seq == self.board.una() {
+            self.rto = None; // it runs anew from here, as in Linux
+        }
+        self.on_sent(now, &segment, before, true);
+        // RFC 3168, section 6.1.5: no ECT on what is sent again. Accurate feedback has it on every segment.
+        let ecn = if self.ecn == EcnUse::Classic { Ecn::NotEct } else { self.ect() };
+        (segment, ecn)
+    }
+
+    fn on_sent(&mut self, now: Time, segment: &Segment, in_flight: u64, retransmission: bool) {
+        let len = segment.end() - segment.seq;
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(len);
+        }
+        if let Some(rate) = self.pacing_rate() {
+            self.pacer.on_sent(now, u64::from(segment.bytes), rate);
+        }
+        self.statistics.segments += 1;
+        self.last_sent = now;
+        self.rto.get_or_insert_with(|| now + self.rtt.rto());
+        self.law.on_sent(&Sent {
+            now: law_time(now),
+            bytes: u64::from(segment.bytes),
+            in_flight,
+            nxt: self.board.nxt(),
+            retransmission,
+            app_limited: self.unsent() == 0 && self.board.in_flight() < self.cwnd(),
+        });
+        self.refresh_window();
+    }
+
+    /// The ECN field of new segments.
+    const fn ect(&self) -> Ecn {
+        match self.ecn {
+            EcnUse::Off => Ecn::NotEct,
+            EcnUse::Classic | EcnUse::Accurate => Ecn::Ect0,
+            EcnUse::L4s => Ecn::Ect1,
+        }
+    }
+}

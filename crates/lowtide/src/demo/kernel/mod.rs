@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The demo on the real kernel: real programs on an emulated link between two network namespaces.
+
+mod child;
+mod interrupt;
+mod sink;
+mod stage;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use lowtide_kernel::{Law, Need, diagnose};
+
+use super::{Played, acts::Act, live::Live};
+use interrupt::Interrupt;
+use stage::Stage;
+
+/// Why it cannot be played here, if it cannot.
+///
+/// # Errors
+/// There is no such law.
+pub(super) fn obstacle(law: &str) -> Result<Option<String>> {
+    let needs: &[Need] = match Law::parse(law)?.is_native() {
+        true => &[Need::Run, Need::OwnLaws, Need::Emulate],
+        false => &[Need::Run, Need::Emulate],
+    };
+    Ok(diagnose().verdict(needs))
+}
+
+/// Plays the acts. Interrupted, it gives 128 and the number of the signal; processes and namespaces are gone then, too.
+pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
+    // before any thread starts, so that all of them leave the signals to us
+    let interrupt = Interrupt::block()?;
+    let mut stage = Stage::set(&interrupt)?;
+    let mut live = Live::new();
+    live.introduce("An emulated link", acts)?;
+    let mut recordings = Vec::new();
+    for act in acts {
+        match stage.play(act, law, &mut live)? {
+            stage::Played::Through(recording) => recordings.push(recording),
+            stage::Played::Interrupted(signal) => {
+                stage.strike()?;
+                eprintln!("lowtide: interrupted; processes ended and namespaces removed");
+                return Ok(Played::Interrupted(ExitCode::from(128 + signal as u8)));
+            }
+        }
+    }
+    stage.strike()?;
+    Ok(Played::Through(recordings))
+}
