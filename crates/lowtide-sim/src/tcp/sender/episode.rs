@@ -43,7 +43,6 @@ impl Sender {
     /// An episode begins, with so much in flight before whatever began it.
     pub(super) fn begin(&mut self, now: Time, cause: Cause, in_flight: u64) {
         let recover = self.board.nxt();
-        self.prr_cwnd = self.cwnd();
         self.statistics.reductions += 1;
         if let Cause::Signal(signal) = cause {
             let (una, nxt) = (self.board.una(), recover);

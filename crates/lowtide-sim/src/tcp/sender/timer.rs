@@ -63,8 +63,6 @@ impl Sender {
         if self.progressed || !matches!(self.episode, Episode::Timeout { .. }) {
             self.begin(now, Cause::Signal(Signal::Timeout), in_flight);
             self.progressed = false;
-        } else {
-            self.undo.stop();
         }
         self.rtt.back_off();
         self.rto = Some(now + self.rtt.rto());
