@@ -160,7 +160,9 @@ impl Sender {
                 count(&mut delivered, segment, Some(ack.echo));
             }
         });
-        for &(start, end) in ack.sack.as_slice() {
+        // Most blocks only repeat what the last ACK has said.
+        let repeated = std::mem::replace(&mut self.last_sack, ack.sack);
+        for &(start, end) in ack.sack.as_slice().iter().filter(|block| !repeated.as_slice().contains(block)) {
             self.board.sack(start, end, |segment| {
                 if !segment.retransmitted {
                     extend(&mut delivered.sacked, segment.sent);
@@ -235,7 +237,7 @@ impl Sender {
         advanced: bool,
     ) {
         let all_duplicate =
-            dsack.is_some_and(|(start, end)| self.undo.on_dsack((end - start).div_ceil(self.mss).max(1)));
+            dsack.is_some_and(|(start, end)| self.undo.on_dsack(end, (end - start).div_ceil(self.mss).max(1)));
         // In fast recovery one late segment does not acquit those that are still being repaired.
         let late = advanced
             && !(matches!(self.episode, Episode::Recovery { .. }) && self.board.retransmission_flying())

@@ -57,7 +57,7 @@ impl Sender {
         let walks = self.episode.is_reducing() && !self.law.steers_recovery();
         self.prr = walks.then(|| Prr::new(in_flight));
         if self.episode.is_repairing() {
-            self.undo.start();
+            self.undo.start(self.board.una());
             self.tlp.cancel();
             self.pto = None;
         }

@@ -7,6 +7,7 @@ mod timer;
 mod transmit;
 
 use super::{
+    SackBlocks,
     pacing::Pacer,
     prr::Prr,
     rack::Rack,
@@ -110,6 +111,8 @@ pub struct Sender {
     /// Something was delivered since the last timeout.
     progressed: bool,
 
+    /// The SACK blocks of the last ACK.
+    last_sack: SackBlocks,
     /// CE marks that the receiver has reported (accurate ECN), packets and bytes.
     ce_seen: (u64, u64),
     /// Of those packets, how many the law has not been told yet.
@@ -168,6 +171,7 @@ impl Sender {
             prr_cwnd: 0,
             undo: Undo::default(),
             progressed: true,
+            last_sack: SackBlocks::default(),
             ce_seen: (0, 0),
             ce_untold: 0,
             ece_from: 0,

@@ -49,6 +49,8 @@ pub(super) struct Path {
     /// Bytes per second of the queue.
     rate: u64,
     delay: Duration,
+    /// The queue drops what would wait longer.
+    pub(super) buffer: Duration,
     busy_until: Time,
     events: BTreeMap<(Time, u64), Event>,
     sequence: u64,
@@ -98,6 +100,7 @@ impl Path {
             ack_faults: Box::new(|_, _| Fate::Pass),
             rate: 1000 * MSS,
             delay: millis(20),
+            buffer: Duration::MAX,
             busy_until: Time::ZERO,
             events: BTreeMap::new(),
             sequence: 0,
@@ -205,7 +208,7 @@ impl Path {
             self.sent.push((segment, ecn));
             let fate = (self.faults)(self.now, &segment);
             let ce = fate == Fate::Mark && ecn != Ecn::NotEct;
-            if fate == Fate::Drop {
+            if fate == Fate::Drop || self.busy_until - self.now > self.buffer {
                 continue;
             }
             if let Fate::Hold(until) = fate {

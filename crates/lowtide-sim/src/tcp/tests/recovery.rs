@@ -173,6 +173,21 @@ fn duplicates_of_all_retransmissions_take_the_timeout_back() {
 }
 
 #[test]
+fn reno_keeps_a_bottleneck_with_one_bdp_of_buffer_busy() {
+    let mut path = Path::new(&settings());
+    path.buffer = millis(40);
+    path.sender.write(u64::MAX);
+    path.run(at(60_000));
+    let counts = path.sender.statistics();
+    assert!(path.receiver.received() > 58_000 * MSS, "{} of 60,000 segments", path.receiver.received() / MSS);
+    assert_eq!((counts.timeouts, counts.spurious), (0, 0));
+    // From 40 to 80 segments by one each round trip of 40 to 80 ms: a loss every 2.4 s.
+    assert!((20..=30).contains(&counts.reductions), "{counts:?}");
+    // Slow start overshoots once, to twice the 80 segments that fit; afterwards a loss is of one or two.
+    assert!(counts.retransmits <= 90 + 2 * counts.reductions, "{counts:?}");
+}
+
+#[test]
 fn a_law_that_steers_is_left_alone() {
     let (mut spy, _) = super::spy::Spy::new(20.0);
     spy.steers = true;
