@@ -67,7 +67,7 @@ impl Rack {
         self.reordering_seen = true;
     }
 
-    /// An ACK advanced `una`, with or without a DSACK.
+    /// An ACK arrived, with or without a DSACK.
     pub(super) fn on_ack(&mut self, una: u64, nxt: u64, dsack: bool) {
         if self.dsack_round.is_some_and(|round| una >= round) {
             self.dsack_round = None;

@@ -149,7 +149,8 @@ impl Scoreboard {
 
     /// Everything below `ack` has arrived. Calls `delivered` for each segment below, with the fate that it had.
     pub(super) fn acknowledge(&mut self, ack: u64, mut delivered: impl FnMut(&Outstanding)) {
-        while let Some(segment) = self.segments.pop_front_if(|segment| segment.end() <= ack) {
+        while self.segments.front().is_some_and(|segment| segment.end() <= ack) {
+            let Some(segment) = self.segments.pop_front() else { break };
             self.base += 1;
             self.land(&segment);
             self.sacked_segments -= u64::from(segment.fate == Fate::Sacked);

@@ -11,7 +11,11 @@ use lowtide_net::Time;
 impl Sender {
     /// When [`on_timer`](Self::on_timer) and then [`transmit`](Self::transmit) are to be called next.
     pub fn next_timer(&self) -> Option<Time> {
-        [self.rto, self.pto, self.reo, self.release].into_iter().flatten().min()
+        // Without branches: this is asked after every event.
+        const NEVER: Time = Time::from_nanos(u64::MAX);
+        let at = |timer: Option<Time>| timer.unwrap_or(NEVER);
+        let next = at(self.rto).min(at(self.pto)).min(at(self.reo).min(at(self.release)));
+        (next < NEVER).then_some(next)
     }
 
     /// The time that [`next_timer`](Self::next_timer) named has come. A call that comes early does nothing.
@@ -63,8 +67,6 @@ impl Sender {
         if self.progressed || !matches!(self.episode, Episode::Timeout { .. }) {
             self.begin(now, Cause::Signal(Signal::Timeout), in_flight);
             self.progressed = false;
-        } else {
-            self.undo.stop();
         }
         self.rtt.back_off();
         self.rto = Some(now + self.rtt.rto());
