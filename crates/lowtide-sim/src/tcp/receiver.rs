@@ -246,6 +246,14 @@ mod tests {
     }
 
     #[test]
+    fn blocks_that_are_no_longer_above_a_hole_are_forgotten() {
+        let mut receiver = receiver(EcnUse::Off, 8);
+        let acks = say(&mut receiver, &[0, 8, 10, 4, 2, 1, 3, 12]);
+        assert_eq!(acks[5].expect("it fills a hole").ack, 300);
+        assert_eq!(acks[7].expect("at once").sack.as_slice(), [(1200, 1300), (1000, 1100), (800, 900)]);
+    }
+
+    #[test]
     fn a_duplicate_is_reported_first_with_the_block_around_it() {
         let mut receiver = receiver(EcnUse::Off, 2);
         let acks = say(&mut receiver, &[0, 1, 4, 6, 7, 1, 6]);

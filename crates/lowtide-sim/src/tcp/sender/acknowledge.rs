@@ -65,7 +65,6 @@ impl Sender {
 
         let dsack = duplicate(ack);
         self.rack.on_ack(self.board.una(), self.board.nxt(), dsack.is_some());
-        let reducing = self.episode.is_reducing();
         self.look_for_needless_recovery(now, ack, dsack, advanced);
         let probe_repaired = self.tlp.on_ack(ack.ack, dsack.map(|dsack| dsack.1), !advanced && delivered.packets == 0);
         let lost = self.detect_loss(now);
@@ -84,7 +83,7 @@ impl Sender {
             nxt: self.board.nxt(),
             in_flight,
             window_limited: self.is_window_limited(),
-            reducing: reducing && self.episode.is_reducing(),
+            reducing: self.episode.is_reducing(),
             sacked: self.board.sacked_segments() > 0,
             lost,
             rate,

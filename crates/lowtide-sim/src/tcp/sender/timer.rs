@@ -60,8 +60,6 @@ impl Sender {
         let reo_wnd = self.rack.reo_wnd(self.rtt.min(), self.rtt.srtt(), true, self.board.sacked_segments());
         let lost = self.rack.mark_losses_on_rto(now, reo_wnd, &mut self.board);
         self.rate.on_lost(lost);
-        self.reo = None;
-        self.pto = None;
         self.statistics.timeouts += 1;
         // A timeout of what a timeout has already sent again reduces no further (RFC 5681, section 3.1).
         if self.progressed || !matches!(self.episode, Episode::Timeout { .. }) {

@@ -46,6 +46,17 @@ fn classic_marks_count_once_in_a_round_trip_and_cwr_stops_them() {
 }
 
 #[test]
+fn the_echo_of_an_old_mark_is_no_new_one() {
+    // The stream pauses, so that CWR cannot be sent before the round trip is over.
+    let (spy, calls) = Spy::new(20.0);
+    let path = spy.path(&settings(), EcnUse::Classic).write(at(0), 10).write(at(500), 10).close(at(500));
+    let mut path = path.faults(marking(at(0), at(100)));
+    path.finish();
+    assert_eq!(congestion(&calls).len(), 1, "{:?}", congestion(&calls));
+    assert!(path.acks.last().is_some_and(|ack| !ack.ece));
+}
+
+#[test]
 fn lasting_classic_marks_reduce_again_in_the_next_round_trip() {
     let (path, calls) = path(EcnUse::Classic);
     let mut path = path.faults(marking(at(100), at(250)));

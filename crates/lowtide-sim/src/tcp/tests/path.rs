@@ -48,7 +48,7 @@ pub(super) struct Path {
     pub(super) ack_faults: Fault<Acknowledgement>,
     /// Bytes per second of the queue.
     rate: u64,
-    delay: Duration,
+    pub(super) delay: Duration,
     /// The queue drops what would wait longer.
     pub(super) buffer: Duration,
     busy_until: Time,

@@ -64,6 +64,10 @@ fn a_window_that_is_not_used_does_not_grow() {
     path.run(at(3000));
     assert_eq!(path.sender.cwnd(), 10 * MSS);
     assert!(path.sender.latest_rate().expect("measured").app_limited);
+    // In slow start it may grow to twice what is used.
+    let mut path = (0..40).fold(Path::new(&settings()), |path, i| path.write(at(100 * (i + 1)), 8));
+    path.run(at(3000));
+    assert_eq!(path.sender.cwnd(), 16 * MSS);
     let mut greedy = Path::new(&settings());
     greedy.sender.write(u64::MAX);
     greedy.run(at(190));
