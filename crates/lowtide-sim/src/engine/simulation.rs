@@ -4,7 +4,7 @@
 use super::{
     connection::Connection,
     control::{self, Control},
-    events::{Event, Events},
+    events::{Event, Events, Wake},
     flow::FlowState,
     measure::{Times, jain},
     network::{Network, Traveller},
@@ -377,7 +377,10 @@ impl<'a> Simulation<'a> {
                 state.completions.push(now - connection.opened);
                 state.application.page_done(now, pages_left);
                 self.free.push(index);
-                self.connections[index as usize].serial = u32::MAX; // late packets find nobody
+                // late packets find nobody, and no timer of the old connection calls the next one at its place
+                let connection = &mut self.connections[index as usize];
+                connection.serial = u32::MAX;
+                (connection.sender_wake, connection.receiver_wake) = (Wake::default(), Wake::default());
                 self.arm_source(flow);
             }
         }
