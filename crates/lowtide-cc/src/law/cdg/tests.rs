@@ -30,9 +30,10 @@ fn texts_and_defaults() {
     assert_eq!(row("beta"), ["0.70703125", "0.69921875", "0.7"]);
     assert_eq!(row("beta_loss"), ["0.5", "0.5", "0.5"]);
     assert_eq!(row("increase"), ["reno", "round", "alpha_inc"]);
+    assert_eq!(row("alpha_inc"), ["8", "8", "0"]);
     assert_eq!(row("hystart"), ["on", "off", "off"]);
     assert_eq!(row("shadow"), ["off", "on", "on"]);
-    assert_eq!(row("ineff"), ["0", "5", "5"]);
+    assert_eq!(row("ineff"), ["off", "5", "5"]);
     assert_eq!(row("hold"), ["0", "5", "5"]);
     assert_eq!(row("tolerance"), ["off", "off", "on"]);
     assert_eq!(row("clock"), ["us", "us", "ms"]);
