@@ -25,7 +25,7 @@
 //!   is not used; a delayed ACK may lower a minimum here.
 //! - Where half the shadow window is above the window, a loss raises the threshold and slow start follows, instead of the
 //!   window at once.
-//! - A loss within the episode of a delay back-off reduces nothing more, as in all three, and a timeout there keeps the
+//! - A loss within the episode of a delay back-off or a mark reduces nothing more, as in all three, and a timeout there keeps the
 //!   threshold, as in Linux.
 
 use crate::{
