@@ -3,7 +3,7 @@
 //!
 //! Each law declares its parameters once, with [`parameters!`]; reading, printing, defaults and ranges follow from that.
 
-use std::{fmt, ops::RangeInclusive, time::Duration};
+use std::{fmt, num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
 /// Why a text is no law.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,6 +109,21 @@ impl Value for u32 {
 
     fn print(&self) -> String {
         self.to_string()
+    }
+
+    fn expected() -> String {
+        "a whole number".into()
+    }
+}
+
+/// How often, where that can also be never: written `off`, or 0.
+impl Value for Option<NonZeroU32> {
+    fn read(text: &str) -> Option<Self> {
+        if text == "off" { Some(None) } else { u32::read(text).map(NonZeroU32::new) }
+    }
+
+    fn print(&self) -> String {
+        self.map_or_else(|| "off".into(), |number| number.to_string())
     }
 
     fn expected() -> String {
@@ -436,6 +451,32 @@ mod tests {
             assert_eq!(text.parse::<Law>().unwrap().to_string(), text);
         }
         assert_eq!("reno:ecn=on,beta=0.5".parse::<Law>().unwrap().to_string(), "reno:ecn=on");
+    }
+
+    /// The texts that the documentation promises.
+    #[test]
+    fn promised_texts() {
+        for (text, short) in [
+            ("cdg:g=2,shadow=off,ineff=off", "cdg:g=2"),
+            ("cdg:shadow=off,ineff=off,tolerance=off", "cdg"),
+            ("cdg:window=8,beta=0.5,hystart=off,increase=cubic", "cdg:beta=0.5,hystart=off,increase=cubic"),
+            ("cdg:ineff=0", "cdg"),
+            ("cdg:ineff=5", "cdg:ineff=5"),
+            ("cdg:ineff=off,variant=thesis", "cdg:variant=thesis,ineff=off"),
+            ("prague:accel=on,overload=on", "prague:accel=on,overload=on"),
+            ("prague:accel_q=1ms", "prague"),
+            ("dctcp:accel_q=5%", "dctcp:accel_q=5%"),
+            ("reno", "reno"),
+            ("cubic:hystart=off", "cubic:hystart=off"),
+        ] {
+            assert_eq!(text.parse::<Law>().unwrap().to_string(), short);
+        }
+        assert_eq!(
+            "cdg:ineff=often".parse::<Law>().unwrap_err().to_string(),
+            "`cdg`: `ineff=often` is not possible; ineff is a whole number from off to 65535"
+        );
+        let unknown = "prague:acel=on".parse::<Law>().unwrap_err().to_string();
+        assert!(unknown.starts_with("`prague` has no parameter `acel`; did you mean `accel`?"), "{unknown}");
     }
 
     #[test]

@@ -16,8 +16,8 @@
 //! - Slow start, losses, idle times, and the minimum window are ours; 4 segments reproduce the paper's figures.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal, Time,
-    part::{SlowStart, Window},
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
+    part::{Episode, SlowStart, Window},
     text::{parameters, values},
 };
 use std::time::Duration;
@@ -124,6 +124,7 @@ struct Eclipse {
     parameters: Parameters,
     window: Window,
     slow_start: SlowStart,
+    episode: Episode,
     /// The first sample, nanoseconds.
     origin: Option<i64>,
     samples: u32,
@@ -149,6 +150,7 @@ impl Eclipse {
         Self {
             window,
             slow_start: SlowStart::Standard,
+            episode: Episode::default(),
             origin: None,
             samples: 0,
             s_min: 0.0,
@@ -275,6 +277,9 @@ impl CongestionControl for Eclipse {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         let before = self.window.cwnd;
         let ssthresh = self.parameters.beta_loss * before;
         match congestion.signal {
@@ -285,8 +290,14 @@ impl CongestionControl for Eclipse {
         self.window.cwnd = self.window.cwnd.min(before);
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {

@@ -8,8 +8,8 @@
 //! * Slow start, which the RFC leaves open, ends when the queueing delay reaches `TARGET`; it is off by default.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal,
-    part::{BaseDelay, CurrentDelay, DelaySignal, SlowStart, Window, nanos},
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal,
+    part::{BaseDelay, CurrentDelay, DelaySignal, Episode, SlowStart, Window, nanos},
     text::parameters,
 };
 use std::{ops::RangeInclusive, time::Duration};
@@ -53,6 +53,7 @@ impl Parameters {
             target: nanos(self.target) as f64,
             window,
             slow_start: SlowStart::Standard,
+            episode: Episode::default(),
             signal: DelaySignal::default(),
             base: BaseDelay::new(self.base_history),
             current: CurrentDelay::new(self.current_filter),
@@ -74,6 +75,7 @@ struct Ledbat {
     target: f64,
     window: Window,
     slow_start: SlowStart,
+    episode: Episode,
     signal: DelaySignal,
     base: BaseDelay,
     current: CurrentDelay,
@@ -124,6 +126,9 @@ impl CongestionControl for Ledbat {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         let cwnd = self.window.cwnd;
         match congestion.signal {
             Signal::Timeout => self.window.collapse(self.parameters.beta * cwnd),
@@ -135,8 +140,14 @@ impl CongestionControl for Ledbat {
         }
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {

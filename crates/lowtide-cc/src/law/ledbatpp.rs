@@ -8,8 +8,8 @@
 //! * Idle time counts for no round of slowdowns: they are postponed by it.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal, Time,
-    part::{BaseDelay, CurrentDelay, Window, nanos},
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
+    part::{BaseDelay, CurrentDelay, Episode, Window, nanos},
     text::parameters,
 };
 use std::{ops::RangeInclusive, time::Duration};
@@ -61,6 +61,7 @@ impl Parameters {
             window,
             base: BaseDelay::new(self.base_history),
             current: CurrentDelay::new(self.current_filter),
+            episode: Episode::default(),
             phase: Phase::Initial,
             srtt: Duration::ZERO,
             gain: 1.0 / f64::from(self.max_divisor),
@@ -100,6 +101,7 @@ struct LedbatPlusPlus {
     window: Window,
     base: BaseDelay,
     current: CurrentDelay,
+    episode: Episode,
     phase: Phase,
     srtt: Duration,
     /// Segments of growth per round trip.
@@ -197,6 +199,9 @@ impl CongestionControl for LedbatPlusPlus {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         let window = &mut self.window;
         let cwnd = window.cwnd;
         let used = if matches!(self.phase, Phase::Held { .. }) { window.ssthresh } else { cwnd };
@@ -213,8 +218,14 @@ impl CongestionControl for LedbatPlusPlus {
         }
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
         if self.is_held() {
             self.hold();
         }

@@ -14,8 +14,8 @@
 //! after it, at most once per round trip, and never resets them.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal, Time,
-    part::{DelaySignal, Increase, SlowStart, Window},
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
+    part::{DelaySignal, Episode, Increase, SlowStart, Window},
     text::{parameters, values},
 };
 use std::time::Duration;
@@ -56,6 +56,7 @@ impl Parameters {
             window: Window::new(flow),
             slow_start: SlowStart::Standard,
             increase: Increase::Reno,
+            episode: Episode::default(),
             signal: DelaySignal::default(),
             delays: None,
             inference: Duration::ZERO,
@@ -114,6 +115,7 @@ struct LowPriority {
     window: Window,
     slow_start: SlowStart,
     increase: Increase,
+    episode: Episode,
     signal: DelaySignal,
     delays: Option<Delays>,
     /// The inference time.
@@ -180,6 +182,9 @@ impl CongestionControl for LowPriority {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         self.increase.on_reduction(congestion.now, &self.window);
         let cwnd = self.window.cwnd;
         match congestion.signal {
@@ -192,8 +197,14 @@ impl CongestionControl for LowPriority {
         }
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
