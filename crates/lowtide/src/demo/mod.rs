@@ -13,7 +13,6 @@ mod picture;
 mod png;
 mod recording;
 mod simulated;
-mod svg;
 mod table;
 
 use std::{

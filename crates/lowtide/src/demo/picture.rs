@@ -5,8 +5,8 @@ use super::{
     LINK_MBPS, RTT_MS,
     acts::Bulk,
     recording::{Deadline, Flow, Recording, mean, percent_of},
-    svg::{Font, Svg},
 };
+use lowtide_sim::output::svg::{Font, Svg};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 512.0;

@@ -146,7 +146,10 @@ mod tests {
         let foreground: Vec<f64> = recordings.iter().map(|it| it.mean(Flow::Foreground)).collect();
         let alone = foreground[0];
         assert!(alone > 17.5, "{foreground:?}");
-        assert!((0.35..0.65).contains(&(foreground[1] / alone)), "an ordinary transfer takes its share: {foreground:?}");
+        assert!(
+            (0.35..0.65).contains(&(foreground[1] / alone)),
+            "an ordinary transfer takes its share: {foreground:?}"
+        );
         assert!(foreground[2] / alone > 0.85, "one that is not due steps aside: {foreground:?}");
         let deadline = recordings[3].deadline().unwrap();
         assert!(deadline.finished.is_some_and(|finished| finished <= 1.05 * deadline.due), "{deadline:?}");
