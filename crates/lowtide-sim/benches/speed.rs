@@ -46,7 +46,10 @@ fn main() {
     }
     match ns3_packets_per_second() {
         Ok(theirs) => {
-            println!("ns-3:        {theirs:.0} packets per second on the same dumbbell; ours is {:.0} times that", ours / theirs);
+            println!(
+                "ns-3:        {theirs:.0} packets per second on the same dumbbell; ours is {:.0} times that",
+                ours / theirs
+            );
         }
         Err(why) => println!("ns-3:        skipped: {why}"),
     }
@@ -66,7 +69,6 @@ fn dumbbell(seconds: u64) -> Scenario {
         sample_interval: Duration::from_millis(100),
     }
 }
-
 
 fn packets_per_second() -> f64 {
     let scenario = dumbbell(SECONDS);

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod observe;
+pub mod output;
 pub mod scenario;
 pub mod tcp;
 

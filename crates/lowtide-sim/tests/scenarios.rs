@@ -254,6 +254,7 @@ fn mistakes_have_a_place_and_a_sentence() {
              bottleneck, reverse, tcp and flow",
         ),
         (with("rate = \"10mbit\"", ""), "a.toml:4:1: `rate` is missing here; write it like rate = \"10mbit\""),
+        (with("rate =", "raet ="), "a.toml:5:1: unknown key `raet`; did you mean `rate`?"),
         (with("10mbit", "fast"), "a.toml:5:8: rate: \"fast\" is not a rate; write it like 20mbit or 1.5gbit"),
         (with("\"40ms\"", "40"), "a.toml:6:7: rtt: \"40\" is not a length of time; write it like 40ms or 250us"),
         (

@@ -27,6 +27,8 @@ pub enum Command {
     Doctor,
     /// Make a bottleneck between two network namespaces, to try things on
     Emulate(Box<EmulateArguments>),
+    /// Simulate flows that share bottlenecks, packet by packet, in virtual time
+    Sim(SimArguments),
     /// Show what `run` does, in about two minutes, on an emulated 20 Mbit/s link
     Demo(DemoArguments),
     /// Lowtide's own traffic programs, as the demo uses them
@@ -191,6 +193,55 @@ pub struct EmulateArguments {
     /// Stop after so many seconds; otherwise at Ctrl-C
     #[arg(long, value_name = "SECONDS")]
     pub seconds: Option<u64>,
+}
+
+/// `lowtide sim`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  lowtide sim scenarios/cubic-and-cdg.toml
+  lowtide sim scenarios/cubic-and-cdg.toml --set bottleneck.rate=20mbit --set flow.bg.cc=cdg:g=4 --out result --plot
+
+The same scenario, seed and version give the same result on every machine. docs/simulator.md has all keys.")]
+pub struct SimArguments {
+    /// What to simulate, in TOML
+    pub scenario: PathBuf,
+
+    /// Write summary.json, scenario.toml, flows.csv, inner.csv and bottlenecks.csv to this directory, which has to be new, empty
+    /// or an earlier result
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Seed of all chance, over what the scenario says
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Replace a value of the scenario: bottleneck.rate=20mbit, flow.NAME.cc=cubic
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Write plot.svg, too: the rates of the flows over the queueing delay
+    #[arg(long, requires = "out")]
+    pub plot: bool,
+
+    /// Write packets.pcapng, too: the packets at the senders' hosts, or at the other side, or at both as two interfaces
+    #[arg(long, value_enum, value_name = "SIDE", requires = "out", num_args = 0..=1, require_equals = true,
+          default_missing_value = "sender")]
+    pub pcap: Option<SideArgument>,
+
+    /// Print the summary as JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `--pcap`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SideArgument {
+    /// Where data is sent
+    Sender,
+    /// Where it is received
+    Receiver,
+    /// Two interfaces
+    Both,
 }
 
 /// `lowtide demo`.

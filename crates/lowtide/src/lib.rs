@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod emulate;
 #[cfg(target_os = "linux")]
 pub mod run;
+pub mod sim;
 #[cfg(target_os = "linux")]
 pub mod size;
 #[cfg(target_os = "linux")]

@@ -8,6 +8,7 @@ use lowtide::cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Sim(arguments) => lowtide::sim::sim(&arguments),
         Command::Demo(arguments) => lowtide::demo::demo(&arguments),
         command => on_the_kernel(&command),
     };
@@ -25,7 +26,7 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Doctor => Ok(lowtide::doctor::doctor()),
         Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),
-        Command::Demo(_) => unreachable!("it works everywhere"),
+        Command::Sim(_) | Command::Demo(_) => unreachable!("they work everywhere"),
     }
 }
 

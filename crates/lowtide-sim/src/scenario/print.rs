@@ -2,7 +2,7 @@
 //! From a scenario back to TOML.
 
 use super::{Bottleneck, Direction, Flow, Scenario, Tcp, Transport};
-use lowtide_net::{BufferSize, Jitter, LossModel, Reordering, units::format_duration};
+use lowtide_net::{Jitter, LossModel, Reordering, units::format_duration};
 use std::time::Duration;
 use toml::{Table, Value};
 
@@ -109,7 +109,7 @@ fn time(duration: Duration) -> Value {
 }
 
 fn bytes(bytes: u64) -> Value {
-    text(BufferSize::Bytes(bytes))
+    text(format_args!("{bytes}B"))
 }
 
 /// TOML's numbers have a sign, so a larger one goes as a text.

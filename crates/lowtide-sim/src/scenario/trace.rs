@@ -17,7 +17,7 @@ pub(super) fn read(path: &Path) -> Result<Trace, SourceError> {
     let file = path.display();
     let wrong = |error: csv::Error| SourceError(format!("cannot read the trace {file}: {error}"));
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(wrong)?;
-    if reader.headers().map_err(wrong)? != &COLUMNS[..] {
+    if reader.headers().map_err(wrong)? != COLUMNS[..] {
         return Err(SourceError(format!("the first line of the trace {file} has to be {}", COLUMNS.join(","))));
     }
     let mut entries = Vec::new();

@@ -143,7 +143,10 @@ impl Table {
         example: &str,
         read: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<T> {
-        let missing = || self.origin.error(format!("`{key}` is missing here; write it like {key} = {example}"));
+        let missing = || match self.entries.iter().find(|entry| likeness(&entry.key, key) >= 600) {
+            Some(entry) => entry.origin.error(format!("unknown key `{}`; did you mean `{key}`?", entry.key)),
+            None => self.origin.error(format!("`{key}` is missing here; write it like {key} = {example}")),
+        };
         self.read(key, read)?.ok_or_else(missing)
     }
 
@@ -178,11 +181,15 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
 
 /// The sentence about a name that does not exist: the nearest one that does, if one is near, and all of them.
 pub(super) fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
-    // above one half, names have more in common than not
-    let likeness = |known: &&&str| (strsim::normalized_damerau_levenshtein(name, known) * 1e3) as u32;
-    let nearest = known.iter().max_by_key(likeness).filter(|nearest| likeness(nearest) >= 500);
+    // from one half on, names have more in common than not
+    let nearest = known.iter().max_by_key(|known| likeness(name, known)).filter(|known| likeness(name, known) >= 500);
     let hint = nearest.map_or("; there are".to_owned(), |nearest| format!("; did you mean `{nearest}`? There are"));
     format!("unknown {kind} `{name}`{hint} {}", list(known))
+}
+
+/// From 0 to 1000, for the same name.
+fn likeness(a: &str, b: &str) -> u32 {
+    (strsim::normalized_damerau_levenshtein(a, b) * 1e3) as u32
 }
 
 /// `a, b and c`.

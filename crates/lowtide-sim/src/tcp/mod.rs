@@ -22,6 +22,9 @@ mod sender;
 mod tlp;
 mod undo;
 
+#[cfg(test)]
+mod tests;
+
 pub use receiver::Receiver;
 pub use segment::{Acknowledgement, SackBlocks, Segment};
 pub use sender::{Acked, Sender, Statistics};

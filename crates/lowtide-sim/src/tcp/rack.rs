@@ -67,7 +67,7 @@ impl Rack {
         self.reordering_seen = true;
     }
 
-    /// An ACK advanced `una`, with or without a DSACK.
+    /// An ACK arrived, with or without a DSACK.
     pub(super) fn on_ack(&mut self, una: u64, nxt: u64, dsack: bool) {
         if self.dsack_round.is_some_and(|round| una >= round) {
             self.dsack_round = None;
@@ -227,6 +227,11 @@ mod tests {
         assert_eq!(rack.rtt, 0);
         board.acknowledge(200, |segment| rack.on_delivered(at(62), segment, Some(at(1)), Some(5 * MS)));
         assert_eq!((rack.rtt, rack.newest), (61 * MS, (at(1), 200)));
+        let mut board = sent_at(&[0, 1]);
+        board.mark_lost(1);
+        board.resend(1, at(50), Rate::default().on_sent(at(50), 100, 0));
+        sack(&mut rack, &mut board, 60, 1..2);
+        assert_eq!(rack.rtt, 61 * MS, "10 ms are less than the smallest round trip");
     }
 
     #[test]
@@ -235,5 +240,7 @@ mod tests {
         sack(&mut rack, &mut board, 40, 1..2);
         assert_eq!(rack.mark_losses_on_rto(at(240), 0, &mut board), 200);
         assert_eq!(board.in_flight(), 100);
+        let mut board = sent_at(&[230, 230]);
+        assert_eq!(rack.mark_losses_on_rto(at(240), 0, &mut board), 100, "but never the first");
     }
 }

@@ -67,11 +67,6 @@ impl Rate {
         self.app_limited = (self.delivered + in_flight).max(1);
     }
 
-    /// Whether what is sent now is limited by the application.
-    pub(super) const fn is_app_limited(&self) -> bool {
-        self.app_limited != 0
-    }
-
     /// A segment was delivered that was last sent at `sent`.
     pub(super) fn on_delivered(
         &mut self,
@@ -162,12 +157,12 @@ mod tests {
         assert!(!rate.on_sent(at(0), 1000, 0).app_limited);
         rate.on_app_limited(1000);
         let limited = rate.on_sent(at(5), 1000, 1000);
-        assert!(limited.app_limited && rate.is_app_limited());
+        assert!(limited.app_limited);
         let mut newest = None;
         rate.on_delivered(at(25), 2000, at(5), 2000, &limited, &mut newest);
         let sample = rate.sample(newest.as_ref(), Some(20_000_000)).expect("a sample");
         assert!(sample.app_limited);
-        assert!(!rate.is_app_limited(), "all that was in flight then is delivered");
+        assert!(!rate.on_sent(at(25), 1000, 0).app_limited, "all that was in flight then is delivered");
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Receiver {
         Self {
             ecn,
             window: settings.receive_window,
-            ack_every: u64::from(settings.ack_every.max(1)) * u64::from(settings.mss),
+            ack_every: u64::from(settings.ack_every.max(1)) * u64::from(settings.mss).min(settings.receive_window),
             ack_delay: settings.ack_delay,
             quick_acks: settings.quick_acks,
             nxt: 0,
@@ -192,5 +192,124 @@ impl Receiver {
             ce_packets: self.ce_packets,
             ce_bytes: self.ce_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(ecn: EcnUse, ack_every: u32) -> Receiver {
+        let settings = Tcp {
+            law: "reno".parse().expect("it exists"),
+            mss: 100,
+            header: 52,
+            initial_window: 10,
+            receive_window: 1 << 20,
+            ack_every,
+            ack_delay: Duration::from_millis(40),
+            quick_acks: 0,
+            rto_min: Duration::from_millis(200),
+            pacing: false,
+            validate_window: true,
+        };
+        Receiver::new(&settings, ecn)
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::from_nanos(millis * 1_000_000)
+    }
+
+    /// The segment of this number, sent at this time.
+    fn segment(number: u64, sent: u64) -> Segment {
+        Segment { seq: 100 * number, bytes: 100, sent: at(sent), syn: false, fin: false, cwr: false }
+    }
+
+    /// What the receiver says to segments that arrive one each millisecond.
+    fn say(receiver: &mut Receiver, numbers: &[u64]) -> Vec<Option<Acknowledgement>> {
+        let say = |(ms, &number)| receiver.on_segment(at(100 + ms as u64), &segment(number, ms as u64), false);
+        numbers.iter().enumerate().map(say).collect()
+    }
+
+    #[test]
+    fn sack_blocks_name_the_newest_first() {
+        let mut receiver = receiver(EcnUse::Off, 2);
+        let acks = say(&mut receiver, &[0, 2, 4, 6, 8, 3, 9]);
+        let blocks: Vec<_> = acks[1..].iter().map(|ack| ack.expect("at once").sack.as_slice().to_vec()).collect();
+        assert_eq!(blocks[0], [(200, 300)]);
+        assert_eq!(blocks[2], [(600, 700), (400, 500), (200, 300)]);
+        assert_eq!(blocks[3], [(800, 900), (600, 700), (400, 500)], "three at most");
+        assert_eq!(blocks[4], [(200, 500), (800, 900), (600, 700)], "two became one");
+        assert_eq!(blocks[5], [(800, 1000), (200, 500), (600, 700)]);
+        let ack = receiver.on_segment(at(200), &segment(1, 50), false).expect("it fills a hole");
+        assert_eq!((ack.ack, ack.sack.as_slice()), (500, &[(800, 1000), (600, 700)][..]));
+    }
+
+    #[test]
+    fn blocks_that_are_no_longer_above_a_hole_are_forgotten() {
+        let mut receiver = receiver(EcnUse::Off, 8);
+        let acks = say(&mut receiver, &[0, 8, 10, 4, 2, 1, 3, 12]);
+        assert_eq!(acks[5].expect("it fills a hole").ack, 300);
+        assert_eq!(acks[7].expect("at once").sack.as_slice(), [(1200, 1300), (1000, 1100), (800, 900)]);
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_first_with_the_block_around_it() {
+        let mut receiver = receiver(EcnUse::Off, 2);
+        let acks = say(&mut receiver, &[0, 1, 4, 6, 7, 1, 6]);
+        assert_eq!(acks[5].expect("at once").sack.as_slice(), [(100, 200), (600, 800), (400, 500)]);
+        assert_eq!(acks[6].expect("at once").sack.as_slice(), [(600, 700), (600, 800), (400, 500)]);
+        assert_eq!(receiver.duplicates(), 2);
+    }
+
+    #[test]
+    fn the_echo_is_of_the_first_segment_since_the_last_ack() {
+        // RFC 7323, section 4.3, cases A (delayed ACKs) and B (a hole, then its filling).
+        let mut delaying = receiver(EcnUse::Off, 3);
+        let acks = say(&mut delaying, &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(acks.iter().flatten().map(|ack| ack.echo).collect::<Vec<_>>(), [at(0), at(3)]);
+        let mut prompt = receiver(EcnUse::Off, 1);
+        let acks = say(&mut prompt, &[0, 2, 4, 1, 3]);
+        assert_eq!(acks.iter().flatten().map(|ack| ack.echo).collect::<Vec<_>>(), [0, 0, 0, 3, 4].map(at));
+    }
+
+    #[test]
+    fn acks_wait_for_the_second_segment_or_the_timer() {
+        let mut receiver = receiver(EcnUse::Off, 2);
+        let acks = say(&mut receiver, &[0, 1, 2]);
+        assert_eq!(acks.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false]);
+        assert_eq!(receiver.next_timer(), Some(at(142)));
+        assert_eq!(receiver.on_timer(at(141)), None);
+        assert_eq!(receiver.on_timer(at(142)).map(|ack| ack.ack), Some(300));
+        assert_eq!(receiver.next_timer(), None);
+        let end = Segment { fin: true, ..segment(3, 9) };
+        assert_eq!(receiver.on_segment(at(150), &end, false).map(|ack| ack.ack), Some(401), "the end is not held back");
+        assert!(receiver.is_finished());
+        assert_eq!(receiver.received(), 400);
+    }
+
+    #[test]
+    fn classic_ecn_echoes_until_cwr() {
+        let mut receiver = receiver(EcnUse::Classic, 2);
+        let mut say = |number, cwr, ce| {
+            let ack = receiver.on_segment(at(number), &Segment { cwr, ..segment(number, 0) }, ce);
+            ack.map(|ack| ack.ece)
+        };
+        assert_eq!(say(0, false, true), Some(true), "the first mark is not held back");
+        assert_eq!(say(1, false, false), None);
+        assert_eq!(say(2, false, false), Some(true));
+        assert_eq!(say(3, true, false), Some(false));
+        assert_eq!(say(4, true, true), Some(true), "a mark on the segment with CWR is a new one");
+    }
+
+    #[test]
+    fn a_change_of_marks_is_told_at_once() {
+        let mut receiver = receiver(EcnUse::Accurate, 2);
+        let mut say = |number, ce| receiver.on_segment(at(number), &segment(number, 0), ce);
+        assert!(say(0, false).is_none());
+        assert_eq!(say(1, true).map(|ack| (ack.ce_packets, ack.ce_bytes, ack.ece)), Some((1, 100, false)));
+        assert!(say(2, true).is_none(), "the same state");
+        assert_eq!(say(3, true).map(|ack| ack.ce_packets), Some(3));
+        assert_eq!(say(4, false).map(|ack| ack.ce_packets), Some(3));
     }
 }

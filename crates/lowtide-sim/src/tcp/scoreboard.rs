@@ -149,7 +149,8 @@ impl Scoreboard {
 
     /// Everything below `ack` has arrived. Calls `delivered` for each segment below, with the fate that it had.
     pub(super) fn acknowledge(&mut self, ack: u64, mut delivered: impl FnMut(&Outstanding)) {
-        while let Some(segment) = self.segments.pop_front_if(|segment| segment.end() <= ack) {
+        while self.segments.front().is_some_and(|segment| segment.end() <= ack) {
+            let Some(segment) = self.segments.pop_front() else { break };
             self.base += 1;
             self.land(&segment);
             self.sacked_segments -= u64::from(segment.fate == Fate::Sacked);
@@ -293,5 +294,86 @@ impl Scoreboard {
             assert_eq!(self.sacked.around(segment.seq).is_some(), segment.fate == Fate::Sacked);
         }
         assert_eq!(self.segments.front().map_or(self.nxt, |first| first.seq), self.una);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::rate::Rate, *};
+
+    fn at(millis: u64) -> Time {
+        Time::from_nanos(millis * 1_000_000)
+    }
+
+    fn snapshot() -> Snapshot {
+        Rate::default().on_sent(Time::ZERO, 100, 0)
+    }
+
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        (0..segments).for_each(|ms| board.send(100, false, at(ms), snapshot()));
+        board
+    }
+
+    #[test]
+    fn losses_are_sent_again_in_order() {
+        let mut board = board(6);
+        [4, 1, 2].into_iter().for_each(|id| board.mark_lost(id));
+        board.sack(200, 300, |segment| assert_eq!(segment.fate, Fate::Lost));
+        assert_eq!((board.in_flight(), board.lost(), board.next_lost()), (300, 200, Some(1)));
+        board.resend(1, at(10), snapshot());
+        assert_eq!(board.next_lost(), Some(4));
+        board.resend(4, at(11), snapshot());
+        assert_eq!(board.next_lost(), None);
+        board.check();
+    }
+
+    #[test]
+    fn retransmissions_are_known_by_their_time() {
+        let mut board = board(3);
+        [0, 1].into_iter().for_each(|id| board.mark_lost(id));
+        board.resend(0, at(10), snapshot());
+        board.resend(1, at(15), snapshot());
+        board.mark_lost(0);
+        board.resend(0, at(20), snapshot());
+        assert_eq!(board.oldest_retransmission(), Some(1));
+        board.acknowledge(200, |_| {});
+        assert_eq!(board.oldest_retransmission(), None);
+        board.check();
+    }
+
+    #[test]
+    fn what_is_forgiven_flies_again() {
+        let mut board = board(4);
+        (0..3).for_each(|id| board.mark_lost(id));
+        board.resend(0, at(10), snapshot());
+        assert_eq!(board.oldest_original(), Some(3));
+        board.forgive();
+        assert_eq!((board.oldest_original(), board.next_lost(), board.in_flight()), (Some(1), None, 400));
+        board.check();
+    }
+
+    #[test]
+    fn a_probe_is_still_one_copy_in_flight() {
+        let mut board = board(2);
+        board.resend(1, at(10), snapshot());
+        assert_eq!((board.in_flight(), board.retransmission_flying()), (200, true));
+        board.check();
+        board.acknowledge(200, |_| {});
+        assert_eq!((board.in_flight(), board.retransmission_flying()), (0, false));
+        board.check();
+    }
+
+    #[test]
+    fn a_block_is_found_among_segments_of_any_size() {
+        let mut board = Scoreboard::default();
+        for bytes in [7, 100, 1, 100, 100, 50] {
+            board.send(bytes, false, at(0), snapshot());
+        }
+        let mut found = Vec::new();
+        board.sack(107, 208, |segment| found.push(segment.seq));
+        board.sack(7, 308, |segment| found.push(segment.seq));
+        assert_eq!(found, [107, 108, 7, 208]);
+        board.check();
     }
 }

@@ -13,12 +13,14 @@ pub(super) struct Undo {
     /// An ACK has come that can tell by its echo.
     echoed: bool,
     active: bool,
+    /// `snd_una` at the start of the episode.
+    una: u64,
 }
 
 impl Undo {
     /// An episode begins.
-    pub(super) fn start(&mut self) {
-        *self = Self { active: true, ..Self::default() };
+    pub(super) fn start(&mut self, una: u64) {
+        *self = Self { active: true, una, ..Self::default() };
     }
 
     /// The answer is known, or does not matter any more.
@@ -34,10 +36,10 @@ impl Undo {
         }
     }
 
-    /// The receiver reports that it has got so many segments twice. Returns whether every retransmission was a
-    /// duplicate (RFC 3708).
-    pub(super) fn on_dsack(&mut self, segments: u64) -> bool {
-        if self.first.is_none() {
+    /// The receiver reports that it has got so many segments, up to `end`, twice. Returns whether every retransmission was
+    /// a duplicate (RFC 3708).
+    pub(super) fn on_dsack(&mut self, end: u64, segments: u64) -> bool {
+        if self.first.is_none() || end <= self.una {
             return false;
         }
         self.unanswered = self.unanswered.saturating_sub(segments);
@@ -65,7 +67,7 @@ mod tests {
     fn an_old_echo_proves_that_the_original_arrived() {
         let mut undo = Undo::default();
         assert!(!undo.on_advance(at(0)), "no episode");
-        undo.start();
+        undo.start(0);
         assert!(!undo.on_advance(at(0)), "nothing was sent again");
         undo.on_retransmission(at(100));
         undo.on_retransmission(at(110));
@@ -77,11 +79,12 @@ mod tests {
     #[test]
     fn a_duplicate_of_every_retransmission_proves_it_too() {
         let mut undo = Undo::default();
-        undo.start();
+        undo.start(1000);
         (0..3).for_each(|_| undo.on_retransmission(at(100)));
-        assert!(!undo.on_dsack(2));
-        assert!(undo.on_dsack(1));
+        assert!(!undo.on_dsack(2000, 2));
+        assert!(!undo.on_dsack(1000, 1), "of before the episode");
+        assert!(undo.on_dsack(3000, 1));
         undo.stop();
-        assert!(!undo.on_dsack(1));
+        assert!(!undo.on_dsack(3000, 1));
     }
 }

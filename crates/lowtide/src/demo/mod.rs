@@ -13,7 +13,6 @@ mod picture;
 mod png;
 mod recording;
 mod simulated;
-mod svg;
 mod table;
 
 use std::{
@@ -53,17 +52,17 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
     let obstacle = obstacle(&arguments.cc)?;
     writable(&arguments.out)?;
     let acts = Act::all(arguments.seconds);
-    let played = match (arguments.on, obstacle) {
+    let (place, played) = match (arguments.on, obstacle) {
         (Some(Place::Kernel), Some(obstacle)) => {
             bail!("the demo does not work on this kernel: {obstacle} (lowtide doctor tells more; --on sim works)")
         }
-        (Some(Place::Sim), _) => simulated::play(&acts, &arguments.cc)?,
+        (Some(Place::Sim), _) => (Place::Sim, simulated::play(&acts, &arguments.cc)?),
         (None, Some(obstacle)) => {
             println!("This machine cannot show it on its own kernel: {obstacle}\nSo the simulator plays it.\n");
-            simulated::play(&acts, &arguments.cc)?
+            (Place::Sim, simulated::play(&acts, &arguments.cc)?)
         }
         #[cfg(target_os = "linux")]
-        (_, None) => kernel::play(&acts, &arguments.cc)?,
+        (_, None) => (Place::Kernel, kernel::play(&acts, &arguments.cc)?),
         #[cfg(not(target_os = "linux"))]
         (_, None) => unreachable!("there is an obstacle"),
     };
@@ -72,7 +71,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
         Played::Interrupted(status) => return Ok(status),
     };
 
-    let svg = picture::draw(&recordings);
+    let svg = picture::draw(&recordings, place);
     save(&arguments.out.join("demo.svg"), svg.as_bytes())?;
     save(&arguments.out.join("demo.png"), &png::render(&svg)?)?;
     let mut out = io::stdout().lock();

@@ -5,8 +5,8 @@ use super::{
     LINK_MBPS, RTT_MS,
     acts::Bulk,
     recording::{Deadline, Flow, Recording, mean, percent_of},
-    svg::{Font, Svg},
 };
+use lowtide_sim::output::svg::{Font, Svg};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 512.0;
@@ -66,9 +66,9 @@ impl Panel<'_> {
 }
 
 /// The picture, as SVG.
-pub(super) fn draw(recordings: &[Recording]) -> String {
+pub(super) fn draw(recordings: &[Recording], place: Place) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    title(&mut svg);
+    title(&mut svg, place);
     let alone = recordings.first().map_or(0.0, |first| first.mean(Flow::Foreground));
     for (index, panel) in panels(recordings).iter().enumerate() {
         grid(&mut svg, panel, index == 0);
@@ -99,12 +99,14 @@ fn panels(recordings: &[Recording]) -> Vec<Panel<'_>> {
     recordings.iter().map(&mut place).collect()
 }
 
-fn title(svg: &mut Svg) {
+fn title(svg: &mut Svg, place: Place) {
     let large = Font { size: 19.0, ..STRONG };
     svg.text((LEFT, 30.0), large, "Who gets the link: a foreground flow and a bulk transfer");
-    let link = format!(
-        "{LINK_MBPS} Mbit/s, {RTT_MS} ms, buffer of one bandwidth-delay product; real kernel TCP, measured by lowtide demo"
-    );
+    let origin = match place {
+        Place::Kernel => "real kernel TCP, measured by lowtide demo",
+        Place::Sim => "simulated by lowtide demo",
+    };
+    let link = format!("{LINK_MBPS} Mbit/s, {RTT_MS} ms, buffer of one bandwidth-delay product; {origin}");
     svg.text((LEFT, 50.0), PLAIN, &link);
     let mut x = LEFT;
     for (colour, name, width) in
@@ -255,7 +257,7 @@ mod tests {
 
     #[test]
     fn everything_measured_is_in_it() {
-        let svg = draw(&constant(RATES_OF_ACTS, Some(18.5)));
+        let svg = draw(&constant(RATES_OF_ACTS, Some(18.5)), Place::Kernel);
         for text in [
             "18.4 Mbit/s",
             "9.2 Mbit/s",

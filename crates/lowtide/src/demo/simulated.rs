@@ -9,7 +9,7 @@ use lowtide_net::{Rate, Time};
 use lowtide_sim::{
     observe::{BottleneckSample, FlowSample, Observer},
     run,
-    scenario::{Bottleneck, Flow as Sender, Scenario, Source},
+    scenario::{Bottleneck, Flow as Sender, Scenario, Source, Tcp, Transport},
 };
 
 use super::{
@@ -25,7 +25,8 @@ const SEED: u64 = 1;
 
 /// Plays the acts, as fast as the machine can.
 pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
-    let law: Law = law.parse()?;
+    // as `lowtide run` has it in the kernel: without a price where there is no queue
+    let law: Law = if law == "cdg" { "cdg:floor=2ms" } else { law }.parse()?;
     if !law.takes_weight() {
         bail!("in the simulator the demo needs a law that takes a weight by itself: --cc cdg");
     }
@@ -51,12 +52,14 @@ pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
 fn scenario(act: &Act, law: &Law) -> Scenario {
     let rate = Rate::from_bits_per_second(LINK_MBPS * 1_000_000).expect("above zero");
     let rtt = Duration::from_millis(RTT_MS);
+    let cubic = || "cubic".parse().expect("a law");
     let flow = |name, law: Law| Sender::greedy(name, law, rtt);
     let due = |law: Law, bytes, seconds| {
         let deadline = Some(Duration::from_secs(seconds));
-        Sender { source: Source::Sized(bytes), deadline, ..flow("bulk", law) }
+        let tcp = Tcp { pacing: true, ..Tcp::new(law) }; // all sockets under `lowtide run` are paced
+        let transport = Transport::Tcp(Box::new(tcp));
+        Sender { name: "bulk".to_owned(), transport, source: Source::Sized(bytes), deadline, ..flow("", cubic()) }
     };
-    let cubic = || "cubic".parse().expect("a law");
     let mut flows = vec![flow("foreground", cubic())];
     flows.extend(match act.bulk {
         Bulk::Absent => None,
@@ -143,7 +146,10 @@ mod tests {
         let foreground: Vec<f64> = recordings.iter().map(|it| it.mean(Flow::Foreground)).collect();
         let alone = foreground[0];
         assert!(alone > 17.5, "{foreground:?}");
-        assert!((0.35..0.65).contains(&(foreground[1] / alone)), "an ordinary transfer takes its share: {foreground:?}");
+        assert!(
+            (0.35..0.65).contains(&(foreground[1] / alone)),
+            "an ordinary transfer takes its share: {foreground:?}"
+        );
         assert!(foreground[2] / alone > 0.85, "one that is not due steps aside: {foreground:?}");
         let deadline = recordings[3].deadline().unwrap();
         assert!(deadline.finished.is_some_and(|finished| finished <= 1.05 * deadline.due), "{deadline:?}");

@@ -6,7 +6,11 @@ use super::{
     episode::{Cause, Episode},
     law_time, nanos,
 };
-use crate::tcp::{Acknowledgement, rate::Newest, scoreboard::Fate};
+use crate::tcp::{
+    Acknowledgement,
+    rate::Newest,
+    scoreboard::{Fate, Outstanding},
+};
 use lowtide_cc::{Ack, EcnUse, Reaction, Signal};
 use lowtide_net::Time;
 use std::time::Duration;
@@ -56,21 +60,15 @@ impl Sender {
         let (in_flight, una) = (self.board.in_flight(), self.board.una());
         let delivered = self.deliver(now, ack);
         let advanced = self.board.una() > una;
-        let rtt = self.sample_rtt(now, ack, &delivered, advanced);
+        let (rtt, one_way_delay) = self.sample_rtt(now, ack, &delivered, advanced).unzip();
         let marks = self.count_marks(ack, delivered.packets);
 
         let dsack = duplicate(ack);
         self.rack.on_ack(self.board.una(), self.board.nxt(), dsack.is_some());
-        let reducing = self.episode.is_reducing();
         self.look_for_needless_recovery(now, ack, dsack, advanced);
         let probe_repaired = self.tlp.on_ack(ack.ack, dsack.map(|dsack| dsack.1), !advanced && delivered.packets == 0);
         let lost = self.detect_loss(now);
 
-        let one_way_delay = rtt.and(delivered.acked.or(delivered.sacked)).map(|(_, sent)| {
-            let delay = ack.sent.as_nanos() as i64 - sent.as_nanos() as i64;
-            self.latest_delay = Some(delay);
-            delay
-        });
         let rate = self.rate.sample(delivered.newest.as_ref(), self.rtt.min());
         self.latest_rate = rate.or(self.latest_rate);
         let reaction = self.law.on_ack(&Ack {
@@ -85,7 +83,7 @@ impl Sender {
             nxt: self.board.nxt(),
             in_flight,
             window_limited: self.is_window_limited(),
-            reducing: reducing && self.episode.is_reducing(),
+            reducing: self.episode.is_reducing(),
             sacked: self.board.sacked_segments() > 0,
             lost,
             rate,
@@ -144,7 +142,7 @@ impl Sender {
     fn deliver(&mut self, now: Time, ack: &Acknowledgement) -> Delivered {
         let mut delivered = Delivered::default();
         let (rate, rack, min_rtt) = (&mut self.rate, &mut self.rack, self.rtt.min());
-        let mut count = |delivered: &mut Delivered, segment: &super::super::scoreboard::Outstanding, echo| {
+        let mut count = |delivered: &mut Delivered, segment: &Outstanding, echo| {
             delivered.packets += 1;
             delivered.bytes += u64::from(segment.bytes);
             delivered.len += segment.len();
@@ -161,7 +159,9 @@ impl Sender {
                 count(&mut delivered, segment, Some(ack.echo));
             }
         });
-        for &(start, end) in ack.sack.as_slice() {
+        // Most blocks only repeat what the last ACK has said.
+        let repeated = std::mem::replace(&mut self.last_sack, ack.sack);
+        for &(start, end) in ack.sack.as_slice().iter().filter(|block| !repeated.as_slice().contains(block)) {
             self.board.sack(start, end, |segment| {
                 if !segment.retransmitted {
                     extend(&mut delivered.sacked, segment.sent);
@@ -174,14 +174,15 @@ impl Sender {
     }
 
     /// Takes a round-trip sample if there is one that cannot be of a retransmission (Karn), and returns that of the
-    /// newest segment. The timeout is fed with that of the oldest, which contains the receiver's delay.
+    /// newest segment, with its one-way delay. The timeout is fed with that of the oldest, which contains the receiver's
+    /// delay.
     fn sample_rtt(
         &mut self,
         now: Time,
         ack: &Acknowledgement,
         delivered: &Delivered,
         advanced: bool,
-    ) -> Option<Duration> {
+    ) -> Option<(Duration, i64)> {
         let span = delivered.acked.filter(|_| !delivered.retransmission).or(delivered.sacked);
         if advanced {
             self.rtt.reset_backoff();
@@ -198,7 +199,9 @@ impl Sender {
         self.rtt.on_min_sample(rtt);
         self.tlp.on_sample();
         self.latest_rtt = Some(rtt);
-        Some(Duration::from_nanos(rtt))
+        let one_way_delay = ack.sent.as_nanos() as i64 - newest.as_nanos() as i64;
+        self.latest_delay = Some(one_way_delay);
+        Some((Duration::from_nanos(rtt), one_way_delay))
     }
 
     /// Counts the marks that the ACK reports, where it delivers so many packets.
@@ -233,7 +236,7 @@ impl Sender {
         advanced: bool,
     ) {
         let all_duplicate =
-            dsack.is_some_and(|(start, end)| self.undo.on_dsack((end - start).div_ceil(self.mss).max(1)));
+            dsack.is_some_and(|(start, end)| self.undo.on_dsack(end, (end - start).div_ceil(self.mss).max(1)));
         // In fast recovery one late segment does not acquit those that are still being repaired.
         let late = advanced
             && !(matches!(self.episode, Episode::Recovery { .. }) && self.board.retransmission_flying())

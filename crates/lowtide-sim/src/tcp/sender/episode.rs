@@ -43,7 +43,6 @@ impl Sender {
     /// An episode begins, with so much in flight before whatever began it.
     pub(super) fn begin(&mut self, now: Time, cause: Cause, in_flight: u64) {
         let recover = self.board.nxt();
-        self.prr_cwnd = self.cwnd();
         self.statistics.reductions += 1;
         if let Cause::Signal(signal) = cause {
             let (una, nxt) = (self.board.una(), recover);
@@ -58,7 +57,7 @@ impl Sender {
         let walks = self.episode.is_reducing() && !self.law.steers_recovery();
         self.prr = walks.then(|| Prr::new(in_flight));
         if self.episode.is_repairing() {
-            self.undo.start();
+            self.undo.start(self.board.una());
             self.tlp.cancel();
             self.pto = None;
         }

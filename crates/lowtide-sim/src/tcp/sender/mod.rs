@@ -7,6 +7,7 @@ mod timer;
 mod transmit;
 
 use super::{
+    SackBlocks,
     pacing::Pacer,
     prr::Prr,
     rack::Rack,
@@ -110,6 +111,8 @@ pub struct Sender {
     /// Something was delivered since the last timeout.
     progressed: bool,
 
+    /// The SACK blocks of the last ACK.
+    last_sack: SackBlocks,
     /// CE marks that the receiver has reported (accurate ECN), packets and bytes.
     ce_seen: (u64, u64),
     /// Of those packets, how many the law has not been told yet.
@@ -136,11 +139,14 @@ impl Sender {
     /// The sender of a connection with these settings. `seed` is for the chances that its law takes.
     pub fn new(settings: &Tcp, seed: u64) -> Self {
         let flow = Flow { mss: settings.mss, initial_window: settings.initial_window, seed };
-        let law = settings.law.build(&flow);
+        Self::with_law(settings, settings.law.build(&flow), settings.law.ecn_use())
+    }
+
+    pub(super) fn with_law(settings: &Tcp, law: Box<dyn CongestionControl>, ecn: EcnUse) -> Self {
         Self {
             window: law.window(),
             law,
-            ecn: settings.law.ecn_use(),
+            ecn,
             // A receiver's window below one segment is one small segment.
             mss: u64::from(settings.mss).min(settings.receive_window).max(1),
             initial_window: u64::from(settings.mss) * u64::from(settings.initial_window),
@@ -165,6 +171,7 @@ impl Sender {
             prr_cwnd: 0,
             undo: Undo::default(),
             progressed: true,
+            last_sack: SackBlocks::default(),
             ce_seen: (0, 0),
             ce_untold: 0,
             ece_from: 0,
@@ -271,9 +278,13 @@ impl Sender {
         let srtt = self.rtt.srtt();
         let per_round_trip = |bytes: u64| (u128::from(bytes) * 1_000_000_000 / u128::from(srtt)) as u64;
         let chosen = self.law.pacing_rate().or_else(|| {
+            if !self.paced || srtt == 0 {
+                return None;
+            }
             // As Linux (`tcp_update_pacing_rate`): twice the window's rate while it may double, 1.2 times later.
-            let percent = if self.law.ssthresh().is_none_or(|ssthresh| self.window < ssthresh / 2) { 200 } else { 120 };
-            (self.paced && srtt > 0).then(|| per_round_trip(self.window.max(self.mss)).saturating_mul(percent) / 100)
+            let doubles = self.law.ssthresh().is_none_or(|ssthresh| self.window < ssthresh / 2);
+            let percent = if doubles { 200 } else { 120 };
+            Some(per_round_trip(self.window.max(self.mss)).saturating_mul(percent) / 100)
         });
         // A window below one segment is one segment every so many round trips.
         if self.window < self.mss && srtt > 0 {
@@ -299,6 +310,17 @@ impl Sender {
     /// What was counted.
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
+    }
+
+    /// Asserts what must hold after each call of `transmit` that returned `None`.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        self.board.check();
+        let waits = self.rto.is_some() || self.release.is_some();
+        assert!(waits || self.board.una() == self.board.nxt(), "outstanding data needs a timer");
+        assert!(self.board.in_flight() == 0 || self.rto.is_some(), "data in flight needs the retransmission timer");
+        assert_eq!(self.prr.is_some(), self.episode.is_reducing() && !self.law.steers_recovery());
+        assert_eq!(self.window, self.law.window());
     }
 
     /// The law has been told something: its window may be another one.

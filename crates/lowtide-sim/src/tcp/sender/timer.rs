@@ -11,7 +11,11 @@ use lowtide_net::Time;
 impl Sender {
     /// When [`on_timer`](Self::on_timer) and then [`transmit`](Self::transmit) are to be called next.
     pub fn next_timer(&self) -> Option<Time> {
-        [self.rto, self.pto, self.reo, self.release].into_iter().flatten().min()
+        // Without branches: this is asked after every event.
+        const NEVER: Time = Time::from_nanos(u64::MAX);
+        let at = |timer: Option<Time>| timer.unwrap_or(NEVER);
+        let next = at(self.rto).min(at(self.pto)).min(at(self.reo).min(at(self.release)));
+        (next < NEVER).then_some(next)
     }
 
     /// The time that [`next_timer`](Self::next_timer) named has come. A call that comes early does nothing.
@@ -56,15 +60,11 @@ impl Sender {
         let reo_wnd = self.rack.reo_wnd(self.rtt.min(), self.rtt.srtt(), true, self.board.sacked_segments());
         let lost = self.rack.mark_losses_on_rto(now, reo_wnd, &mut self.board);
         self.rate.on_lost(lost);
-        self.reo = None;
-        self.pto = None;
         self.statistics.timeouts += 1;
         // A timeout of what a timeout has already sent again reduces no further (RFC 5681, section 3.1).
         if self.progressed || !matches!(self.episode, Episode::Timeout { .. }) {
             self.begin(now, Cause::Signal(Signal::Timeout), in_flight);
             self.progressed = false;
-        } else {
-            self.undo.stop();
         }
         self.rtt.back_off();
         self.rto = Some(now + self.rtt.rto());

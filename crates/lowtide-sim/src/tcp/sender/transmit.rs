@@ -32,8 +32,10 @@ impl Sender {
         if self.handshake != Handshake::Done {
             return self.transmit_syn(now);
         }
-        if std::mem::take(&mut self.probe_due) {
-            return self.transmit_probe(now);
+        if std::mem::take(&mut self.probe_due)
+            && let Some(last) = self.board.last()
+        {
+            return Some(self.transmit_probe(now, last));
         }
         if let Some(id) = self.board.next_lost() {
             let len = self.board.get(id).len();
@@ -70,8 +72,7 @@ impl Sender {
     }
 
     /// A tail loss probe: new data if there is any, or else the last segment once more (RFC 8985, section 7.3).
-    fn transmit_probe(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        let last = self.board.last()?;
+    fn transmit_probe(&mut self, now: Time, last: u64) -> (Segment, Ecn) {
         self.statistics.probes += 1;
         let new = self.next_data();
         let segment = match new {
@@ -81,7 +82,7 @@ impl Sender {
         self.tlp.on_probe(self.board.nxt(), new.is_none());
         self.pto = None;
         self.rto = Some(now + self.rtt.rto());
-        Some(segment)
+        segment
     }
 
     /// Payload and end mark of the next new segment, if there is one and the receiver has room for it.

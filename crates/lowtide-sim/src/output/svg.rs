@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Just enough SVG for the picture.
+//! Just enough SVG for a picture.
 
 use std::fmt::{Display, Write};
 
@@ -8,7 +8,7 @@ const FONTS: &str = "DejaVu Sans, Verdana, sans-serif";
 
 /// A drawing under way.
 #[derive(Debug)]
-pub(super) struct Svg {
+pub struct Svg {
     width: f64,
     height: f64,
     body: String,
@@ -16,32 +16,32 @@ pub(super) struct Svg {
 
 /// How a text is set.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Font {
+pub struct Font {
     /// Height in units.
-    pub(super) size: f64,
+    pub size: f64,
     /// Colour.
-    pub(super) fill: &'static str,
+    pub fill: &'static str,
     /// Bold or not.
-    pub(super) bold: bool,
+    pub bold: bool,
     /// `start`, `middle` or `end`: which of its points stands at x.
-    pub(super) anchor: &'static str,
+    pub anchor: &'static str,
 }
 
 impl Svg {
     /// An empty one of this size.
-    pub(super) fn new(width: f64, height: f64) -> Svg {
+    pub fn new(width: f64, height: f64) -> Svg {
         let body = String::new();
         Svg { width, height, body }
     }
 
     /// A filled polygon.
-    pub(super) fn area(&mut self, points: &[(f64, f64)], fill: &str) {
+    pub fn area(&mut self, points: &[(f64, f64)], fill: &str) {
         let d = path(points);
         self.push(format_args!("<path d=\"{d}Z\" fill=\"{fill}\"/>"));
     }
 
     /// A line through points; `dash` as in stroke-dasharray, or empty.
-    pub(super) fn line(&mut self, points: &[(f64, f64)], stroke: &str, width: f64, dash: &str) {
+    pub fn line(&mut self, points: &[(f64, f64)], stroke: &str, width: f64, dash: &str) {
         let d = path(points);
         let dash = match dash {
             "" => String::new(),
@@ -51,7 +51,7 @@ impl Svg {
     }
 
     /// A text, its baseline at y.
-    pub(super) fn text(&mut self, (x, y): (f64, f64), font: Font, text: &str) {
+    pub fn text(&mut self, (x, y): (f64, f64), font: Font, text: &str) {
         let Font { size, fill, bold, anchor } = font;
         let weight = if bold { " font-weight=\"bold\"" } else { "" };
         let text = escape(text);
@@ -62,7 +62,7 @@ impl Svg {
     }
 
     /// The whole file, on white.
-    pub(super) fn finish(self) -> String {
+    pub fn finish(self) -> String {
         let Svg { width, height, body } = self;
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \

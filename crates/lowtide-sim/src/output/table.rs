@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The summary as a table for people.
+
+use super::Summary;
+use std::fmt;
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flows = self.flows.iter().map(|flow| {
+            vec![
+                flow.name.clone(),
+                flow.cc.clone(),
+                rate(flow.mean_bps),
+                data(flow.acked_bytes),
+                number(flow.finished_s, 2),
+                flow.retransmits.to_string(),
+                number(flow.min_rtt_ms, 1),
+                number(flow.mean_rtt_ms, 1),
+                number(flow.p95_rtt_ms, 1),
+                number(flow.mean_queue_ms, 1),
+                number(flow.p95_queue_ms, 1),
+            ]
+        });
+        let head = ["flow", "cc", "Mbit/s", "MB", "done/s", "resent", "min RTT/ms", "mean", "p95", "queue/ms", "p95"];
+        write_columns(f, &head, 2, flows)?;
+        f.write_str("\n")?;
+        let links = self.links().iter().map(|link| {
+            vec![
+                link.name.clone(),
+                format!("{:.1} %", link.utilisation * 100.0),
+                number(Some(link.mean_queue_ms), 1),
+                number(Some(link.p95_queue_ms), 1),
+                link.drops.to_string(),
+                link.marks.to_string(),
+            ]
+        });
+        write_columns(f, &["bottleneck", "used", "queue/ms", "p95", "drops", "marks"], 1, links)?;
+        f.write_str("\n")?;
+        if let Some(jain) = self.jain {
+            write!(f, "Jain's index {jain:.3}; ")?;
+        }
+        writeln!(f, "{} packets, {} events, {:.2} s; seed {}", self.packets, self.events, self.wall_s, self.seed)
+    }
+}
+
+/// Mbit/s with three digits after the point or fewer.
+fn rate(bps: f64) -> String {
+    let mbps = bps / 1e6;
+    if mbps < 1.0 { format!("{mbps:.3}") } else { format!("{mbps:.2}") }
+}
+
+fn data(bytes: u64) -> String {
+    format!("{:.2}", bytes as f64 / 1e6)
+}
+
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+/// Columns as wide as they need to be, the first `left` of them flush left.
+fn write_columns(
+    f: &mut fmt::Formatter<'_>,
+    head: &[&str],
+    left: usize,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> fmt::Result {
+    let head = head.iter().map(|name| (*name).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> =
+        (0..columns).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
+    for row in &rows {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if column == 0 { "" } else { "  " };
+            let cell = if column < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+            line += gap;
+            line += &cell;
+        }
+        writeln!(f, "{}", line.trim_end())?;
+    }
+    Ok(())
+}

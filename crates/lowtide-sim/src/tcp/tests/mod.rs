@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sender and receiver over a small path in virtual time.
+
+mod ecn;
+mod path;
+mod properties;
+mod recovery;
+mod sending;
+mod spy;

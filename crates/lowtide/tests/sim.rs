@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `lowtide sim`: what it prints, and what it refuses in one sentence with status 2.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+const SCENARIO: &str = r#"seed = 7
+duration = "2s"
+
+[bottleneck]
+rate = "1mbit"
+rtt = "40ms"
+
+[[flow]]
+name = "bg"
+cc = "reno"
+"#;
+
+/// Runs `lowtide sim s.toml ARGUMENTS` in a directory with that scenario.
+fn sim(directory: &Path, arguments: &[&str]) -> Output {
+    fs::write(directory.join("s.toml"), SCENARIO).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+    command.args(["sim", "s.toml"]).args(arguments).current_dir(directory).output().unwrap()
+}
+
+/// The only sentence of a refusal.
+fn refused(directory: &Path, arguments: &[&str]) -> String {
+    let output = sim(directory, arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    assert_eq!(error.lines().count(), 1, "{arguments:?}: {error}");
+    error.trim_end().strip_prefix("lowtide: ").expect(&error).to_owned()
+}
+
+#[test]
+fn the_table_names_the_flows_and_the_seed() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = sim(directory.path(), &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{text}");
+    assert!(text.contains("\nbg  ") && text.contains("\nbottleneck  ") && text.ends_with("; seed 7\n"), "{text}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "without --out nothing is written");
+}
+
+#[test]
+fn json_goes_to_the_output() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = sim(directory.path(), &["--json", "--seed", "9"]);
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["seed"], &summary["flows"][0]["name"]), (&9.into(), &"bg".into()));
+}
+
+#[test]
+fn a_result_can_be_repeated_from_its_own_scenario() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = sim(directory.path(), &["--out", "one", "--plot", "--pcap", "--set", "bottleneck.rate=2mbit"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let files = "summary.json, scenario.toml, flows.csv, inner.csv, bottlenecks.csv, plot.svg, packets.pcapng";
+    assert!(text.ends_with(&format!("\nIn one: {files}\n")), "{text}");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+    again.args(["sim", "one/scenario.toml", "--out", "two", "--plot", "--pcap"]).current_dir(directory.path());
+    assert!(again.status().unwrap().success());
+    let read = |result: &str, name: &str| fs::read(directory.path().join(result).join(name)).unwrap();
+    for name in files.split(", ").filter(|name| *name != "summary.json") {
+        assert!(read("one", name) == read("two", name), "{name} differs");
+    }
+    let summary = |result| {
+        let mut summary: serde_json::Value = serde_json::from_slice(&read(result, "summary.json")).unwrap();
+        assert!(summary["wall_s"].take().is_f64());
+        summary
+    };
+    assert_eq!(summary("one"), summary("two"));
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_sentence() {
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str]| refused(directory.path(), arguments);
+    assert_eq!(
+        refused(&["--set", "bottleneck.rate=fast"]),
+        "--set bottleneck.rate=fast: rate: \"fast\" is not a rate; write it like 20mbit or 1.5gbit"
+    );
+    assert!(refused(&["--set", "flow.bg.cc=renoo"]).contains("did you mean `reno`?"));
+    assert_eq!(
+        refused(&["--set", "flow.bg.start=2s"]),
+        "--set flow.bg.start=2s: start: the simulation is over by then"
+    );
+    fs::create_dir(directory.path().join("mine")).unwrap();
+    fs::write(directory.path().join("mine/notes.txt"), "").unwrap();
+    assert_eq!(
+        refused(&["--out", "mine"]),
+        "mine is not empty and not a result of lowtide sim; choose another directory with --out"
+    );
+    assert!(refused(&["--out", "/dev/null/x"]).starts_with("cannot write /dev/null/x: "));
+}
+
+#[test]
+fn a_broken_file_is_refused_with_the_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("broken.toml");
+    fs::write(&path, SCENARIO.replace("rtt", "rt")).unwrap();
+    let refused = |file: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_lowtide"))
+            .args(["sim", file])
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(refused("broken.toml"), "lowtide: broken.toml:6:1: unknown key `rt`; did you mean `rtt`?\n");
+    assert!(refused("none.toml").starts_with("lowtide: none.toml: cannot read it: "));
+}
+
+#[test]
+fn options_that_need_a_directory_say_so() {
+    let directory = tempfile::tempdir().unwrap();
+    for arguments in [&["--plot"][..], &["--pcap"], &["--pcap=both"]] {
+        let output = sim(directory.path(), arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains("--out <DIR>"), "{arguments:?}: {error}");
+    }
+}
