@@ -6,8 +6,9 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 BUILD_PACKAGES := clang libelf-dev zlib1g-dev pkg-config gcc libc6-dev
 RUN_PACKAGES := iproute2
 TEST_PACKAGES := iperf3 bpftool
+LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench lint fmt install deps-build deps-run deps-test
+.PHONY: build demo test bench lab lint fmt install deps-build deps-run deps-test deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -22,6 +23,11 @@ test: lint deps-run deps-test
 
 bench: deps-build deps-run deps-test
 	$(CARGO) bench --workspace --locked
+
+# The simulator beside this machine's kernel and ns-3: about 25 minutes, as root, best with nothing else running. Renews the tables of
+# docs/ground-truth.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a part; see crates/lowtide/benches/ground_truth/main.rs.
+lab: deps-build deps-run deps-lab
+	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
 
 lint: deps-build
 	$(CARGO) fmt --all --check
@@ -39,6 +45,9 @@ deps-build:
 
 deps-run:
 	@scripts/need.sh packages "$(RUN_PACKAGES)"
+
+deps-lab:
+	@scripts/need.sh packages "$(LAB_PACKAGES)"
 
 deps-test:
 	@scripts/need.sh packages "$(TEST_PACKAGES)"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an emulator is asked to be.
 
-use crate::Error;
+use crate::{Error, far};
 use lowtide_net::{BufferSize, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ pub struct Config {
     pub burst: u64,
     /// Base round-trip time: half of it is the propagation delay of either direction.
     pub rtt: Duration,
+    /// For each of them, B has a further address whose base round-trip time is so much longer, half of it behind the link in
+    /// either direction; see [`Emulator::far4`](crate::Emulator::far4).
+    pub extra_delays: Vec<Duration>,
     /// Buffer in front of each direction, relative to the rate of that direction.
     pub buffer: BufferSize,
     /// Queue discipline of both directions.
@@ -63,6 +66,7 @@ impl Config {
             reverse_schedule: None,
             burst: 0,
             rtt,
+            extra_delays: Vec::new(),
             buffer: BufferSize::Bdp(1.0),
             discipline: Discipline::DropTail,
             loss: LossModel::NONE,
@@ -123,6 +127,13 @@ impl Config {
                 self.a
             )));
         }
+        if self.extra_delays.len() > far::MOST {
+            return Err(Error::Config(format!(
+                "{} extra delays are too many; give at most {}",
+                self.extra_delays.len(),
+                far::MOST
+            )));
+        }
         if !(576..=65_535).contains(&self.mtu) {
             return Err(Error::Config(format!(
                 "an MTU of {} bytes is not possible; choose one from 576 to 65535",
@@ -174,6 +185,8 @@ mod tests {
         let config = |a: &str, mtu| Config { a: a.into(), mtu, ..config() };
         assert!(refusal(config("b", 1500)).contains("different names"));
         assert!(refusal(config("a", 575)).contains("576 to 65535"));
+        let many = Config { extra_delays: vec![Duration::ZERO; 201], ..self::config() };
+        assert!(refusal(many).contains("at most 200"));
         for name in ["", "..", "-n", "x/y", "x y"] {
             assert!(refusal(config(name, 1500)).contains("cannot name"), "{name}");
         }

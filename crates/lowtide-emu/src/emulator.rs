@@ -3,6 +3,7 @@
 
 use crate::engine::{Clock, Engine};
 use crate::error::Doing;
+use crate::far::{self, End, Far};
 use crate::report::Board;
 use crate::tun::Tun;
 use crate::{Arrived, Config, Error, Namespace, Second, Totals, iproute};
@@ -12,6 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Name of the device to the bottleneck, in both namespaces.
 pub const DEVICE: &str = "lowtide0";
@@ -60,15 +62,20 @@ impl Emulator {
         let tun_a = Tun::create(&a, DEVICE)?;
         let tun_b = Tun::create(&b, DEVICE)?;
         let ipv6 = Path::new("/proc/sys/net/ipv6").exists() && config.mtu >= IPV6_MINIMUM_MTU;
-        for (namespace, v4, v6) in [(&a, A4, A6), (&b, B4, B6)] {
-            configure(namespace, config.mtu, v4, ipv6.then_some(v6))?;
+        let places = 0..=config.extra_delays.len();
+        let b_addresses: Vec<_> = places.map(|place| (far::address4(B4, place), far::address6(B6, place))).collect();
+        for (namespace, addresses) in [(&a, &[(A4, A6)][..]), (&b, &b_addresses)] {
+            configure(namespace, config.mtu, addresses, ipv6)?;
         }
+        let far = |end, half: fn(&Duration) -> Duration| Far::new(end, B4, B6, config.extra_delays.iter().map(half));
         let board = Arc::new(Board::default());
         let engine = Engine {
             a: tun_a,
             b: tun_b,
             forward: Link::new(&config.forward()),
             reverse: Link::new(&config.reverse()),
+            to_far: far(End::Destination, |delay| *delay / 2),
+            from_far: far(End::Source, |delay| *delay - *delay / 2),
             mtu: config.mtu,
             realtime: config.realtime,
             record: config.record,
@@ -111,6 +118,16 @@ impl Emulator {
     /// IPv6 address of B; `None` if the kernel has no IPv6 or the MTU is too small for it.
     pub fn b6(&self) -> Option<Ipv6Addr> {
         self.ipv6.then_some(B6)
+    }
+
+    /// IPv4 address of B that is farther away by the one of [`Config::extra_delays`] with this index.
+    pub fn far4(&self, index: usize) -> Option<Ipv4Addr> {
+        (index < self.config.extra_delays.len()).then(|| far::address4(B4, index + 1))
+    }
+
+    /// The same for IPv6; `None` also where [`Emulator::b6`] is.
+    pub fn far6(&self, index: usize) -> Option<Ipv6Addr> {
+        (self.ipv6 && index < self.config.extra_delays.len()).then(|| far::address6(B6, index + 1))
     }
 
     /// What it was started with.
@@ -188,15 +205,18 @@ impl Drop for Emulator {
 
 /// Sets up the device in a namespace. It never speaks on its own: no IPv6 link-local address and
 /// no duplicate address detection.
-fn configure(namespace: &Namespace, mtu: u32, v4: Ipv4Addr, v6: Option<Ipv6Addr>) -> Result<(), Error> {
-    let mut commands = vec![
-        format!("link set {DEVICE} mtu {mtu} txqueuelen {DEVICE_QUEUE}"),
-        format!("addr add {v4}/30 dev {DEVICE}"),
-    ];
-    if let Some(v6) = v6 {
+fn configure(
+    namespace: &Namespace,
+    mtu: u32,
+    addresses: &[(Ipv4Addr, Ipv6Addr)],
+    ipv6: bool,
+) -> Result<(), Error> {
+    let mut commands = vec![format!("link set {DEVICE} mtu {mtu} txqueuelen {DEVICE_QUEUE}")];
+    commands.extend(addresses.iter().map(|(v4, _)| format!("addr add {v4}/24 dev {DEVICE}")));
+    if ipv6 {
         namespace.set(&format!("net/ipv6/conf/{DEVICE}/disable_ipv6"), "0")?;
         commands.push(format!("link set {DEVICE} addrgenmode none"));
-        commands.push(format!("addr add {v6}/64 dev {DEVICE} nodad"));
+        commands.extend(addresses.iter().map(|(_, v6)| format!("addr add {v6}/64 dev {DEVICE} nodad")));
     }
     commands.push(format!("link set {DEVICE} up"));
     iproute::ip_batch(namespace.name(), &commands)?;

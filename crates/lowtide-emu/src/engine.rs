@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread that moves the packets: two links, driven by the monotonic clock.
 
+use crate::far::Far;
 use crate::report::{Arrived, Board, Second, Totals};
 use crate::tun::Tun;
 use lowtide_net::{Ecn, Link, Packet, Time, ip};
@@ -26,6 +27,10 @@ pub(crate) struct Engine {
     pub(crate) forward: Wire,
     /// From B to A.
     pub(crate) reverse: Wire,
+    /// From the link to B's addresses.
+    pub(crate) to_far: Far,
+    /// From B's addresses to the link, which comes first here: what matters is the sum.
+    pub(crate) from_far: Far,
     /// Bytes.
     pub(crate) mtu: u32,
     /// Whether to ask for real-time scheduling.
@@ -60,8 +65,8 @@ impl Engine {
             if b {
                 totals.oversized += take_in(self.clock, &self.b, &mut self.reverse, self.mtu, &mut buffer, None)?;
             }
-            totals.refused += hand_out(self.clock, &mut self.forward, &self.b);
-            totals.refused += hand_out(self.clock, &mut self.reverse, &self.a);
+            totals.refused += hand_out(self.clock, &mut self.forward, &mut self.to_far, &self.b);
+            totals.refused += hand_out(self.clock, &mut self.reverse, &mut self.from_far, &self.a);
             seconds.finish_until(self.clock.now(), self);
             self.show(&mut totals);
             if stopped {
@@ -71,8 +76,9 @@ impl Engine {
     }
 
     fn next_event(&self) -> Option<Time> {
-        let events = [self.forward.next_event(), self.reverse.next_event()];
-        events.into_iter().flatten().min()
+        let links = [self.forward.next_event(), self.reverse.next_event()];
+        let events = links.into_iter().chain([self.to_far.next_event(), self.from_far.next_event()]);
+        events.flatten().min()
     }
 
     /// Sleeps until a packet comes, the time is over or it is time to stop.
@@ -136,16 +142,22 @@ fn take_in(
 }
 
 /// Hands what has come out of a link to a device; returns how many packets it refused.
-fn hand_out(clock: Clock, link: &mut Wire, tun: &Tun) -> u64 {
+fn hand_out(clock: Clock, link: &mut Wire, far: &mut Far, tun: &Tun) -> u64 {
     let mut refused = 0;
     for _ in 0..BATCH {
-        let Some(delivery) = link.poll(clock.now()) else {
+        let now = clock.now();
+        let packet = if let Some(packet) = far.pop(now) {
+            packet
+        } else if let Some(delivery) = link.poll(now) {
+            let mut packet = delivery.packet.payload;
+            if delivery.packet.ecn == Ecn::Ce {
+                ip::set_ce(&mut packet);
+            }
+            let Some(packet) = far.pass(delivery.at, packet) else { continue };
+            packet
+        } else {
             break;
         };
-        let mut packet = delivery.packet.payload;
-        if delivery.packet.ecn == Ecn::Ce {
-            ip::set_ce(&mut packet);
-        }
         refused += u64::from(tun.write(&packet).is_err());
     }
     refused

@@ -30,6 +30,7 @@ mod config;
 mod emulator;
 mod engine;
 mod error;
+mod far;
 mod iproute;
 mod namespace;
 mod ownership;

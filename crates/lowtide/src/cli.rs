@@ -142,6 +142,10 @@ pub struct EmulateArguments {
     #[arg(long, value_parser = parse_duration)]
     pub rtt: Duration,
 
+    /// Further addresses of the second namespace, each with so much more round-trip time: 20ms,60ms
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = parse_duration)]
+    pub extra_delay: Vec<Duration>,
+
     /// Buffer: 1bdp, 64KiB, 67p (packets), 30ms
     #[arg(long, default_value = "1bdp")]
     pub buffer: BufferSize,

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 use lowtide_emu::{Config, Emulator, Second};
 use lowtide_kernel::{Need, diagnose};
-use lowtide_net::{Reordering, Statistics};
+use lowtide_net::{Reordering, Statistics, units::format_duration};
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
@@ -41,6 +41,7 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
         schedule: arguments.schedule.clone(),
         reverse_schedule: arguments.reverse_schedule.clone(),
         burst: arguments.burst,
+        extra_delays: arguments.extra_delay.clone(),
         buffer: arguments.buffer,
         discipline: arguments.queue,
         loss: arguments.loss,
@@ -80,6 +81,12 @@ fn explain(emulator: &Emulator, a: &str, b: &str) {
     let six = |address: Option<std::net::Ipv6Addr>| address.map(|a| format!(", {a}")).unwrap_or_default();
     println!("{a}: {}{}", emulator.a4(), six(emulator.a6()));
     println!("{b}: {}{}", emulator.b4(), six(emulator.b6()));
+    for (index, delay) in emulator.config().extra_delays.iter().enumerate() {
+        if let Some(address) = emulator.far4(index) {
+            let more = format_duration(*delay);
+            println!("{b}, {more} farther away: {address}{}", six(emulator.far6(index)));
+        }
+    }
     println!("try: nsenter --net=/run/netns/{a} ping -c 3 {}", emulator.b4());
     println!("or:  ip netns exec {b} iperf3 -s    and    ip netns exec {a} iperf3 -c {} -C cubic", emulator.b4());
     println!("Ctrl-C ends it and takes the namespaces down.");

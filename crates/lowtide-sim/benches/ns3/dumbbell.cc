@@ -3,8 +3,9 @@
 //
 //   dumbbell --rate=100Mbps --rtt=20ms --buffer=167 --duration=100 --from=0 --flows=TcpCubic@0,TcpLedbat@20
 //
-// prints one JSON object: wall-clock seconds of the run, delivered data packets, and for each flow the mean payload rate
-// from `from` seconds to the end, in bit/s, with its mean round-trip time in ms.
+// prints one JSON object: wall-clock seconds of the run, delivered data packets, the mean time in ms that packets waited in
+// the bottleneck's queue, and for each flow the mean payload rate in bit/s and the mean round-trip time in ms. Means are from
+// `from` seconds to the end.
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
@@ -13,6 +14,7 @@
 #include "ns3/traffic-control-module.h"
 
 #include <chrono>
+#include <deque>
 #include <iostream>
 #include <sstream>
 #include <vector>
@@ -35,6 +37,9 @@ struct Flow
 
 std::vector<Flow> flows;
 double measureFrom = 0;
+std::deque<Time> waiting; // when what is in the bottleneck's queue came
+double waitSum = 0;
+uint64_t waitCount = 0;
 
 void
 Received(uint32_t index, Ptr<const Packet> packet, const Address&)
@@ -57,6 +62,23 @@ Connect(uint32_t index, Ptr<Application> application)
 {
     auto socket = DynamicCast<BulkSendApplication>(application)->GetSocket();
     socket->TraceConnectWithoutContext("RTT", MakeBoundCallback(&RttSample, index));
+}
+
+void
+Queued(Ptr<const Packet>)
+{
+    waiting.push_back(Simulator::Now());
+}
+
+void
+Unqueued(Ptr<const Packet>)
+{
+    if (Simulator::Now().GetSeconds() >= measureFrom)
+    {
+        waitSum += (Simulator::Now() - waiting.front()).GetSeconds() * 1e3;
+        waitCount++;
+    }
+    waiting.pop_front();
 }
 
 void
@@ -120,6 +142,9 @@ main(int argc, char* argv[])
         return interfaces;
     };
     connect(bottleneck, routers.Get(0), routers.Get(1));
+    auto queue = DynamicCast<PointToPointNetDevice>(routers.Get(0)->GetDevice(1))->GetQueue();
+    queue->TraceConnectWithoutContext("Enqueue", MakeCallback(&Queued));
+    queue->TraceConnectWithoutContext("Dequeue", MakeCallback(&Unqueued));
     for (uint32_t index = 0; index < flows.size(); index++)
     {
         auto type = TypeId::LookupByName("ns3::" + flows[index].law);
@@ -155,7 +180,7 @@ main(int argc, char* argv[])
                   << (flow.received - flow.before) * 8 / span
                   << ",\"mean_rtt_ms\":" << (flow.rttCount ? flow.rttSum / flow.rttCount : 0) << "}";
     }
-    std::cout << "],\"packets\":" << packets << ",\"wall_s\":" << wall << "}" << std::endl;
+    std::cout << "],\"mean_queue_ms\":" << (waitCount ? waitSum / waitCount : 0) << ",\"packets\":" << packets << ",\"wall_s\":" << wall << "}" << std::endl;
     Simulator::Destroy();
     return 0;
 }
