@@ -143,6 +143,7 @@ impl Dctcp {
 
 impl CongestionControl for Dctcp {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
+        let before = self.window.cwnd;
         self.srtt = ack.srtt;
         self.grow(ack);
         self.marks.on_ack(ack);
@@ -154,7 +155,8 @@ impl CongestionControl for Dctcp {
         match self.transients.on_ack(ack, phase) {
             Some(left) if left < 1.0 && self.window.cwnd > self.window.minimum => {
                 self.window.reduce_to(self.window.cwnd * left);
-                Reaction::Reduced
+                // Not where this ACK's own growth was more.
+                if self.window.cwnd < before { Reaction::Reduced } else { Reaction::None }
             }
             _ => Reaction::None,
         }
