@@ -175,7 +175,7 @@ impl CongestionControl for Ledbat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Time, path::Path};
+    use crate::{Time, testing::queue_path::Path};
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 1 };
 

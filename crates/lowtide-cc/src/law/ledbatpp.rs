@@ -266,7 +266,7 @@ impl CongestionControl for LedbatPlusPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Path;
+    use crate::testing::queue_path::Path;
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 1 };
 

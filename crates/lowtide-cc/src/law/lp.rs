@@ -241,7 +241,7 @@ impl CongestionControl for LowPriority {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Path;
+    use crate::testing::queue_path::Path;
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 20, seed: 1 };
 

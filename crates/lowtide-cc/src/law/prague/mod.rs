@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP Prague (`L4STeam/linux`, `net/ipv4/tcp_prague.c`, v0.6 and v0.7; RFC 9331, section 4): DCTCP for the Internet.
 //!
-//! With `accel` and `overload` also the two modes for transients of paper 003 (J. Misund, "Delay based additive increase for
+//! With `accel` and `overload` also the two modes for transients of J. Misund ("Delay based additive increase for
 //! scalable congestion controls"); the paper built on v0.6.
 //!
 //! Notable differences from the source:
