@@ -155,6 +155,19 @@ impl Value for Duration {
     }
 }
 
+/// A parameter of a law, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What it can be.
+    pub possible: String,
+    /// What it means.
+    pub meaning: String,
+}
+
 /// The parameters of one law.
 pub trait Parameters: Default + Clone + PartialEq {
     /// The law's name.
@@ -171,6 +184,9 @@ pub trait Parameters: Default + Clone + PartialEq {
 
     /// All parameters with their values, in the order of [`Parameters::KEYS`].
     fn entries(&self) -> Vec<(&'static str, String)>;
+
+    /// The same with what they mean and can be.
+    fn describe(&self) -> Vec<Described>;
 
     /// What the other parameters are when only the variant is given. A law without variants has one set of defaults.
     fn baseline(&self) -> Self {
@@ -244,11 +260,16 @@ pub(crate) fn bad_value<V: Value>(
     value: &str,
     range: Option<&RangeInclusive<V>>,
 ) -> LawError {
-    let mut expected = V::expected();
+    LawError::Value { law, key, value: value.to_owned(), expected: possible(range) }
+}
+
+/// What a parameter can be.
+pub(crate) fn possible<V: Value>(range: Option<&RangeInclusive<V>>) -> String {
+    let mut possible = V::expected();
     if let Some(range) = range {
-        expected += &format!(" from {} to {}", range.start().print(), range.end().print());
+        possible += &format!(" from {} to {}", range.start().print(), range.end().print());
     }
-    LawError::Value { law, key, value: value.to_owned(), expected }
+    possible
 }
 
 /// Declares the parameters of a law: fields with a default and, where it makes sense, a range.
@@ -259,13 +280,13 @@ macro_rules! parameters {
     (
         $(#[$meta:meta])*
         pub struct $name:ident for $law:literal $(defaults by $defaults:path)? {
-            $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr $(, in $range:expr)?;)*
+            $($(#[doc = $doc:literal])* $field:ident: $type:ty = $default:expr $(, in $range:expr)?;)*
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name {
-            $($(#[$doc])* pub(crate) $field: $type,)*
+            $($(#[doc = $doc])* pub(crate) $field: $type,)*
         }
 
         impl Default for $name {
@@ -276,7 +297,7 @@ macro_rules! parameters {
 
         impl $name {
             $(
-                $(#[$doc])*
+                $(#[doc = $doc])*
                 ///
                 /// # Errors
                 /// The value is out of its range.
@@ -312,6 +333,24 @@ macro_rules! parameters {
 
             fn entries(&self) -> Vec<(&'static str, String)> {
                 vec![$((stringify!($field), $crate::Value::print(&self.$field))),*]
+            }
+
+            fn describe(&self) -> Vec<$crate::Described> {
+                let meanings: &[(&str, String)] = &[$((
+                    concat!($($doc),*),
+                    {
+                        let range: Option<std::ops::RangeInclusive<$type>> = None;
+                        $(let range = range.or(Some($range));)?
+                        $crate::text::possible::<$type>(range.as_ref())
+                    },
+                )),*];
+                let described = self.entries().into_iter().zip(meanings);
+                described.map(|((name, value), (meaning, possible))| $crate::Described {
+                    name,
+                    value,
+                    possible: possible.clone(),
+                    meaning: meaning.trim().to_owned(),
+                }).collect()
             }
 
             $(fn baseline(&self) -> Self {
@@ -388,6 +427,13 @@ macro_rules! laws {
             pub fn parameters(&self) -> Vec<(&'static str, String)> {
                 match self {
                     $(Self::$variant(parameters) => $crate::Parameters::entries(parameters),)*
+                }
+            }
+
+            /// The same with what each means and can be.
+            pub fn describe(&self) -> Vec<$crate::Described> {
+                match self {
+                    $(Self::$variant(parameters) => $crate::Parameters::describe(parameters),)*
                 }
             }
 

@@ -9,8 +9,9 @@
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal,
-    part::{BaseDelay, CurrentDelay, DelaySignal, Episode, SlowStart, Window, nanos},
+    part::{BaseDelay, CurrentDelay, DelaySignal, Episode, SlowStart, Window},
     text::parameters,
+    time::nanos,
 };
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -93,7 +94,7 @@ impl Ledbat {
             self.current.on_sample(ack.now, delay);
         }
         let (Some(base), Some(current)) = (self.base.get(), self.current.get(ack.now, ack.srtt)) else { return false };
-        self.queuing = current.saturating_sub(base) as f64;
+        self.queuing = current.saturating_sub(base).max(0) as f64;
         self.off_target = (self.target - self.queuing) / self.target;
         true
     }
@@ -174,7 +175,7 @@ impl CongestionControl for Ledbat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Time, path::Path};
+    use crate::{Time, testing::queue_path::Path};
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 1 };
 

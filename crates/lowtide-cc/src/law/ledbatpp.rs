@@ -9,8 +9,9 @@
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
-    part::{BaseDelay, CurrentDelay, Episode, Window, nanos},
+    part::{BaseDelay, CurrentDelay, Episode, Window},
     text::parameters,
+    time::nanos,
 };
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -122,7 +123,7 @@ impl LedbatPlusPlus {
             return false;
         };
         self.gain = self.parameters.gain(base);
-        self.queuing = current.saturating_sub(base) as f64 / nanos(self.parameters.target) as f64;
+        self.queuing = current.saturating_sub(base).max(0) as f64 / nanos(self.parameters.target) as f64;
         true
     }
 
@@ -265,7 +266,7 @@ impl CongestionControl for LedbatPlusPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Path;
+    use crate::testing::queue_path::Path;
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 1 };
 

@@ -211,7 +211,7 @@ impl CongestionControl for Nice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Path;
+    use crate::testing::queue_path::Path;
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 8, seed: 1 };
 

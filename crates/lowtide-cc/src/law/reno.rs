@@ -18,7 +18,7 @@ parameters! {
         beta: f64 = 0.5, in 0.01..=0.99;
         /// How slow start ends before the first loss.
         hystart: HyStartKind = HyStartKind::Off;
-        /// Whether the transport paces, which [`HyStartShape::paced`] must know.
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
         paced: bool = false;
         /// Whether to use classic ECN.
         ecn: bool = false;

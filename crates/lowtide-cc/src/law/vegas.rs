@@ -278,7 +278,7 @@ impl CongestionControl for Original {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Time, path::Path};
+    use crate::{Time, testing::queue_path::Path};
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 1 };
 

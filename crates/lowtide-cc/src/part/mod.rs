@@ -21,7 +21,6 @@ mod window;
 pub use acceleration::Acceleration;
 pub use alpha_inc::AlphaInc;
 pub use cubic::{Cubic, CubicShape};
-pub(crate) use delay::nanos;
 pub use delay::{BaseDelay, CurrentDelay, DelaySignal};
 pub use episode::Episode;
 pub use hystart::{HyStart, HyStartShape};

@@ -192,7 +192,7 @@ impl<'a> Simulation<'a> {
 
     fn on_receiver_timer(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if connection.receiver_wake.due(self.now) {
+        if connection.receiver_wake.due(self.now) && connection.is_open() {
             if let Some(acknowledgement) = connection.receiver.on_timer(self.now) {
                 self.send_acknowledgement(index, acknowledgement);
             }
@@ -219,7 +219,7 @@ impl<'a> Simulation<'a> {
 
     fn on_sender_timer(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if connection.sender_wake.due(self.now) {
+        if connection.sender_wake.due(self.now) && connection.is_open() {
             connection.sender.on_timer(self.now);
             self.pump(index);
         }
@@ -390,7 +390,7 @@ impl<'a> Simulation<'a> {
         self.flows[index as usize].application.stop();
         for connection in 0..self.connections.len() as u32 {
             let it = &mut self.connections[connection as usize];
-            if it.flow == index && it.serial != u32::MAX && !it.sender.is_finished() {
+            if it.flow == index && it.is_open() && !it.sender.is_finished() {
                 it.sender.discard_unsent();
                 it.sender.close();
                 self.pump(connection);
@@ -431,7 +431,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn live_connections(&self, flow: usize) -> impl Iterator<Item = &Connection> {
-        self.connections.iter().filter(move |it| it.flow as usize == flow && it.serial != u32::MAX)
+        self.connections.iter().filter(move |it| it.flow as usize == flow && it.is_open())
     }
 
     fn on_sample(&mut self) {

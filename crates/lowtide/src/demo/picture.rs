@@ -6,7 +6,6 @@ use super::{
     acts::Bulk,
     recording::{Deadline, Flow, Recording, mean, percent_of},
 };
-use crate::cli::Place;
 use lowtide_sim::output::svg::{Font, Svg};
 
 const WIDTH: f64 = 1000.0;

@@ -302,6 +302,7 @@ impl Weighted for Cdg {
     /// is added to the losses that an ordinary flow reacts to, so that no delay back-off is left.
     fn set_weight(&mut self, weight: f64) {
         // What is no number is as submissive as can be.
-        self.weight = Some(weight.max(f64::MIN_POSITIVE).min(1.0));
+        let weight = if weight.is_nan() { 0.0 } else { weight };
+        self.weight = Some(weight.clamp(f64::MIN_POSITIVE, 1.0));
     }
 }
