@@ -37,11 +37,24 @@ pub(super) struct Application {
 enum Kind {
     /// These demands at once, then nothing.
     Once(Option<Demand>),
-    Constant { bytes: u64, interval: Duration },
-    Poisson { bytes: u64, mean: Duration },
-    OnOff { on: Duration, off: Duration },
+    Constant {
+        bytes: u64,
+        interval: Duration,
+    },
+    Poisson {
+        bytes: u64,
+        mean: Duration,
+    },
+    OnOff {
+        on: Duration,
+        off: Duration,
+    },
     Web(Sessions),
-    Trace { entries: std::sync::Arc<[(Duration, u64)]>, position: usize, start: Time },
+    Trace {
+        entries: std::sync::Arc<[(Duration, u64)]>,
+        position: usize,
+        start: Time,
+    },
 }
 
 impl Application {
