@@ -251,7 +251,9 @@ impl Scoreboard {
     /// The first segment that waits to be sent again.
     pub(super) fn next_lost(&mut self) -> Option<u64> {
         if self.lost == 0 {
-            self.lost_ids.clear();
+            if !self.lost_ids.is_empty() {
+                self.lost_ids.clear();
+            }
             return None;
         }
         while let Some(&Reverse(id)) = self.lost_ids.peek() {

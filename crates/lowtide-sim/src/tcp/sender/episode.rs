@@ -99,6 +99,9 @@ impl Sender {
         if self.episode.is_repairing() {
             self.board.forgive();
             self.end(now);
+            if self.rto.is_none() {
+                self.restart_rto(now); // nothing was in flight, now something is again
+            }
         }
         self.refresh_window();
     }

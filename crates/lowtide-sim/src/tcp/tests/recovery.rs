@@ -197,9 +197,9 @@ fn no_sample_is_taken_of_what_was_sent_twice() {
         let calls = calls.lock().expect("one thread");
         calls.iter().filter_map(|call| if let Call::Ack(ack) = call { ack.rtt } else { None }).collect::<Vec<_>>()
     };
-    // An ACK covers the retransmission and, the SACKs being lost, what had arrived long before it.
+    // The second retransmission is acknowledged together with what, the SACKs being lost, had arrived long before it.
     let (path, calls) = fixed(20.0);
-    let path = path.dropping([100]).ack_faults(|_, ack| {
+    let path = path.dropping([100, 100]).ack_faults(|_, ack| {
         if ack.ack == 100 * MSS && ack.sack.as_slice().first().is_some_and(|block| block.1 > 104 * MSS) {
             Fate::Drop
         } else {
@@ -265,6 +265,35 @@ fn reno_keeps_a_bottleneck_with_one_bdp_of_buffer_busy() {
     assert!((20..=30).contains(&counts.reductions), "{counts:?}");
     // Slow start overshoots once, to twice the 80 segments that fit; afterwards a loss is of one or two.
     assert!(counts.retransmits <= 90 + 2 * counts.reductions, "{counts:?}");
+}
+
+#[test]
+fn what_flies_again_after_a_needless_timeout_has_a_timer() {
+    // Less than a segment of window: what was taken for lost waits for its turn, nothing is in flight, and the timer is
+    // off, when a DSACK shows that the retransmissions were needless. `Sender::check` holds.
+    let (spy, _) = super::spy::Spy::new(0.3);
+    let path = spy.path(&crate::scenario::Tcp { pacing: true, ..settings() }, lowtide_cc::EcnUse::Off);
+    let (mut segments, mut acks) = (0, 0);
+    let mut path = path
+        .write_bytes(at(0), 3_001)
+        .write_bytes(at(443), 17_740)
+        .write_bytes(at(443), 22_261)
+        .close(at(2_000))
+        .faults(move |_, _| {
+            segments += 1;
+            match segments {
+                ..=18 => Fate::Twice(millis(0)),
+                24..=51 => Fate::Late(std::time::Duration::from_micros(241_001)),
+                53 => Fate::Drop,
+                _ => Fate::Pass,
+            }
+        })
+        .ack_faults(move |_, _| {
+            acks += 1;
+            if (38..=45).contains(&acks) { Fate::Drop } else { Fate::Pass }
+        });
+    path.finish();
+    assert!(path.sender.statistics().spurious > 0);
 }
 
 #[test]
