@@ -143,6 +143,8 @@ impl LedbatPlusPlus {
             if per_round < 0.0 || ack.window_limited {
                 window.cwnd += per_round.max(-window.cwnd / 2.0) * acked / window.cwnd;
                 window.cwnd = window.cwnd.max(window.minimum);
+                // Or the window would be below the threshold now, and slow start would bring it back at once.
+                window.ssthresh = window.ssthresh.min(window.cwnd);
             }
         }
     }

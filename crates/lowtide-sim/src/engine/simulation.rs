@@ -155,31 +155,35 @@ impl<'a> Simulation<'a> {
     /// A packet has reached the host at the end of its route.
     fn on_arrival(&mut self, packet: &Packet<Traveller>) {
         let traveller = &packet.payload;
-        let index = traveller.connection;
-        if let Content::Datagram(_) = traveller.content {
-            self.packets += 1;
-            let flow = &mut self.flows[index as usize];
-            flow.delivered += u64::from(packet.bytes - UDP_HEADER);
-            flow.record_delay(traveller, self.now, self.measure_from);
-            return self.show(index, 0, true, false, packet);
-        }
-        let Some(connection) = self.connections.get(index as usize).filter(|it| it.serial == traveller.serial) else {
-            return; // its connection is over
+        let flow = &mut self.flows[traveller.flow as usize];
+        let is_data = match traveller.content {
+            Content::Segment(segment) => segment.bytes > 0,
+            Content::Datagram(_) => true,
+            Content::Acknowledgement(_) => false,
         };
-        let (flow, number) = (connection.flow, connection.number);
+        if is_data {
+            self.packets += 1;
+            flow.record_delay(traveller, self.now, self.measure_from);
+        }
+        if let Content::Datagram(_) = traveller.content {
+            flow.delivered += u64::from(packet.bytes - UDP_HEADER);
+        }
+        self.show(false, packet);
+        let index = traveller.connection;
         match traveller.content {
-            Content::Segment(segment) => {
-                self.packets += u64::from(segment.bytes > 0);
-                self.flows[flow as usize].record_delay(traveller, self.now, self.measure_from);
-                self.show(flow, number, true, false, packet);
+            Content::Segment(segment) if self.is_live(traveller) => {
                 self.on_segment(index, &segment, packet.ecn == Ecn::Ce);
             }
-            Content::Acknowledgement(acknowledgement) => {
-                self.show(flow, number, false, false, packet);
+            Content::Acknowledgement(acknowledgement) if self.is_live(traveller) => {
                 self.on_acknowledgement(index, &acknowledgement);
             }
-            Content::Datagram(_) => unreachable!("handled above"),
+            _ => (),
         }
+    }
+
+    /// Whether a packet's connection is still there.
+    fn is_live(&self, traveller: &Traveller) -> bool {
+        self.connections[traveller.connection as usize].serial == traveller.serial
     }
 
     fn on_segment(&mut self, index: u32, segment: &Segment, ce: bool) {
@@ -248,22 +252,26 @@ impl<'a> Simulation<'a> {
     /// A host of a connection sends a packet.
     fn send(&mut self, index: u32, bytes: u32, ecn: Ecn, content: Content) {
         let connection = &self.connections[index as usize];
-        let (flow, number) = (connection.flow, connection.number);
-        let from_sender = matches!(content, Content::Segment(_));
-        let state = &self.flows[flow as usize];
-        let route = if from_sender { state.data_route } else { state.ack_route };
-        let payload = Traveller::new(index, connection.serial, route, self.now, content);
-        if self.wants_packets {
-            self.show(flow, number, from_sender, true, &Packet { bytes, ecn, flow: 0, payload });
-        }
-        self.network.send(self.now, bytes, ecn, payload, &mut self.events);
+        let state = &self.flows[connection.flow as usize];
+        let route = if let Content::Segment(_) = content { state.data_route } else { state.ack_route };
+        let traveller = Traveller::of(connection, index, route, self.now, content);
+        self.forward(bytes, ecn, traveller);
+    }
+
+    /// A packet leaves its host.
+    fn forward(&mut self, bytes: u32, ecn: Ecn, payload: Traveller) {
+        // a flow for the queues that tell flows apart: one direction of one connection
+        let flow = u64::from(payload.serial) << 32 | u64::from(payload.route);
+        let packet = Packet { bytes, ecn, flow, payload };
+        self.show(true, &packet);
+        self.network.forward(self.now, packet, &mut self.events);
     }
 
     /// Shows a packet to the observer.
-    fn show(&mut self, flow: u32, connection: u32, from_sender: bool, leaving: bool, packet: &Packet<Traveller>) {
+    fn show(&mut self, leaving: bool, packet: &Packet<Traveller>) {
         if self.wants_packets {
-            let &Packet { bytes, ecn, payload: Traveller { content, .. }, .. } = packet;
-            let flow = flow as usize;
+            let &Packet { bytes, ecn, payload: Traveller { content, flow, number: connection, .. }, .. } = packet;
+            let (flow, from_sender) = (flow as usize, !matches!(content, Content::Acknowledgement(_)));
             self.observer.packet(&PacketEvent {
                 now: self.now,
                 flow,
@@ -321,10 +329,8 @@ impl<'a> Simulation<'a> {
             let flow = &mut self.flows[index as usize];
             flow.datagrams += 1;
             let content = Content::Datagram(flow.datagrams);
-            let traveller = Traveller::new(index, 0, flow.data_route, self.now, content);
-            let (bytes, ecn) = (payload as u32 + UDP_HEADER, Ecn::NotEct);
-            self.show(index, 0, true, true, &Packet { bytes, ecn, flow: 0, payload: traveller });
-            self.network.send(self.now, bytes, ecn, traveller, &mut self.events);
+            let traveller = Traveller::datagram(index, flow.data_route, self.now, content);
+            self.forward(payload as u32 + UDP_HEADER, Ecn::NotEct, traveller);
         }
     }
 

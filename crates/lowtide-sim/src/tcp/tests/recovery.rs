@@ -78,7 +78,7 @@ fn scenarios() {
 /// What the law was told, but for what was sent and the ACKs.
 fn events(calls: &super::spy::Calls) -> Vec<Call> {
     let calls = calls.lock().expect("one thread");
-    calls.iter().filter(|call| !matches!(call, Call::Sent | Call::Ack(_))).cloned().collect()
+    calls.iter().filter(|call| !matches!(call, Call::Sent | Call::Ack(_) | Call::Lost(_))).cloned().collect()
 }
 
 #[test]
@@ -304,4 +304,54 @@ fn a_law_that_steers_is_left_alone() {
     path.run(at(300));
     assert!(path.sender.is_recovering());
     assert_eq!(path.sender.cwnd(), 10 * MSS, "at once");
+}
+
+#[test]
+fn each_lost_segment_is_told_before_the_ack_that_tells_it() {
+    let (path, calls) = fixed(20.0);
+    let mut path = path.write(at(0), 400).dropping([100, 105, 109]);
+    path.run(at(450));
+    let calls = calls.lock().expect("one thread");
+    let mut untold = 0;
+    let mut lost = Vec::new();
+    for call in calls.iter() {
+        match call {
+            Call::Lost(it) => {
+                untold += it.bytes;
+                lost.push(*it);
+            }
+            Call::Ack(ack) => assert_eq!(ack.lost, std::mem::take(&mut untold), "of this ACK"),
+            Call::Congestion(_) => assert!(!lost.is_empty(), "the losses come first"),
+            _ => {}
+        }
+    }
+    assert_eq!(lost.iter().map(|it| it.bytes).collect::<Vec<_>>(), [MSS; 3]);
+    assert_eq!(lost.iter().map(|it| it.lost_since_send).collect::<Vec<_>>(), [MSS, 2 * MSS, 3 * MSS]);
+    assert!(lost.iter().all(|it| it.in_flight_at_send == 20 * MSS), "all were sent into a full window: {lost:?}");
+}
+
+#[test]
+fn an_episode_ends_before_the_law_hears_of_the_ack_that_ends_it() {
+    let (mut spy, calls) = Spy::new(20.0);
+    spy.reduces_at = Some(100 * MSS);
+    let mut path = spy.path(&settings(), EcnUse::Off).write(at(0), 400).close(at(0));
+    path.finish();
+    let calls = calls.lock().expect("one thread");
+    let end = calls.iter().position(|call| matches!(call, Call::Recovered(_))).expect("it ends");
+    let Call::Recovered(recovered) = &calls[end] else { unreachable!("just found") };
+    let next = calls[end..].iter().find_map(|call| if let Call::Ack(ack) = call { Some(ack) } else { None });
+    let next = next.expect("there is an ACK");
+    assert_eq!((next.una, next.reducing), (recovered.una, false));
+    assert_eq!(recovered.una, 121 * MSS, "strictly above the 120 segments that had been sent when it began");
+}
+
+#[test]
+fn a_reduction_with_nothing_outstanding_is_over_at_once() {
+    let (mut spy, calls) = Spy::new(20.0);
+    spy.reduces_at = Some(MSS);
+    let mut path = spy.path(&settings(), EcnUse::Off).write(at(0), 1);
+    path.run(at(200));
+    assert!(!path.sender.is_recovering());
+    assert_eq!(path.sender.statistics().reductions, 1);
+    assert!(matches!(&events(&calls)[..], [Call::Recovered(_)]), "{:?}", events(&calls));
 }
