@@ -205,12 +205,7 @@ impl Drop for Emulator {
 
 /// Sets up the device in a namespace. It never speaks on its own: no IPv6 link-local address and
 /// no duplicate address detection.
-fn configure(
-    namespace: &Namespace,
-    mtu: u32,
-    addresses: &[(Ipv4Addr, Ipv6Addr)],
-    ipv6: bool,
-) -> Result<(), Error> {
+fn configure(namespace: &Namespace, mtu: u32, addresses: &[(Ipv4Addr, Ipv6Addr)], ipv6: bool) -> Result<(), Error> {
     let mut commands = vec![format!("link set {DEVICE} mtu {mtu} txqueuelen {DEVICE_QUEUE}")];
     commands.extend(addresses.iter().map(|(v4, _)| format!("addr add {v4}/24 dev {DEVICE}")));
     if ipv6 {

@@ -46,6 +46,37 @@ fn both_families_pass_in_both_directions() {
 }
 
 #[test]
+fn some_addresses_are_farther_away() {
+    if !kernel() {
+        return;
+    }
+    let extra_delays = [0, 60].map(Duration::from_millis).to_vec();
+    let emulator = Emulator::start(Config { extra_delays, ..config("far", "20mbit", "20ms") }).unwrap();
+    let far6 = |index| emulator.far6(index).expect("the kernel has IPv6").into();
+    let places: [(IpAddr, IpAddr, u64); 5] = [
+        (emulator.a4().into(), emulator.b4().into(), 20),
+        (emulator.a4().into(), emulator.far4(0).unwrap().into(), 20),
+        (emulator.a4().into(), emulator.far4(1).unwrap().into(), 80),
+        (emulator.a6().unwrap().into(), far6(0), 20),
+        (emulator.a6().unwrap().into(), far6(1), 80),
+    ];
+    assert_eq!(emulator.far4(2), None);
+    for (a, b, rtt) in places {
+        let (left, right) = (udp(emulator.a(), a), udp(emulator.b(), b));
+        let mut buffer = [0; 16];
+        let begin = Instant::now();
+        left.send_to(b"far", right.local_addr().unwrap()).unwrap();
+        let (length, from) = right.recv_from(&mut buffer).unwrap();
+        right.send_to(&buffer[..length], from).unwrap();
+        left.recv_from(&mut buffer).unwrap();
+        let took = begin.elapsed();
+        let most = Duration::from_millis(rtt + 40); // a busy machine is late
+        assert!(Duration::from_millis(rtt) <= took && took < most, "{b}: {took:?}");
+    }
+    emulator.stop().unwrap();
+}
+
+#[test]
 fn the_devices_do_not_speak_on_their_own() {
     if !kernel() {
         return;

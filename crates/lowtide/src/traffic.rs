@@ -4,13 +4,16 @@
 use std::{
     io::{ErrorKind, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::AsRawFd,
     process::ExitCode,
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
-use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use nix::sys::socket::{
+    self, AddressFamily, SockFlag, SockType, SockaddrStorage, setsockopt, socket, sockopt::TcpCongestion,
+};
 
 use crate::{
     cli::{TrafficArguments, TrafficEnd},
@@ -46,13 +49,23 @@ fn sink(listen: SocketAddr) -> Result<()> {
     }
 }
 
-/// Sends zeros until size or time is reached, then waits until the receiver has them all.
-fn send(to: SocketAddr, size: Option<u64>, time: Option<Duration>, cc: Option<&str>) -> Result<()> {
-    let mut stream = TcpStream::connect(to).with_context(|| format!("cannot connect to {to}"))?;
+/// A connection under a control law. The law is chosen before it is made: one that BBR has begun, where that is the system's default,
+/// stays paced under every other law.
+fn connect(to: SocketAddr, cc: Option<&str>) -> Result<TcpStream> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).context("making a socket")?;
     if let Some(cc) = cc {
-        setsockopt(&stream, TcpCongestion, &cc.into())
+        setsockopt(&socket, TcpCongestion, &cc.into())
             .with_context(|| format!("the kernel has no control law {cc}"))?;
     }
+    socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(to))
+        .with_context(|| format!("cannot connect to {to}"))?;
+    Ok(socket.into())
+}
+
+/// Sends zeros until size or time is reached, then waits until the receiver has them all.
+fn send(to: SocketAddr, size: Option<u64>, time: Option<Duration>, cc: Option<&str>) -> Result<()> {
+    let mut stream = connect(to, cc)?;
     // so that the time limit is looked at even when nothing moves
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
     let started = Instant::now();

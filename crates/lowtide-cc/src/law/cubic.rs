@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP CUBIC: as RFC 9438 and Linux have it, or as the paper of 2008 (Ha, Rhee and Xu, "CUBIC: a new TCP-friendly
+//! TCP CUBIC: as RFC 9438 has it, as Linux has it, or as the paper of 2008 (Ha, Rhee and Xu, "CUBIC: a new TCP-friendly
 //! high-speed TCP variant", ACM SIGOPS OSR 42(5)).
 //!
 //! Notable differences from RFC 9438: slow start ends by classic Hybrid Slow Start, not by HyStart++
@@ -17,8 +17,10 @@ use crate::{
 values! {
     /// Which CUBIC.
     pub enum Variant {
-        /// RFC 9438 and Linux since 2.6.27: beta 0.7; K bridges the distance from the reduced window to Wmax.
+        /// RFC 9438: beta 0.7; K bridges the distance from the reduced window to Wmax.
         Rfc9438 = "rfc9438",
+        /// Linux since 2.6.27: the same, but that Reno's estimate never grows faster.
+        Linux = "linux",
         /// The paper of 2008: beta 0.8; K follows from Wmax alone; Reno's estimate never grows faster.
         Paper2008 = "2008",
     }
@@ -51,7 +53,7 @@ parameters! {
 /// The defaults of a variant.
 fn of(variant: Variant) -> Parameters {
     let beta = match variant {
-        Variant::Rfc9438 => 0.7,
+        Variant::Rfc9438 | Variant::Linux => 0.7,
         Variant::Paper2008 => 0.8,
     };
     Parameters { variant, beta, ..Parameters::default() }
@@ -62,6 +64,7 @@ impl Parameters {
     pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
         let base = match self.variant {
             Variant::Rfc9438 => CubicShape::RFC_9438,
+            Variant::Linux => CubicShape::LINUX,
             Variant::Paper2008 => CubicShape::PAPER_2008,
         };
         let shape = CubicShape {
@@ -96,9 +99,16 @@ mod tests {
             law.parameters().into_iter().find(|(name, _)| *name == key).unwrap().1
         };
         assert_eq!(value("cubic", "beta"), "0.7");
+        assert_eq!(value("cubic:variant=linux", "beta"), "0.7");
         assert_eq!(value("cubic:variant=2008", "beta"), "0.8");
         assert_eq!(value("cubic:beta=0.7,variant=2008", "beta"), "0.7");
-        for text in ["cubic", "cubic:variant=2008", "cubic:variant=2008,beta=0.7", "cubic:hystart=plus,paced=on"] {
+        for text in [
+            "cubic",
+            "cubic:variant=linux",
+            "cubic:variant=2008",
+            "cubic:variant=2008,beta=0.7",
+            "cubic:hystart=plus,paced=on",
+        ] {
             assert_eq!(text.parse::<Law>().unwrap().to_string(), text);
         }
     }

@@ -41,6 +41,9 @@ impl CubicShape {
         search: 0.05,
     };
 
+    /// Linux: Reno's estimate keeps its slope when it has reached the window before the reduction.
+    pub const LINUX: Self = Self { reno_slope_returns: false, ..Self::RFC_9438 };
+
     /// The paper of 2008. There each ACK adds one segment at most, which doubles the window in a round trip.
     pub const PAPER_2008: Self = Self {
         c: 0.4,

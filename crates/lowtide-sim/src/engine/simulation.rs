@@ -379,7 +379,7 @@ impl<'a> Simulation<'a> {
                 self.free.push(index);
                 // late packets find nobody, and no timer of the old connection calls the next one at its place
                 let connection = &mut self.connections[index as usize];
-                connection.serial = u32::MAX;
+                connection.retire();
                 (connection.sender_wake, connection.receiver_wake) = (Wake::default(), Wake::default());
                 self.arm_source(flow);
             }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario on this machine's kernel, through the emulator.
 
-use super::{Failure, Measured};
+use super::{
+    Failure, Measured,
+    punctual::{Watch, be_punctual},
+};
 use lowtide_cc::EcnUse;
 use lowtide_emu::{Config, Emulator, Namespace};
 use lowtide_net::Statistics;
@@ -33,8 +36,10 @@ pub(crate) fn measure(scenario: &Scenario, run: u64) -> Result<Measured, Failure
         thread::sleep(at.saturating_sub(begin.elapsed()));
         (begin.elapsed(), emulator.totals().forward, flows.iter().map(Traffic::received).collect::<Vec<_>>())
     };
+    let watch = Watch::start();
     let (from, before, received_before) = sample(scenario.measure_from, &flows);
     let (to, after, received) = sample(scenario.duration, &flows);
+    let stalled_ms = watch.stop().as_secs_f64() * 1e3;
     flows.iter_mut().try_for_each(Traffic::finish)?;
     emulator.stop()?;
     let span = (to - from).as_secs_f64();
@@ -47,6 +52,7 @@ pub(crate) fn measure(scenario: &Scenario, run: u64) -> Result<Measured, Failure
         queue_ms: delay.as_secs_f64() * 1e3 / delivered.packets.max(1) as f64,
         dropped: dropped(&after) - dropped(&before),
         marked: (after.marked - before.marked).packets,
+        stalled_ms,
     })
 }
 
@@ -90,7 +96,9 @@ fn prepare(namespace: &Namespace, scenario: &Scenario) -> Result<(), Failure> {
         ("tcp_rmem", format!("4096 131072 {receive}")),
         ("tcp_wmem", format!("4096 16384 {}", 2 * receive)),
     ] {
-        namespace.run(|| fs::write(format!("/proc/sys/net/ipv4/{name}"), value))?.map_err(|it| format!("{name}: {it}"))?;
+        namespace
+            .run(|| fs::write(format!("/proc/sys/net/ipv4/{name}"), value))?
+            .map_err(|it| format!("{name}: {it}"))?;
     }
     Ok(())
 }
@@ -117,9 +125,13 @@ impl Traffic {
         let std::net::SocketAddr::V4(address) = listener.local_addr()? else { unreachable!("it is version 4") };
         let (received, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let count = received.clone();
-        let sink = thread::spawn(move || sink(&listener, &count).map_err(|error| error.to_string()));
+        let sink = thread::spawn(move || {
+            be_punctual();
+            sink(&listener, &count).map_err(|error| error.to_string())
+        });
         let (start, stop) = (flow.start, over.clone());
         let entered = emulator.a().spawn(move || {
+            be_punctual();
             thread::sleep(start);
             send(law, address, &stop).map_err(|error| format!("a {law} sender: {error}"))
         })?;

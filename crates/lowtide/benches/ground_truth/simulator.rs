@@ -21,5 +21,6 @@ pub(crate) fn simulate(scenario: &Scenario, number: u64) -> Measured {
         queue_ms: link.mean_queue_ms,
         dropped: link.drops + link.losses,
         marked: link.marks,
+        stalled_ms: 0.0,
     }
 }

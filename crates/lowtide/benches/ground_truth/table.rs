@@ -28,7 +28,8 @@ impl Table {
     pub(crate) fn write(&self, document: &Path, name: &str) -> Result<(), Failure> {
         let text = fs::read_to_string(document).map_err(|error| format!("{}: {error}", document.display()))?;
         let mark = format!("<!-- {name} -->\n");
-        let place = text.split_once(&mark).and_then(|(before, rest)| Some((before, rest.split_once("<!-- end -->")?.1)));
+        let place =
+            text.split_once(&mark).and_then(|(before, rest)| Some((before, rest.split_once("<!-- end -->")?.1)));
         let (before, after) = place.ok_or(format!("{}: there is no {}", document.display(), mark.trim()))?;
         fs::write(document, format!("{before}{mark}{self}<!-- end -->{after}"))?;
         Ok(())
