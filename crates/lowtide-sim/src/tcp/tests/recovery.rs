@@ -3,9 +3,9 @@
 
 use super::{
     path::{Fate, MSS, Path, at, millis, settings},
-    spy::{Call, fixed},
+    spy::{Call, Spy, fixed},
 };
-use lowtide_cc::Signal;
+use lowtide_cc::{EcnUse, Signal};
 
 /// A transfer of so many segments under Reno.
 fn transfer(segments: u64) -> Path {
