@@ -137,7 +137,9 @@ fn a_loss_within_a_marked_round_trip_is_told_but_a_mark_within_recovery_is_not()
     assert_eq!(told[..2], [Signal::Ecn, Signal::Loss], "{told:?}");
     let calls = calls.lock().expect("one thread");
     let loss = calls.iter().position(|call| matches!(call, Call::Congestion(it) if it.signal == Signal::Loss));
-    let next = calls[loss.expect("a loss") + 1..].iter().find(|call| !matches!(call, Call::Ack(_) | Call::Lost(_) | Call::Sent));
+    let next = calls[loss.expect("a loss") + 1..]
+        .iter()
+        .find(|call| !matches!(call, Call::Ack(_) | Call::Lost(_) | Call::Sent));
     assert!(matches!(next, Some(Call::Recovered(_))), "{next:?}");
 }
 
