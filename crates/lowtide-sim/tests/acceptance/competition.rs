@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Flows that share a link.
+
+use crate::support::{Link, Table, flows, flows_text, outcome, share};
+
+const TEN_MBIT: Link<'static> = Link { rate: "10mbit", rtt: "50ms", more: "" };
+
+#[test]
+fn cubic_and_reno_share_as_rfc_9438_expects() {
+    // RFC 9438, section 4.3: in its Reno-friendly region CUBIC is as Reno; where the round-trip time is long it takes what
+    // Reno leaves (section 5.2). With windows below ten segments (10 Mbit/s, 10 ms) it takes 69 to 74 %, whatever the
+    // starts: there a third of a window is seldom more than a segment or two.
+    let mut table = Table::default();
+    for (rate, rtt, band) in [
+        ("50mbit", "10ms", 0.4..=0.62),
+        ("50mbit", "20ms", 0.4..=0.62),
+        ("10mbit", "50ms", 0.4..=0.62),
+        ("10mbit", "200ms", 0.65..=0.95),
+    ] {
+        let share = share(&flows(Link { rate, rtt, more: "" }, &["cubic", "reno"], 20, 120));
+        table.row(&format!("CUBIC beside Reno at {rate}, {rtt}: share"), share, band);
+    }
+    table.check();
+}
+
+#[test]
+fn nobody_starves_among_equals() {
+    // Chiu and Jain, 1989: additive increase and multiplicative decrease converge to fairness. Four flows.
+    let mut table = Table::default();
+    for law in ["reno", "cubic", "cdg", "cdg:g=0.5", "bbr1", "bbr3"] {
+        let result = flows(TEN_MBIT, &[law; 4], 30, 180);
+        table.row(&format!("four of {law}: Jain's index"), result.jain.expect("four flows"), 0.9..=1.0);
+        table.row(&format!("four of {law}: utilisation"), result.bottlenecks[0].utilisation, 0.8..=1.001);
+    }
+    for law in ["dctcp", "prague"] {
+        let more = "buffer = \"500p\"\nqueue = \"step:at=3ms\"";
+        let result = flows(Link { rate: "50mbit", rtt: "15ms", more }, &[law; 4], 10, 50);
+        table.row(&format!("four of {law}: Jain's index"), result.jain.expect("four flows"), 0.9..=1.0);
+    }
+    table.check();
+}
+
+#[test]
+fn background_laws_give_way_to_cubic() {
+    // One flow beside one CUBIC flow at 10 Mbit/s and 50 ms; less than a quarter. A law with a target of delay gives way
+    // only where a buffer of several targets lets the queue stand above it.
+    let mut table = Table::default();
+    for (law, buffer) in [
+        ("eclipse", "1bdp"),
+        ("nice", "1bdp"),
+        ("cdg:g=0.1", "1bdp"),
+        ("cdg:g=0.5", "1bdp"),
+        ("vegas", "1bdp"),
+        ("lp:variant=paper", "1bdp"),
+        ("vegas", "40ms"),
+        ("ledbat", "400ms"),
+        ("ledbatpp", "240ms"),
+        ("lp", "400ms"),
+        ("lp:variant=paper", "400ms"),
+    ] {
+        for ack_every in [1, 2] {
+            let more = format!("buffer = \"{buffer}\"");
+            let text = flows_text(Link { more: &more, ..TEN_MBIT }, &[law, "cubic"], 20, 170);
+            let result = outcome(&format!("tcp = {{ ack_every = {ack_every} }}\n{text}"));
+            table.row(
+                &format!("{law} beside CUBIC, {buffer}, an ACK for {ack_every}: share"),
+                share(&result),
+                0.0..=0.25,
+            );
+            table.row("  utilisation", result.bottlenecks[0].utilisation, 0.97..=1.001);
+        }
+    }
+    table.check();
+}
+
+#[test]
+fn ledbat_is_no_background_law_where_its_target_does_not_fit() {
+    // RFC 6817, section 4.4 (and libutp in a kernel's emulation: 64 % with 40 ms): below its target it is an ordinary flow.
+    let mut table = Table::default();
+    let ledbat = flows(TEN_MBIT, &["ledbat", "cubic"], 20, 220);
+    table.row("LEDBAT beside CUBIC at one BDP (50 ms): share", share(&ledbat), 0.3..=0.7);
+    table.check();
+}
+
+#[test]
+fn eclipse_shares_with_its_like_and_a_late_ledbat_takes_more() {
+    // Eclipse, figure 8: equal shares; LEDBAT's latecomer sees the first one's queue as the base. 5 Mbit/s, no delay.
+    let link = Link { rate: "5mbit", rtt: "0ms", more: "buffer = \"100p\"" };
+    let pair = |law: &str| {
+        let text = flows_text(link, &[law], 45, 60);
+        outcome(&format!("{text}[[flow]]\nname = \"late\"\ncc = \"{law}\"\nstart = \"30s\"\n"))
+    };
+    let mut table = Table::default();
+    table.row("X-09: Jain's index of two Eclipse flows", pair("eclipse").jain.expect("two flows"), 0.95..=1.0);
+    table.row("X-10: share of the first LEDBAT flow", share(&pair("ledbat")), 0.0..=0.4);
+    table.check();
+}

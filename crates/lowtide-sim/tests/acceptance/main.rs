@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The simulator against what is known: textbooks, RFCs, the papers, and the conservation of packets.
+//!
+//! Every expectation is a band with its source beside it. Scenarios are deterministic, so a band is there for what the
+//! source leaves open, not for noise.
+
+mod competition;
+mod conservation;
+mod determinism;
+mod engine;
+mod support;
+mod textbook;
+mod transport;
