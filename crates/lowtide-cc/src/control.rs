@@ -11,7 +11,8 @@ pub enum Reaction {
     #[default]
     None,
     /// It found congestion by itself and lowered its window: the transport enters a reduction episode (as Linux
-    /// `tcp_enter_cwr()`) and walks to the window by PRR.
+    /// `tcp_enter_cwr()`) and walks to the window by PRR. In an episode already, it goes on, to the lower window: overload
+    /// mode takes what the mark that began the episode had left.
     Reduced,
 }
 

@@ -23,9 +23,9 @@ pub mod part;
 
 mod control;
 mod event;
-#[cfg(test)]
-mod path;
 mod random;
+#[cfg(test)]
+mod testing;
 mod text;
 mod time;
 
@@ -33,5 +33,5 @@ pub use control::{CongestionControl, Reaction, Weighted};
 pub use event::{Ack, Congestion, Lost, RateSample, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
 pub use random::Random;
-pub use text::{LawError, Parameters, Value};
+pub use text::{Described, LawError, Parameters, Value};
 pub use time::Time;

@@ -3,7 +3,7 @@
 //!
 //! Each law declares its parameters once, with [`parameters!`]; reading, printing, defaults and ranges follow from that.
 
-use std::{fmt, ops::RangeInclusive, time::Duration};
+use std::{fmt, num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
 /// Why a text is no law.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -116,6 +116,21 @@ impl Value for u32 {
     }
 }
 
+/// How often, where that can also be never: written `off`, or 0.
+impl Value for Option<NonZeroU32> {
+    fn read(text: &str) -> Option<Self> {
+        if text == "off" { Some(None) } else { u32::read(text).map(NonZeroU32::new) }
+    }
+
+    fn print(&self) -> String {
+        self.map_or_else(|| "off".into(), |number| number.to_string())
+    }
+
+    fn expected() -> String {
+        "a whole number".into()
+    }
+}
+
 /// Units of time, the largest first.
 const UNITS: [(&str, u32); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000), ("ns", 1)];
 
@@ -140,6 +155,19 @@ impl Value for Duration {
     }
 }
 
+/// A parameter of a law, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What it can be.
+    pub possible: String,
+    /// What it means.
+    pub meaning: String,
+}
+
 /// The parameters of one law.
 pub trait Parameters: Default + Clone + PartialEq {
     /// The law's name.
@@ -156,6 +184,9 @@ pub trait Parameters: Default + Clone + PartialEq {
 
     /// All parameters with their values, in the order of [`Parameters::KEYS`].
     fn entries(&self) -> Vec<(&'static str, String)>;
+
+    /// The same with what they mean and can be.
+    fn describe(&self) -> Vec<Described>;
 
     /// What the other parameters are when only the variant is given. A law without variants has one set of defaults.
     fn baseline(&self) -> Self {
@@ -229,11 +260,16 @@ pub(crate) fn bad_value<V: Value>(
     value: &str,
     range: Option<&RangeInclusive<V>>,
 ) -> LawError {
-    let mut expected = V::expected();
+    LawError::Value { law, key, value: value.to_owned(), expected: possible(range) }
+}
+
+/// What a parameter can be.
+pub(crate) fn possible<V: Value>(range: Option<&RangeInclusive<V>>) -> String {
+    let mut possible = V::expected();
     if let Some(range) = range {
-        expected += &format!(" from {} to {}", range.start().print(), range.end().print());
+        possible += &format!(" from {} to {}", range.start().print(), range.end().print());
     }
-    LawError::Value { law, key, value: value.to_owned(), expected }
+    possible
 }
 
 /// Declares the parameters of a law: fields with a default and, where it makes sense, a range.
@@ -244,13 +280,13 @@ macro_rules! parameters {
     (
         $(#[$meta:meta])*
         pub struct $name:ident for $law:literal $(defaults by $defaults:path)? {
-            $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr $(, in $range:expr)?;)*
+            $($(#[doc = $doc:literal])* $field:ident: $type:ty = $default:expr $(, in $range:expr)?;)*
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name {
-            $($(#[$doc])* pub(crate) $field: $type,)*
+            $($(#[doc = $doc])* pub(crate) $field: $type,)*
         }
 
         impl Default for $name {
@@ -261,7 +297,7 @@ macro_rules! parameters {
 
         impl $name {
             $(
-                $(#[$doc])*
+                $(#[doc = $doc])*
                 ///
                 /// # Errors
                 /// The value is out of its range.
@@ -297,6 +333,24 @@ macro_rules! parameters {
 
             fn entries(&self) -> Vec<(&'static str, String)> {
                 vec![$((stringify!($field), $crate::Value::print(&self.$field))),*]
+            }
+
+            fn describe(&self) -> Vec<$crate::Described> {
+                let meanings: &[(&str, String)] = &[$((
+                    concat!($($doc),*),
+                    {
+                        let range: Option<std::ops::RangeInclusive<$type>> = None;
+                        $(let range = range.or(Some($range));)?
+                        $crate::text::possible::<$type>(range.as_ref())
+                    },
+                )),*];
+                let described = self.entries().into_iter().zip(meanings);
+                described.map(|((name, value), (meaning, possible))| $crate::Described {
+                    name,
+                    value,
+                    possible: possible.clone(),
+                    meaning: meaning.trim().to_owned(),
+                }).collect()
             }
 
             $(fn baseline(&self) -> Self {
@@ -376,6 +430,13 @@ macro_rules! laws {
                 }
             }
 
+            /// The same with what each means and can be.
+            pub fn describe(&self) -> Vec<$crate::Described> {
+                match self {
+                    $(Self::$variant(parameters) => $crate::Parameters::describe(parameters),)*
+                }
+            }
+
             /// The state of a flow that the law controls.
             pub fn build(&self, flow: &$crate::Flow) -> Box<dyn $crate::CongestionControl> {
                 match self {
@@ -436,6 +497,32 @@ mod tests {
             assert_eq!(text.parse::<Law>().unwrap().to_string(), text);
         }
         assert_eq!("reno:ecn=on,beta=0.5".parse::<Law>().unwrap().to_string(), "reno:ecn=on");
+    }
+
+    /// The texts that the documentation promises.
+    #[test]
+    fn promised_texts() {
+        for (text, short) in [
+            ("cdg:g=2,shadow=off,ineff=off", "cdg:g=2"),
+            ("cdg:shadow=off,ineff=off,tolerance=off", "cdg"),
+            ("cdg:window=8,beta=0.5,hystart=off,increase=cubic", "cdg:beta=0.5,hystart=off,increase=cubic"),
+            ("cdg:ineff=0", "cdg"),
+            ("cdg:ineff=5", "cdg:ineff=5"),
+            ("cdg:ineff=off,variant=thesis", "cdg:variant=thesis,ineff=off"),
+            ("prague:accel=on,overload=on", "prague:accel=on,overload=on"),
+            ("prague:accel_q=1ms", "prague"),
+            ("dctcp:accel_q=5%", "dctcp:accel_q=5%"),
+            ("reno", "reno"),
+            ("cubic:hystart=off", "cubic:hystart=off"),
+        ] {
+            assert_eq!(text.parse::<Law>().unwrap().to_string(), short);
+        }
+        assert_eq!(
+            "cdg:ineff=often".parse::<Law>().unwrap_err().to_string(),
+            "`cdg`: `ineff=often` is not possible; ineff is a whole number from off to 65535"
+        );
+        let unknown = "prague:acel=on".parse::<Law>().unwrap_err().to_string();
+        assert!(unknown.starts_with("`prague` has no parameter `acel`; did you mean `accel`?"), "{unknown}");
     }
 
     #[test]

@@ -41,3 +41,18 @@ impl Sub for Time {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
+
+/// Whole nanoseconds, as delays are counted whose clocks may differ.
+pub(crate) fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Whole microseconds, as Linux counts.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Milliseconds and their fractions.
+pub(crate) fn millis(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}

@@ -69,7 +69,7 @@ fn conversation() -> Vec<PacketEvent> {
         acknowledged(81, ack(1448, 41, 61)),
         acknowledged(83, Acknowledgement { sack, ..ack(1448, 41, 63) }),
         sent(84, 1500, segment(1448, 1448, 84)),
-        acknowledged(124, ack(4344, 84, 104)),
+        acknowledged(124, ack(4345, 84, 104)),
     ]
 }
 

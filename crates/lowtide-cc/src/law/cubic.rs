@@ -45,7 +45,7 @@ parameters! {
         hystart: HyStartKind = HyStartKind::On;
         /// Segments of the window from which Hybrid Slow Start acts (Linux `hystart_low_window`).
         low_window: f64 = HyStartShape::CUBIC.low_window, in 0.0..=1e6;
-        /// Whether the transport paces, which [`HyStartShape::paced`] must know.
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
         paced: bool = false;
         /// Whether to use classic ECN.
         ecn: bool = false;

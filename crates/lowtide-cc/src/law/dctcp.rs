@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data Center TCP (RFC 8257): the window comes down by half the fraction of marked segments.
 //!
-//! With `accel` and `overload` also the two modes for transients of paper 003 (J. Misund, "Delay based additive increase for
+//! With `accel` and `overload` also the two modes for transients of J. Misund ("Delay based additive increase for
 //! scalable congestion controls"), which calls that `dctcp-fast`.
 //!
 //! Notable differences from the RFC:
@@ -41,17 +41,17 @@ parameters! {
         pacing: f64 = 0.0, in 0.0..=4.0;
         /// Whether ECN can be used. If not, this is Reno.
         ecn: bool = true;
-        /// Acceleration mode (paper 003, section 3).
+        /// Acceleration mode (Misund, section 3).
         accel: bool = false;
         /// Acceleration's acceptable queue overshoot `Q`.
         accel_q: Overshoot = Overshoot::MILLISECOND;
-        /// Gain of acceleration's averages (paper 003, section 3.3).
+        /// Gain of acceleration's averages (Misund, section 3.3).
         accel_gain: f64 = 1.0 / 16.0, in 0.001..=1.0;
         /// Cycles to be seen before acceleration.
         accel_cycles: u32 = 4, in 0..=1000;
         /// Whether to read the paper's formulas by the letter.
         accel_literal: bool = false;
-        /// Overload mode (paper 003, sections 1 and 6.2).
+        /// Overload mode (Misund, sections 1 and 6.2).
         overload: bool = false;
         /// How far above its usual delay the queue is overload.
         overload_q: Overshoot = Overshoot::MILLISECOND;
@@ -143,6 +143,7 @@ impl Dctcp {
 
 impl CongestionControl for Dctcp {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
+        let before = self.window.cwnd;
         self.srtt = ack.srtt;
         self.grow(ack);
         self.marks.on_ack(ack);
@@ -154,7 +155,8 @@ impl CongestionControl for Dctcp {
         match self.transients.on_ack(ack, phase) {
             Some(left) if left < 1.0 && self.window.cwnd > self.window.minimum => {
                 self.window.reduce_to(self.window.cwnd * left);
-                Reaction::Reduced
+                // Not where this ACK's own growth was more.
+                if self.window.cwnd < before { Reaction::Reduced } else { Reaction::None }
             }
             _ => Reaction::None,
         }

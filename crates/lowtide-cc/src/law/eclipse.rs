@@ -14,11 +14,13 @@
 //! - δ is at least 0.1 ms, and the law's factor is bounded by [-(1/β - 1), 1], so that a range of zero does no harm.
 //! - α weights the new value, as in the formula. The sentence below it ("higher values smooth better") has it reversed.
 //! - Slow start, losses, idle times, and the minimum window are ours; 4 segments reproduce the paper's figures.
+//! - Where the transport has no one-way delay, the round trip takes its place.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal, Time,
-    part::{SlowStart, Window},
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
+    part::{DelaySignal, Episode, SlowStart, Window},
     text::{parameters, values},
+    time::millis,
 };
 use std::time::Duration;
 
@@ -115,15 +117,13 @@ const DRAIN_PAUSE: u32 = 9;
 /// A delay this many δ above `s_min` is not the law's own (`guard`).
 const GUARD: f64 = 1.25;
 
-fn millis(duration: Duration) -> f64 {
-    duration.as_nanos() as f64 / 1e6
-}
-
 /// Delays are milliseconds above the first sample, so that the clocks' offset is gone.
 struct Eclipse {
     parameters: Parameters,
     window: Window,
     slow_start: SlowStart,
+    episode: Episode,
+    signal: DelaySignal,
     /// The first sample, nanoseconds.
     origin: Option<i64>,
     samples: u32,
@@ -149,6 +149,8 @@ impl Eclipse {
         Self {
             window,
             slow_start: SlowStart::Standard,
+            episode: Episode::default(),
+            signal: DelaySignal::default(),
             origin: None,
             samples: 0,
             s_min: 0.0,
@@ -163,13 +165,13 @@ impl Eclipse {
         }
     }
 
-    /// The one-way delay of a segment that was sent once, milliseconds above the first.
+    /// The delay of a segment that was sent once, milliseconds above the first.
     fn sample(&mut self, ack: &Ack) -> Option<f64> {
         ack.rtt?; // Karn
-        let owd = ack.one_way_delay?;
-        let origin = *self.origin.get_or_insert(owd);
+        let delay = self.signal.sample(ack)?;
+        let origin = *self.origin.get_or_insert(delay);
         self.samples = self.samples.saturating_add(1);
-        Some(owd.saturating_sub(origin) as f64 / 1e6)
+        Some(delay.saturating_sub(origin) as f64 / 1e6)
     }
 
     /// The time that one packet takes at the present rate, milliseconds.
@@ -275,6 +277,9 @@ impl CongestionControl for Eclipse {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         let before = self.window.cwnd;
         let ssthresh = self.parameters.beta_loss * before;
         match congestion.signal {
@@ -285,8 +290,14 @@ impl CongestionControl for Eclipse {
         self.window.cwnd = self.window.cwnd.min(before);
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {

@@ -8,9 +8,10 @@
 //! * Slow start, which the RFC leaves open, ends when the queueing delay reaches `TARGET`; it is off by default.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal,
-    part::{BaseDelay, CurrentDelay, DelaySignal, SlowStart, Window, nanos},
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal,
+    part::{BaseDelay, CurrentDelay, DelaySignal, Episode, SlowStart, Window},
     text::parameters,
+    time::nanos,
 };
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -53,6 +54,7 @@ impl Parameters {
             target: nanos(self.target) as f64,
             window,
             slow_start: SlowStart::Standard,
+            episode: Episode::default(),
             signal: DelaySignal::default(),
             base: BaseDelay::new(self.base_history),
             current: CurrentDelay::new(self.current_filter),
@@ -74,6 +76,7 @@ struct Ledbat {
     target: f64,
     window: Window,
     slow_start: SlowStart,
+    episode: Episode,
     signal: DelaySignal,
     base: BaseDelay,
     current: CurrentDelay,
@@ -91,7 +94,7 @@ impl Ledbat {
             self.current.on_sample(ack.now, delay);
         }
         let (Some(base), Some(current)) = (self.base.get(), self.current.get(ack.now, ack.srtt)) else { return false };
-        self.queuing = current.saturating_sub(base) as f64;
+        self.queuing = current.saturating_sub(base).max(0) as f64;
         self.off_target = (self.target - self.queuing) / self.target;
         true
     }
@@ -124,6 +127,9 @@ impl CongestionControl for Ledbat {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         let cwnd = self.window.cwnd;
         match congestion.signal {
             Signal::Timeout => self.window.collapse(self.parameters.beta * cwnd),
@@ -135,8 +141,14 @@ impl CongestionControl for Ledbat {
         }
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
@@ -163,7 +175,7 @@ impl CongestionControl for Ledbat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Time, path::Path};
+    use crate::{Time, testing::queue_path::Path};
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 1 };
 

@@ -8,9 +8,10 @@
 //! * Idle time counts for no round of slowdowns: they are postponed by it.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal, Time,
-    part::{BaseDelay, CurrentDelay, Window, nanos},
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
+    part::{BaseDelay, CurrentDelay, Episode, Window},
     text::parameters,
+    time::nanos,
 };
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -61,6 +62,7 @@ impl Parameters {
             window,
             base: BaseDelay::new(self.base_history),
             current: CurrentDelay::new(self.current_filter),
+            episode: Episode::default(),
             phase: Phase::Initial,
             srtt: Duration::ZERO,
             gain: 1.0 / f64::from(self.max_divisor),
@@ -100,6 +102,7 @@ struct LedbatPlusPlus {
     window: Window,
     base: BaseDelay,
     current: CurrentDelay,
+    episode: Episode,
     phase: Phase,
     srtt: Duration,
     /// Segments of growth per round trip.
@@ -120,7 +123,7 @@ impl LedbatPlusPlus {
             return false;
         };
         self.gain = self.parameters.gain(base);
-        self.queuing = current.saturating_sub(base) as f64 / nanos(self.parameters.target) as f64;
+        self.queuing = current.saturating_sub(base).max(0) as f64 / nanos(self.parameters.target) as f64;
         true
     }
 
@@ -140,6 +143,8 @@ impl LedbatPlusPlus {
             if per_round < 0.0 || ack.window_limited {
                 window.cwnd += per_round.max(-window.cwnd / 2.0) * acked / window.cwnd;
                 window.cwnd = window.cwnd.max(window.minimum);
+                // Or the window would be below the threshold now, and slow start would bring it back at once.
+                window.ssthresh = window.ssthresh.min(window.cwnd);
             }
         }
     }
@@ -197,6 +202,9 @@ impl CongestionControl for LedbatPlusPlus {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         let window = &mut self.window;
         let cwnd = window.cwnd;
         let used = if matches!(self.phase, Phase::Held { .. }) { window.ssthresh } else { cwnd };
@@ -213,8 +221,14 @@ impl CongestionControl for LedbatPlusPlus {
         }
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
         if self.is_held() {
             self.hold();
         }
@@ -254,7 +268,7 @@ impl CongestionControl for LedbatPlusPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Path;
+    use crate::testing::queue_path::Path;
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 1 };
 

@@ -2,8 +2,8 @@
 //! What all laws that follow loss have in common: slow start × increase × a constant factor of decrease.
 
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Reaction, Restart, Signal,
-    part::{Increase, SlowStart, Window},
+    Ack, Congestion, CongestionControl, Flow, Reaction, Recovered, Restart, Signal,
+    part::{Episode, Increase, SlowStart, Window},
 };
 
 /// A law that grows until congestion is found, and then keeps a constant part of its window.
@@ -11,6 +11,7 @@ pub(super) struct LossBased {
     window: Window,
     slow_start: SlowStart,
     increase: Increase,
+    episode: Episode,
     beta: f64,
     /// Whether a reduction starts from and leaves whole segments.
     whole: bool,
@@ -19,11 +20,11 @@ pub(super) struct LossBased {
 impl LossBased {
     /// A flow's state. `beta` is the factor that congestion leaves.
     pub(super) fn new(flow: &Flow, slow_start: SlowStart, increase: Increase, beta: f64) -> Self {
-        Self { window: Window::new(flow), slow_start, increase, beta, whole: false }
+        Self { window: Window::new(flow), slow_start, increase, episode: Episode::default(), beta, whole: false }
     }
 
     /// Rounds at reductions as Linux does, which counts whole segments.
-    pub(super) const fn rounding(self, whole: bool) -> Self {
+    pub(super) fn rounding(self, whole: bool) -> Self {
         Self { whole, ..self }
     }
 
@@ -42,6 +43,9 @@ impl CongestionControl for LossBased {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         let ssthresh = self.reduced();
         if congestion.signal == Signal::Timeout {
             self.slow_start.reset();
@@ -53,9 +57,15 @@ impl CongestionControl for LossBased {
         }
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.increase.on_spurious();
-        self.window.restore();
+        if self.episode.undo() {
+            self.increase.on_spurious();
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
@@ -79,7 +89,7 @@ impl CongestionControl for LossBased {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Law, Recovered, Time};
+    use crate::{Law, Time};
     use std::time::Duration;
 
     const MSS: u32 = 1000;
@@ -216,6 +226,35 @@ mod tests {
             let whole = path.cwnd().floor();
             path.congestion(Signal::Loss);
             near(path.cwnd(), (whole * f64::from(left) / 20.0).floor(), 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_mark_and_a_loss_of_one_window_reduce_it_once() {
+        for law in ["reno:ecn=on", "cubic:ecn=on", "cdg:ecn=on", "vegas:ecn=on", "lp:ecn=on", "nice:ecn=on"]
+            .into_iter()
+            .chain(["ledbat:ecn=on,init_cwnd=20", "ledbatpp:ecn=on,init_cwnd=20", "eclipse:ecn=on"])
+        {
+            for signal in [Signal::Ecn, Signal::Phantom] {
+                let law: Law = law.parse().unwrap();
+                let mut control = law.build(&Flow { mss: MSS, initial_window: 20, seed: 1 });
+                let mut tell = |signal, una: u64| {
+                    let nxt = 20_000.max(una);
+                    control.on_congestion(&Congestion { now: Time::ZERO, signal, una, nxt, in_flight: nxt - una });
+                    control.window()
+                };
+                let reduced = tell(signal, 0);
+                assert!(reduced < 20_000, "{law}");
+                assert_eq!(tell(Signal::Loss, 5000), reduced, "{law}");
+                control.on_spurious();
+                assert_eq!(control.window(), reduced, "{law}: the mark was there");
+                control.on_recovered(&Recovered { now: Time::ZERO, una: 20_001, nxt: 30_000 });
+                let loss = Congestion { now: Time::ZERO, signal: Signal::Loss, una: 20_001, nxt: 30_000, in_flight: 0 };
+                control.on_congestion(&loss);
+                assert!(control.window() < reduced, "{law}");
+                control.on_spurious();
+                assert_eq!(control.window(), reduced, "{law}");
+            }
         }
     }
 

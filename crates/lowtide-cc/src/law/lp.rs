@@ -14,8 +14,8 @@
 //! after it, at most once per round trip, and never resets them.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Restart, Signal, Time,
-    part::{DelaySignal, Increase, SlowStart, Window},
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
+    part::{DelaySignal, Episode, Increase, SlowStart, Window},
     text::{parameters, values},
 };
 use std::time::Duration;
@@ -56,6 +56,7 @@ impl Parameters {
             window: Window::new(flow),
             slow_start: SlowStart::Standard,
             increase: Increase::Reno,
+            episode: Episode::default(),
             signal: DelaySignal::default(),
             delays: None,
             inference: Duration::ZERO,
@@ -70,9 +71,11 @@ impl Parameters {
     }
 }
 
-/// One-way delays, nanoseconds from an unknown origin.
+/// One-way delays, nanoseconds above the first: the clocks' offset would take up the precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Delays {
+    /// The first sample. Only Linux' reset needs it.
+    origin: i64,
     minimum: f64,
     /// The second largest: a single outlier does not count.
     maximum: f64,
@@ -82,11 +85,12 @@ struct Delays {
 }
 
 impl Delays {
-    const fn new(delay: f64) -> Self {
-        Self { minimum: delay, maximum: delay, reserve: delay, smoothed: delay }
+    const fn new(origin: i64) -> Self {
+        Self { origin, minimum: 0.0, maximum: 0.0, reserve: 0.0, smoothed: 0.0 }
     }
 
-    fn on_sample(&mut self, delay: f64, gamma: f64) {
+    fn on_sample(&mut self, delay: i64, gamma: f64) {
+        let delay = delay.saturating_sub(self.origin) as f64;
         self.minimum = self.minimum.min(delay);
         if delay > self.reserve {
             self.maximum = self.reserve;
@@ -104,7 +108,7 @@ impl Delays {
     /// Linux' reset, which its authors marked FIXME.
     const fn reset(&mut self) {
         self.minimum = self.smoothed;
-        self.maximum = self.smoothed + self.smoothed.abs();
+        self.maximum = self.smoothed + (self.origin as f64 + self.smoothed).abs();
         self.reserve = self.maximum;
     }
 }
@@ -114,6 +118,7 @@ struct LowPriority {
     window: Window,
     slow_start: SlowStart,
     increase: Increase,
+    episode: Episode,
     signal: DelaySignal,
     delays: Option<Delays>,
     /// The inference time.
@@ -128,7 +133,7 @@ impl LowPriority {
         if let Some(rtt) = ack.rtt {
             self.inference = Duration::from_nanos((rtt.as_nanos() as f64 * self.parameters.inference) as u64);
         }
-        let Some(delay) = self.signal.sample(ack).map(|delay| delay as f64) else { return false };
+        let Some(delay) = self.signal.sample(ack) else { return false };
         match &mut self.delays {
             Some(delays) => delays.on_sample(delay, self.parameters.gamma),
             None => self.delays = Some(Delays::new(delay)),
@@ -137,8 +142,11 @@ impl LowPriority {
         let threshold = delays.threshold(self.parameters.delta);
         let above = match self.parameters.variant {
             Variant::Linux => delays.smoothed >= threshold,
-            // The first slow start only measures.
-            Variant::Paper => delays.smoothed > threshold && self.window.ssthresh.is_finite(),
+            // The first slow start only measures. While all delays are alike nothing is known of a queue: the threshold is
+            // the least delay, and a smoothed one comes down to it but never quite.
+            Variant::Paper => {
+                delays.maximum > delays.minimum && delays.smoothed > threshold && self.window.ssthresh.is_finite()
+            }
         };
         above && !ack.reducing
     }
@@ -180,6 +188,9 @@ impl CongestionControl for LowPriority {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         self.increase.on_reduction(congestion.now, &self.window);
         let cwnd = self.window.cwnd;
         match congestion.signal {
@@ -192,8 +203,14 @@ impl CongestionControl for LowPriority {
         }
     }
 
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.episode.finish();
+    }
+
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
@@ -211,10 +228,12 @@ impl CongestionControl for LowPriority {
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         if let Some(delays) = &self.delays {
-            show("owd_min", delays.minimum / 1e6);
-            show("owd_max", delays.maximum / 1e6);
-            show("sowd", delays.smoothed / 1e6);
-            show("threshold", delays.threshold(self.parameters.delta) / 1e6);
+            let threshold = delays.threshold(self.parameters.delta);
+            let mut show = |name, delay: f64| show(name, (delays.origin as f64 + delay) / 1e6);
+            show("owd_min", delays.minimum);
+            show("owd_max", delays.maximum);
+            show("sowd", delays.smoothed);
+            show("threshold", threshold);
         }
     }
 }
@@ -222,7 +241,7 @@ impl CongestionControl for LowPriority {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Path;
+    use crate::testing::queue_path::Path;
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 20, seed: 1 };
 
@@ -243,14 +262,14 @@ mod tests {
 
     #[test]
     fn the_largest_sample_counts_once_the_second_one_comes() {
-        let mut delays = Delays::new(10.0);
-        for (delay, maximum, smoothed) in [(50.0, 10.0, 15.0), (30.0, 30.0, 16.875), (90.0, 50.0, 26.015_625)] {
+        let mut delays = Delays::new(10);
+        for (delay, maximum, smoothed) in [(50, 10.0, 15.0), (30, 30.0, 16.875), (90, 50.0, 26.015_625)] {
             delays.on_sample(delay, 0.125);
-            assert_eq!((delays.maximum, delays.smoothed), (maximum, smoothed));
+            assert_eq!((10.0 + delays.maximum, 10.0 + delays.smoothed), (maximum, smoothed));
         }
-        assert_eq!(delays.threshold(0.15), 16.0);
+        assert_eq!(10.0 + delays.threshold(0.15), 16.0);
         delays.reset();
-        assert_eq!((delays.minimum, delays.maximum), (26.015_625, 52.031_25));
+        assert_eq!((10.0 + delays.minimum, 10.0 + delays.maximum), (26.015_625, 52.031_25));
     }
 
     #[test]
@@ -263,6 +282,19 @@ mod tests {
             assert_eq!(law.window(), 10_000, "between 100 and 200, below 115: no growth within the inference time");
             let _ = law.on_ack(&ack(1000 + later, 120));
             assert_eq!(law.window(), window, "after {later} ms");
+        }
+    }
+
+    #[test]
+    fn delays_that_are_all_alike_indicate_nothing_to_the_papers() {
+        // A single outlier leaves the second largest delay equal to the least, and the smoothed one a trifle above it.
+        for offset in [0, 1_700_000_000_000] {
+            let mut law = "lp:variant=paper".parse::<crate::Law>().unwrap().build(&FLOW);
+            law.on_congestion(&Congestion { now: Time::ZERO, signal: Signal::Loss, una: 0, nxt: 0, in_flight: 0 });
+            for n in 0..1000 {
+                let _ = law.on_ack(&ack(1000 + 10 * n, offset + if n == 1 { 105 } else { 100 }));
+            }
+            assert!(law.window() > 20_000, "{}", law.window());
         }
     }
 

@@ -22,11 +22,7 @@ pub mod bbr;
 mod loss_based;
 
 #[cfg(test)]
-mod any_events;
-#[cfg(test)]
 mod delay_based;
-#[cfg(test)]
-mod marked_path;
 
 /// The flow that a law is to control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal,
-    part::{Increase, Rounds, SlowStart, VegasRound, Window},
+    part::{Episode, Increase, Rounds, SlowStart, VegasRound, Window},
     text::parameters,
 };
 use std::time::Duration;
@@ -48,6 +48,7 @@ impl Parameters {
             window,
             slow_start: SlowStart::Standard,
             increase: Increase::Reno,
+            episode: Episode::default(),
             vegas: VegasRound::new(self.alpha, self.beta, self.gamma),
             rounds: Rounds::default(),
             least: Duration::MAX,
@@ -69,6 +70,7 @@ struct Nice {
     window: Window,
     slow_start: SlowStart,
     increase: Increase,
+    episode: Episode,
     vegas: VegasRound,
     rounds: Rounds,
     /// `minRTT` and `maxRTT` of the connection.
@@ -152,6 +154,9 @@ impl CongestionControl for Nice {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) {
+            return;
+        }
         self.increase.on_reduction(congestion.now, &self.window);
         let cwnd = self.window.cwnd;
         match congestion.signal {
@@ -166,11 +171,14 @@ impl CongestionControl for Nice {
     }
 
     fn on_recovered(&mut self, recovered: &Recovered) {
+        self.episode.finish();
         self.restart_round(recovered.nxt);
     }
 
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
@@ -203,7 +211,7 @@ impl CongestionControl for Nice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Path;
+    use crate::testing::queue_path::Path;
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 8, seed: 1 };
 

@@ -20,7 +20,7 @@ parameters! {
         whole_segments: bool = false;
         /// How slow start ends before the first loss.
         hystart: HyStartKind = HyStartKind::Off;
-        /// Whether the transport paces, which [`HyStartShape::paced`] must know.
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
         paced: bool = false;
         /// Whether to use classic ECN.
         ecn: bool = false;

@@ -14,7 +14,7 @@
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal,
-    part::{Increase, Rounds, SlowStart, VegasRound, Window},
+    part::{Episode, Increase, Rounds, SlowStart, VegasRound, Window},
     text::{parameters, values},
 };
 use std::time::Duration;
@@ -58,6 +58,7 @@ impl Parameters {
             increase: Increase::Reno,
             round: VegasRound::new(self.alpha, self.beta, self.gamma),
             rounds: Rounds::default(),
+            episode: Episode::default(),
             enabled: true,
         };
         match self.variant {
@@ -80,6 +81,7 @@ struct Vegas {
     increase: Increase,
     round: VegasRound,
     rounds: Rounds,
+    episode: Episode,
     /// Off from a loss until its recovery; Reno then.
     enabled: bool,
 }
@@ -141,6 +143,9 @@ impl CongestionControl for Vegas {
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         self.enabled = false;
+        if !self.episode.begin(congestion) {
+            return;
+        }
         self.increase.on_reduction(congestion.now, &self.window);
         let ssthresh = self.backoff * self.window.cwnd;
         match congestion.signal {
@@ -150,11 +155,14 @@ impl CongestionControl for Vegas {
     }
 
     fn on_recovered(&mut self, recovered: &Recovered) {
+        self.episode.finish();
         self.enable(recovered.nxt);
     }
 
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if self.episode.undo() {
+            self.window.restore();
+        }
         self.enabled = true;
         self.round.restart();
     }
@@ -270,7 +278,7 @@ impl CongestionControl for Original {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Time, path::Path};
+    use crate::{Time, testing::queue_path::Path};
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 1 };
 

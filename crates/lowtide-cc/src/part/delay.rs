@@ -3,7 +3,7 @@
 //!
 //! Delays are nanoseconds. They may come from clocks with an unknown offset, so only their differences mean anything.
 
-use crate::{Ack, Time};
+use crate::{Ack, Time, time::nanos};
 use std::time::Duration;
 
 /// The delay that a law steers by: one-way where the transport can tell it, otherwise the round trip.
@@ -84,11 +84,6 @@ impl CurrentDelay {
         let recent = self.samples.iter().filter(|(at, _)| now - *at <= age);
         recent.map(|(_, delay)| *delay).min().filter(|delay| *delay < i64::MAX)
     }
-}
-
-/// A time in nanoseconds, as delays are counted here.
-pub(crate) fn nanos(time: Duration) -> i64 {
-    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl HyStartShape {
     /// Linux `tcp_cdg.c`.
     pub const CDG: Self = Self {
         low_window: 0.0,
-        train_gap: Duration::from_millis(3),
+        train_gap: Duration::from_micros(2999), // "before 3000", in whole microseconds
         floor: Duration::from_micros(125),
         rise: (Duration::ZERO, Duration::MAX),
         paced: false,
@@ -219,7 +219,9 @@ mod tests {
             assert_eq!(round(&mut slow_start, &mut window(16), &mut 0, 0, gap, 20_000, 40), end);
         }
         let mut slow_start = SlowStart::cdg(HyStartKind::Train);
-        assert!(round(&mut slow_start, &mut window(16), &mut 0, 0, 2900, 20_000, 40).is_some());
+        assert!(round(&mut slow_start, &mut window(16), &mut 0, 0, 2999, 20_000, 40).is_some());
+        let mut slow_start = SlowStart::cdg(HyStartKind::Train);
+        assert!(round(&mut slow_start, &mut window(16), &mut 0, 0, 3000, 20_000, 40).is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{Acceleration, Marks, Overload, Rounds};
 use crate::Ack;
 
-/// The two modes for transients of paper 003, of which a law has both, one or none.
+/// Misund's two modes for transients, of which a law has both, one or none.
 ///
 /// The law multiplies its additive increase by [`scale`](Self::scale), reports each reduction, and multiplies its window by
 /// what [`on_ack`](Self::on_ack) returns. Both modes count the same rounds: by sequence numbers, from the first ACK on.

@@ -15,13 +15,15 @@ pub(crate) struct Limits {
     unused: bool,
     /// Whether it may return to a window that it had before.
     returns: bool,
+    /// Whether it may be reduced by the law inside an episode: overload mode takes what a mark has left.
+    deeper: bool,
     /// Up to this many bytes it may rise at any time, since that is the law's minimum.
     minimum: u64,
 }
 
 /// As slow start, plus a segment that is added once per round trip.
 const USUAL: Limits =
-    Limits { growth: (1.0, 1.0), in_episodes: false, unused: false, returns: false, minimum: 4 * MSS };
+    Limits { growth: (1.0, 1.0), in_episodes: false, unused: false, returns: false, deeper: false, minimum: 4 * MSS };
 
 /// Of a law that grows towards a model of the path whatever happens, and probes with a small window in between.
 const MODEL: Limits = Limits { in_episodes: true, unused: true, returns: true, ..USUAL };
@@ -50,13 +52,14 @@ impl Limits {
         };
         let minimum = (parameter(&["min_cwnd", "min_pipe_cwnd"]) * MSS as f64) as u64;
         let growth = limits.growth.0.max(parameter(&["gain"]));
-        Self { minimum: limits.minimum.max(minimum), growth: (growth, limits.growth.1), ..limits }
+        let deeper = parameters.iter().any(|(key, value)| *key == "overload" && value == "on");
+        Self { minimum: limits.minimum.max(minimum), growth: (growth, limits.growth.1), deeper, ..limits }
     }
 
     /// After an ACK. `greatest` is the greatest window so far.
     pub(crate) fn check_ack(&self, ack: &Ack, reaction: Reaction, before: u64, after: u64, greatest: u64) {
         if after <= self.usual(before, greatest) {
-            assert!(reaction == Reaction::None || !ack.reducing, "a second reduction in one episode");
+            assert!(reaction == Reaction::None || !ack.reducing || self.deeper, "a second reduction in one episode");
             return;
         }
         assert_eq!(reaction, Reaction::None, "a reduction to more: {before} → {after}");

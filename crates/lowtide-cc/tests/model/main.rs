@@ -27,6 +27,17 @@ const NOTABLE: &[&str] = &[
     "cdg:increase=alpha_inc,alpha_inc=1,g=0.1",
     "eclipse:ecn=on,drain=2s,guard=on,delta_floor=1",
     "eclipse:mu=literal,slow_start=loss",
+    "dctcp:overload=on",
+    "dctcp:accel=on,overload=on,overload_rounds=every,cwr_increase=on",
+    "prague:accel=on,overload=on",
+    "prague:variant=v0.6,accel=on,overload=on,overload_rounds=every",
+    "vegas:ecn=on",
+    "nice:ecn=on",
+    "lp:variant=paper,ecn=on",
+    "ledbat:ecn=on",
+    "ledbatpp:ecn=on",
+    "bbr2:ecn=on,ecn_max_rtt=0s",
+    "bbr3:ecn=l4s,ecn_max_rtt=0s",
 ];
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -95,8 +106,14 @@ fn play(law: &Law, seed: u64, operations: &[Operation]) -> Transport {
     transport
 }
 
+/// 3000 cases, or as many as `PROPTEST_CASES` says.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(3000);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_law_survives_every_life(

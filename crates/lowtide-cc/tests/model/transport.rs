@@ -3,7 +3,8 @@
 
 use crate::{allocations, limits::Limits};
 use lowtide_cc::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Law, RateSample, Reaction, Recovered, Restart, Sent, Signal, Time,
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Law, Lost, RateSample, Reaction, Recovered, Restart, Sent,
+    Signal, Time,
 };
 use std::{collections::VecDeque, time::Duration};
 
@@ -140,7 +141,7 @@ impl Transport {
             Operation::Mark { marked, segments } => self.acknowledge(0, 0, segments, marked),
             Operation::Phantom => {
                 if self.episode.is_none() {
-                    self.congestion(Signal::Phantom);
+                    self.congestion(Signal::Phantom, self.in_flight());
                 }
             }
             Operation::Timeout => self.timeout(),
@@ -259,7 +260,7 @@ impl Transport {
             EcnUse::Accurate | EcnUse::L4s => marked.min(delivered.len()),
         };
         for &n in &order[..lost] {
-            self.segments[n].fate = Fate::Lost;
+            self.lose(n);
         }
         for &n in delivered {
             self.segments[n].fate = Fate::Delivered;
@@ -267,7 +268,6 @@ impl Transport {
         let (packets, bytes) = (delivered.len(), MSS * delivered.len() as u64);
         self.totals.delivered += bytes;
         self.totals.marked += MSS * marked as u64;
-        self.totals.lost += MSS * lost as u64;
         while self.segments.front().is_some_and(|segment| segment.fate == Fate::Delivered) {
             self.segments.pop_front();
             self.una += MSS;
@@ -306,9 +306,9 @@ impl Transport {
             self.undo = None;
         }
         if lost > 0 && !matches!(self.episode, Some((Kind::Recovery | Kind::Timeout, _))) {
-            self.congestion(Signal::Loss);
+            self.congestion(Signal::Loss, in_flight);
         } else if marked > 0 && self.episode.is_none() {
-            self.congestion(Signal::Ecn);
+            self.congestion(Signal::Ecn, in_flight);
         }
     }
 
@@ -327,7 +327,12 @@ impl Transport {
     }
 
     fn end_episode(&mut self) {
-        if self.episode.is_some_and(|(_, end)| self.una >= end) {
+        // A mere reduction ends strictly, as in Linux, or with all that there is.
+        let over = self.episode.is_some_and(|(kind, end)| match kind {
+            Kind::Cwr => self.una > end || self.segments.is_empty(),
+            Kind::Recovery | Kind::Timeout => self.una >= end,
+        });
+        if over {
             self.recovered();
         }
     }
@@ -338,10 +343,9 @@ impl Transport {
         self.call(|control| control.on_recovered(&recovered));
     }
 
-    fn congestion(&mut self, signal: Signal) {
+    fn congestion(&mut self, signal: Signal, in_flight: u64) {
         let before = self.window();
-        let congestion =
-            Congestion { now: self.now, signal, una: self.una, nxt: self.nxt(), in_flight: self.in_flight() };
+        let congestion = Congestion { now: self.now, signal, una: self.una, nxt: self.nxt(), in_flight };
         self.call(|control| control.on_congestion(&congestion));
         self.limits.check_other(before, self.window(), self.greatest);
         let kind = match signal {
@@ -359,13 +363,27 @@ impl Transport {
         }
         self.now = self.now + self.srtt + Duration::from_millis(200);
         let known = self.episode.is_some_and(|(kind, _)| kind == Kind::Timeout);
+        let in_flight = self.in_flight();
+        for n in 0..self.segments.len() {
+            if self.segments[n].fate == Fate::InFlight {
+                self.lose(n);
+            }
+        }
         if !known {
-            self.congestion(Signal::Timeout);
+            self.congestion(Signal::Timeout, in_flight);
         }
-        for segment in self.segments.iter_mut().filter(|segment| segment.fate == Fate::InFlight) {
-            segment.fate = Fate::Lost;
-            self.totals.lost += MSS;
-        }
+    }
+
+    /// The segment is declared lost, which is no reason to grow.
+    fn lose(&mut self, n: usize) {
+        self.segments[n].fate = Fate::Lost;
+        self.totals.lost += MSS;
+        let Segment { in_flight, totals, app_limited, .. } = self.segments[n];
+        let lost_since_send = self.totals.lost - totals.lost;
+        let lost = Lost { now: self.now, bytes: MSS, in_flight_at_send: in_flight, lost_since_send, app_limited };
+        let before = self.window();
+        self.call(|control| control.on_lost(&lost));
+        self.limits.check_other(before, self.window(), self.greatest);
     }
 
     fn spurious(&mut self) {

@@ -40,4 +40,17 @@ impl Connection {
             pages_left: None,
         }
     }
+
+    /// Whether it still exists: its place may be free.
+    pub(super) const fn is_open(&self) -> bool {
+        self.serial != RETIRED
+    }
+
+    /// Its place is free; late packets and timers find nobody.
+    pub(super) const fn retire(&mut self) {
+        self.serial = RETIRED;
+    }
 }
+
+/// No connection has this number.
+const RETIRED: u32 = u32::MAX;

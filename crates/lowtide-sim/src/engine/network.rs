@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Between the hosts: links with queues, then a pipe that only takes time.
 
-use super::events::{Event, Events, Wake};
+use super::{
+    connection::Connection,
+    events::{Event, Events, Wake},
+};
 use crate::observe::Content;
-use lowtide_net::{Delivery, Ecn, Link, LinkConfig, Packet, Time};
+use lowtide_net::{Delivery, Link, LinkConfig, Packet, Time};
 use std::{collections::VecDeque, time::Duration};
 
 /// What travels.
@@ -13,6 +16,9 @@ pub(super) struct Traveller {
     pub(super) connection: u32,
     /// The connection's own number: its place may be another's by the time that a late packet arrives.
     pub(super) serial: u32,
+    /// The connection's flow, and its number within that.
+    pub(super) flow: u32,
+    pub(super) number: u32,
     /// Its route.
     pub(super) route: u32,
     /// How many links of it lie behind.
@@ -25,8 +31,15 @@ pub(super) struct Traveller {
 }
 
 impl Traveller {
-    pub(super) fn new(connection: u32, serial: u32, route: u32, now: Time, content: Content) -> Self {
-        Self { connection, serial, route, hop: 0, queued: Duration::ZERO, sent: now, content }
+    /// A packet of a connection.
+    pub(super) fn of(connection: &Connection, place: u32, route: u32, now: Time, content: Content) -> Self {
+        let &Connection { serial, flow, number, .. } = connection;
+        Self { connection: place, serial, flow, number, route, hop: 0, queued: Duration::ZERO, sent: now, content }
+    }
+
+    /// A datagram of a flow.
+    pub(super) fn datagram(flow: u32, route: u32, now: Time, content: Content) -> Self {
+        Self { connection: 0, serial: 0, flow, number: 0, route, hop: 0, queued: Duration::ZERO, sent: now, content }
     }
 }
 
@@ -70,15 +83,8 @@ impl Network {
         &self.nodes[index as usize].link
     }
 
-    /// A host sends a packet.
-    pub(super) fn send(&mut self, now: Time, bytes: u32, ecn: Ecn, traveller: Traveller, events: &mut Events) {
-        // a flow for the queues that tell flows apart: one direction of one connection
-        let flow = u64::from(traveller.serial) << 32 | u64::from(traveller.route);
-        self.forward(now, Packet { bytes, ecn, flow, payload: traveller }, events);
-    }
-
-    /// A packet goes on: to the next link of its route, or into the pipe after the last.
-    fn forward(&mut self, now: Time, packet: Packet<Traveller>, events: &mut Events) {
+    /// A packet leaves its host, or a link: to the next link of its route, or into the pipe after the last.
+    pub(super) fn forward(&mut self, now: Time, packet: Packet<Traveller>, events: &mut Events) {
         let index = packet.payload.route;
         let route = &mut self.routes[index as usize];
         let Some(&link) = route.links.get(usize::from(packet.payload.hop)) else {

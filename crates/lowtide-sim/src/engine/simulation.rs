@@ -4,7 +4,7 @@
 use super::{
     connection::Connection,
     control::{self, Control},
-    events::{Event, Events},
+    events::{Event, Events, Wake},
     flow::FlowState,
     measure::{Times, jain},
     network::{Network, Traveller},
@@ -155,31 +155,35 @@ impl<'a> Simulation<'a> {
     /// A packet has reached the host at the end of its route.
     fn on_arrival(&mut self, packet: &Packet<Traveller>) {
         let traveller = &packet.payload;
-        let index = traveller.connection;
-        if let Content::Datagram(_) = traveller.content {
-            self.packets += 1;
-            let flow = &mut self.flows[index as usize];
-            flow.delivered += u64::from(packet.bytes - UDP_HEADER);
-            flow.record_delay(traveller, self.now, self.measure_from);
-            return self.show(index, 0, true, false, packet);
-        }
-        let Some(connection) = self.connections.get(index as usize).filter(|it| it.serial == traveller.serial) else {
-            return; // its connection is over
+        let flow = &mut self.flows[traveller.flow as usize];
+        let is_data = match traveller.content {
+            Content::Segment(segment) => segment.bytes > 0,
+            Content::Datagram(_) => true,
+            Content::Acknowledgement(_) => false,
         };
-        let (flow, number) = (connection.flow, connection.number);
+        if is_data {
+            self.packets += 1;
+            flow.record_delay(traveller, self.now, self.measure_from);
+        }
+        if let Content::Datagram(_) = traveller.content {
+            flow.delivered += u64::from(packet.bytes - UDP_HEADER);
+        }
+        self.show(false, packet);
+        let index = traveller.connection;
         match traveller.content {
-            Content::Segment(segment) => {
-                self.packets += u64::from(segment.bytes > 0);
-                self.flows[flow as usize].record_delay(traveller, self.now, self.measure_from);
-                self.show(flow, number, true, false, packet);
+            Content::Segment(segment) if self.is_live(traveller) => {
                 self.on_segment(index, &segment, packet.ecn == Ecn::Ce);
             }
-            Content::Acknowledgement(acknowledgement) => {
-                self.show(flow, number, false, false, packet);
+            Content::Acknowledgement(acknowledgement) if self.is_live(traveller) => {
                 self.on_acknowledgement(index, &acknowledgement);
             }
-            Content::Datagram(_) => unreachable!("handled above"),
+            _ => (),
         }
+    }
+
+    /// Whether a packet's connection is still there.
+    fn is_live(&self, traveller: &Traveller) -> bool {
+        self.connections[traveller.connection as usize].serial == traveller.serial
     }
 
     fn on_segment(&mut self, index: u32, segment: &Segment, ce: bool) {
@@ -192,7 +196,7 @@ impl<'a> Simulation<'a> {
 
     fn on_receiver_timer(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if connection.receiver_wake.due(self.now) {
+        if connection.receiver_wake.due(self.now) && connection.is_open() {
             if let Some(acknowledgement) = connection.receiver.on_timer(self.now) {
                 self.send_acknowledgement(index, acknowledgement);
             }
@@ -219,7 +223,7 @@ impl<'a> Simulation<'a> {
 
     fn on_sender_timer(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if connection.sender_wake.due(self.now) {
+        if connection.sender_wake.due(self.now) && connection.is_open() {
             connection.sender.on_timer(self.now);
             self.pump(index);
         }
@@ -248,22 +252,26 @@ impl<'a> Simulation<'a> {
     /// A host of a connection sends a packet.
     fn send(&mut self, index: u32, bytes: u32, ecn: Ecn, content: Content) {
         let connection = &self.connections[index as usize];
-        let (flow, number) = (connection.flow, connection.number);
-        let from_sender = matches!(content, Content::Segment(_));
-        let state = &self.flows[flow as usize];
-        let route = if from_sender { state.data_route } else { state.ack_route };
-        let payload = Traveller::new(index, connection.serial, route, self.now, content);
-        if self.wants_packets {
-            self.show(flow, number, from_sender, true, &Packet { bytes, ecn, flow: 0, payload });
-        }
-        self.network.send(self.now, bytes, ecn, payload, &mut self.events);
+        let state = &self.flows[connection.flow as usize];
+        let route = if let Content::Segment(_) = content { state.data_route } else { state.ack_route };
+        let traveller = Traveller::of(connection, index, route, self.now, content);
+        self.forward(bytes, ecn, traveller);
+    }
+
+    /// A packet leaves its host.
+    fn forward(&mut self, bytes: u32, ecn: Ecn, payload: Traveller) {
+        // a flow for the queues that tell flows apart: one direction of one connection
+        let flow = u64::from(payload.serial) << 32 | u64::from(payload.route);
+        let packet = Packet { bytes, ecn, flow, payload };
+        self.show(true, &packet);
+        self.network.forward(self.now, packet, &mut self.events);
     }
 
     /// Shows a packet to the observer.
-    fn show(&mut self, flow: u32, connection: u32, from_sender: bool, leaving: bool, packet: &Packet<Traveller>) {
+    fn show(&mut self, leaving: bool, packet: &Packet<Traveller>) {
         if self.wants_packets {
-            let &Packet { bytes, ecn, payload: Traveller { content, .. }, .. } = packet;
-            let flow = flow as usize;
+            let &Packet { bytes, ecn, payload: Traveller { content, flow, number: connection, .. }, .. } = packet;
+            let (flow, from_sender) = (flow as usize, !matches!(content, Content::Acknowledgement(_)));
             self.observer.packet(&PacketEvent {
                 now: self.now,
                 flow,
@@ -321,10 +329,8 @@ impl<'a> Simulation<'a> {
             let flow = &mut self.flows[index as usize];
             flow.datagrams += 1;
             let content = Content::Datagram(flow.datagrams);
-            let traveller = Traveller::new(index, 0, flow.data_route, self.now, content);
-            let (bytes, ecn) = (payload as u32 + UDP_HEADER, Ecn::NotEct);
-            self.show(index, 0, true, true, &Packet { bytes, ecn, flow: 0, payload: traveller });
-            self.network.send(self.now, bytes, ecn, traveller, &mut self.events);
+            let traveller = Traveller::datagram(index, flow.data_route, self.now, content);
+            self.forward(payload as u32 + UDP_HEADER, Ecn::NotEct, traveller);
         }
     }
 
@@ -377,7 +383,10 @@ impl<'a> Simulation<'a> {
                 state.completions.push(now - connection.opened);
                 state.application.page_done(now, pages_left);
                 self.free.push(index);
-                self.connections[index as usize].serial = u32::MAX; // late packets find nobody
+                // late packets find nobody, and no timer of the old connection calls the next one at its place
+                let connection = &mut self.connections[index as usize];
+                connection.retire();
+                (connection.sender_wake, connection.receiver_wake) = (Wake::default(), Wake::default());
                 self.arm_source(flow);
             }
         }
@@ -387,7 +396,7 @@ impl<'a> Simulation<'a> {
         self.flows[index as usize].application.stop();
         for connection in 0..self.connections.len() as u32 {
             let it = &mut self.connections[connection as usize];
-            if it.flow == index && it.serial != u32::MAX && !it.sender.is_finished() {
+            if it.flow == index && it.is_open() && !it.sender.is_finished() {
                 it.sender.discard_unsent();
                 it.sender.close();
                 self.pump(connection);
@@ -428,7 +437,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn live_connections(&self, flow: usize) -> impl Iterator<Item = &Connection> {
-        self.connections.iter().filter(move |it| it.flow as usize == flow && it.serial != u32::MAX)
+        self.connections.iter().filter(move |it| it.flow as usize == flow && it.is_open())
     }
 
     fn on_sample(&mut self) {

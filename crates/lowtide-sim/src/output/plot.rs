@@ -156,7 +156,7 @@ impl Plot {
             for (top, bottom) in [RATES, DELAYS] {
                 svg.line(&[(x, top), (x, bottom)], PALE, 1.0, "1 3");
             }
-            svg.text((x + 4.0, DELAYS.0 - 4.0), Font { size: 11.0, ..PLAIN }, "means from here");
+            svg.text((x + 4.0, RATES.1 + 15.0), Font { size: 11.0, ..PLAIN }, "means from here");
         }
     }
 

@@ -48,44 +48,32 @@ struct Peers {
     scale: u8,
 }
 
-/// What a connection's packets depend on besides themselves, as seen at one host.
-#[derive(Default)]
-struct History {
-    /// Byte after the last one, once the FIN was sent.
-    end: Option<u64>,
-    /// Marks that the ACK before told of.
-    marks: u64,
-}
-
 /// Makes headers.
 pub(super) struct Wire {
     flows: Vec<Peers>,
-    /// By flow, connection and interface.
-    connections: HashMap<(usize, u32, u32), History>,
+    /// Marks that the ACK before told of, by flow, connection and interface.
+    told: HashMap<(usize, u32, u32), u64>,
 }
 
 impl Wire {
     pub(super) fn new(flows: &[Flow]) -> Self {
-        Self { flows: flows.iter().enumerate().map(Peers::new).collect(), connections: HashMap::new() }
+        Self { flows: flows.iter().enumerate().map(Peers::new).collect(), told: HashMap::new() }
     }
 
     /// The packet as it is on the wire at an interface; `None` if its flow is not one of the scenario's.
     pub(super) fn frame(&mut self, event: &PacketEvent, interface: u32) -> Option<Frame> {
         let peers = self.flows.get(event.flow)?;
-        let history = self.connections.entry((event.flow, event.connection, interface)).or_default();
         let (port, service) = ports(event.connection);
         match event.content {
             Content::Segment(segment) => {
-                if segment.fin {
-                    history.end = Some(segment.seq + u64::from(segment.bytes));
-                }
                 let mut tcp = TcpHeader::new(port, service, 0, IDLE_WINDOW);
                 peers.fill_segment(&mut tcp, &segment);
                 Some(peers.tcp(event, tcp, segment.bytes as usize))
             }
             Content::Acknowledgement(ack) => {
+                let told = self.told.insert((event.flow, event.connection, interface), ack.ce_packets).unwrap_or(0);
                 let mut tcp = TcpHeader::new(service, port, 0, 0);
-                peers.fill_acknowledgement(&mut tcp, &ack, history);
+                peers.fill_acknowledgement(&mut tcp, &ack, told);
                 Some(peers.tcp(event, tcp, 0))
             }
             Content::Datagram(_) => Some(peers.datagram(event, port, service)),
@@ -140,10 +128,9 @@ impl Peers {
         tcp.set_options(&options).expect("at most 40 bytes");
     }
 
-    fn fill_acknowledgement(&self, tcp: &mut TcpHeader, ack: &Acknowledgement, history: &mut History) {
+    fn fill_acknowledgement(&self, tcp: &mut TcpHeader, ack: &Acknowledgement, told: u64) {
         let mut options = Vec::new();
         (tcp.ack, tcp.syn) = (true, ack.syn);
-        let told = std::mem::replace(&mut history.marks, ack.ce_packets);
         if ack.syn {
             tcp.acknowledgment_number = 1;
             tcp.window_size = u16::try_from(ack.window).unwrap_or(u16::MAX);
@@ -156,9 +143,7 @@ impl Peers {
             self.greet(&mut options, ack.sent, Some(ack.echo), self.scale);
         } else {
             tcp.sequence_number = 1;
-            let end = history.end.filter(|end| ack.ack >= *end);
-            // the FIN takes a number of its own
-            tcp.acknowledgment_number = end.map_or(sequence(ack.ack), |end| sequence(end).wrapping_add(1));
+            tcp.acknowledgment_number = sequence(ack.ack);
             tcp.window_size = u16::try_from(ack.window >> self.scale).unwrap_or(u16::MAX);
             self.feedback(tcp, ack, told);
             self.timestamps(&mut options, ack.sent, ack.echo);

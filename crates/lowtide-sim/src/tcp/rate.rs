@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Delivery-rate samples (draft-ietf-ccwg-bbr, section 4.1.1).
 
-use lowtide_cc::RateSample;
+use lowtide_cc::{Lost, RateSample};
 use lowtide_net::Time;
 
 /// What was known when a segment was sent.
@@ -84,9 +84,16 @@ impl Rate {
         }
     }
 
-    /// So many bytes were declared lost.
-    pub(super) const fn on_lost(&mut self, bytes: u64) {
+    /// A segment of so many bytes was declared lost, of which this was known when it was sent.
+    pub(super) const fn on_lost(&mut self, now: lowtide_cc::Time, bytes: u64, at_send: &Snapshot) -> Lost {
         self.lost += bytes;
+        Lost {
+            now,
+            bytes,
+            in_flight_at_send: at_send.in_flight,
+            lost_since_send: self.lost - at_send.lost,
+            app_limited: at_send.app_limited,
+        }
     }
 
     /// So many bytes arrived with CE.
@@ -168,9 +175,11 @@ mod tests {
     #[test]
     fn losses_and_marks_are_counted_from_the_sending_on() {
         let mut rate = Rate::default();
-        rate.on_lost(500);
+        let earlier = rate.on_sent(at(0), 1000, 0);
+        rate.on_lost(lowtide_cc::Time::ZERO, 500, &earlier);
         let snapshot = rate.on_sent(at(0), 1000, 0);
-        rate.on_lost(3000);
+        let lost = rate.on_lost(lowtide_cc::Time::ZERO, 3000, &snapshot);
+        assert_eq!((lost.bytes, lost.lost_since_send, lost.in_flight_at_send), (3000, 3000, 1000));
         rate.on_marked(1000);
         let mut newest = None;
         rate.on_delivered(at(20), 1000, at(0), 1000, &snapshot, &mut newest);

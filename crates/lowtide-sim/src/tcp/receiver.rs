@@ -17,7 +17,12 @@ pub struct Receiver {
     window: u64,
     ack_every: u64,
     ack_delay: Duration,
-    quick_acks: u32,
+    /// ACKs that are not delayed: so many are left, of so many at the start and after a pause.
+    quick_acks: (u32, u32),
+    /// A pause this long has the sender begin anew.
+    pause: Duration,
+    /// When the last segment arrived.
+    latest: Time,
     /// The next sequence number expected (`rcv_nxt`).
     nxt: u64,
     /// What is held above it.
@@ -49,7 +54,9 @@ impl Receiver {
             window: settings.receive_window,
             ack_every: u64::from(settings.ack_every.max(1)) * u64::from(settings.mss).min(settings.receive_window),
             ack_delay: settings.ack_delay,
-            quick_acks: settings.quick_acks,
+            quick_acks: (settings.quick_acks, settings.quick_acks),
+            pause: settings.rto_min,
+            latest: Time::ZERO,
             nxt: 0,
             held: Ranges::default(),
             recent: [(0, 0); REMEMBERED],
@@ -69,8 +76,14 @@ impl Receiver {
     pub fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool) -> Option<Acknowledgement> {
         if segment.syn {
             self.echo = self.echo.max(segment.sent);
+            self.latest = now;
             return Some(Acknowledgement { syn: true, ..self.acknowledgement(now, None) });
         }
+        // A sender that crawls, or starts again, is not held up (Linux: `tcp_event_data_recv`).
+        if now - self.latest > self.pause {
+            self.quick_acks.0 = self.quick_acks.1;
+        }
+        self.latest = now;
         let mut at_once = self.on_ecn(segment, ce);
         // RFC 7323, section 4.3: the echo is that of the segment that advances the left edge, and with delayed ACKs that
         // of the first one since the last ACK.
@@ -100,7 +113,7 @@ impl Receiver {
             self.remember(range);
             at_once = true;
         }
-        if at_once || self.quick_acks > 0 || self.nxt - self.last_ack >= self.ack_every {
+        if at_once || self.quick_acks.0 > 0 || self.nxt - self.last_ack >= self.ack_every {
             return Some(self.acknowledgement(now, duplicate));
         }
         self.delayed.get_or_insert(now + self.ack_delay);
@@ -180,7 +193,7 @@ impl Receiver {
         }
         self.delayed = None;
         self.last_ack = self.nxt;
-        self.quick_acks = self.quick_acks.saturating_sub(1);
+        self.quick_acks.0 = self.quick_acks.0.saturating_sub(1);
         Acknowledgement {
             ack: self.nxt,
             window: self.window,

@@ -64,6 +64,8 @@ pub(super) struct Scoreboard {
     lost: u64,
     /// Segments that are flying a second time.
     retransmitted_flying: u64,
+    /// Length and snapshot of the segments found lost that nobody has been told of.
+    newly_lost: Vec<(u64, Snapshot)>,
     /// The ids of lost segments, lowest first, and of some that no longer are.
     lost_ids: BinaryHeap<Reverse<u64>>,
     /// No segment below this id is flying for the first time.
@@ -215,7 +217,13 @@ impl Scoreboard {
         self.lost += segment.len();
         self.retransmitted_flying -= u64::from(segment.retransmitted);
         segment.fate = Fate::Lost;
+        self.newly_lost.push((segment.len(), segment.at_send));
         self.lost_ids.push(Reverse(id));
+    }
+
+    /// The segments found lost since the last call: their lengths, and what was known when each was sent.
+    pub(super) fn take_newly_lost(&mut self) -> impl Iterator<Item = (u64, Snapshot)> + '_ {
+        self.newly_lost.drain(..)
     }
 
     /// The flying segments for which `lost` holds are taken for lost. Returns their bytes.
@@ -243,7 +251,9 @@ impl Scoreboard {
     /// The first segment that waits to be sent again.
     pub(super) fn next_lost(&mut self) -> Option<u64> {
         if self.lost == 0 {
-            self.lost_ids.clear();
+            if !self.lost_ids.is_empty() {
+                self.lost_ids.clear();
+            }
             return None;
         }
         while let Some(&Reverse(id)) = self.lost_ids.peek() {

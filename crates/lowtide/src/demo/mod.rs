@@ -49,22 +49,15 @@ enum Played {
 /// # Errors
 /// One sentence: this machine cannot do it, the pictures cannot be written, or something failed underway.
 pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
-    let obstacle = obstacle(&arguments.cc)?;
     writable(&arguments.out)?;
     let acts = Act::all(arguments.seconds);
-    let (place, played) = match (arguments.on, obstacle) {
-        (Some(Place::Kernel), Some(obstacle)) => {
-            bail!("the demo does not work on this kernel: {obstacle} (lowtide doctor tells more; --on sim works)")
-        }
-        (Some(Place::Sim), _) => (Place::Sim, simulated::play(&acts, &arguments.cc)?),
-        (None, Some(obstacle)) => {
-            println!("This machine cannot show it on its own kernel: {obstacle}\nSo the simulator plays it.\n");
-            (Place::Sim, simulated::play(&acts, &arguments.cc)?)
-        }
+    let place = place(arguments)?;
+    let played = match place {
         #[cfg(target_os = "linux")]
-        (_, None) => (Place::Kernel, kernel::play(&acts, &arguments.cc)?),
+        Place::Kernel => kernel::play(&acts, &arguments.cc)?,
         #[cfg(not(target_os = "linux"))]
-        (_, None) => unreachable!("there is an obstacle"),
+        Place::Kernel => unreachable!("there is an obstacle"),
+        Place::Sim => simulated::play(&acts, &arguments.cc)?,
     };
     let recordings = match played {
         Played::Through(recordings) => recordings,
@@ -79,6 +72,23 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
     let place = arguments.out.display();
     writeln!(out, "\nPictures: {place}/demo.svg and {place}/demo.png")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where to play: where it was asked for, else on the real kernel if that can.
+fn place(arguments: &DemoArguments) -> Result<Place> {
+    if arguments.on == Some(Place::Sim) {
+        return Ok(Place::Sim);
+    }
+    match obstacle(&arguments.cc)? {
+        None => Ok(Place::Kernel),
+        Some(obstacle) if arguments.on.is_some() => {
+            bail!("the demo does not work on this kernel: {obstacle} (lowtide doctor tells more; --on sim works)")
+        }
+        Some(obstacle) => {
+            println!("This machine cannot show it on its own kernel: {obstacle}\nSo the simulator plays it.\n");
+            Ok(Place::Sim)
+        }
+    }
 }
 
 /// Why the real kernel cannot play it, if it cannot.

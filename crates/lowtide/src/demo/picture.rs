@@ -2,7 +2,7 @@
 //! The four acts side by side: who has how much of the link, and below it what its queue adds.
 
 use super::{
-    LINK_MBPS, RTT_MS,
+    LINK_MBPS, Place, RTT_MS,
     acts::Bulk,
     recording::{Deadline, Flow, Recording, mean, percent_of},
 };

@@ -21,9 +21,6 @@ mod probe_rtt;
 mod rounds;
 mod settings;
 
-#[cfg(test)]
-pub(crate) mod path;
-
 pub(crate) use aggregation::ExtraAcked;
 pub use ecn::Ecn;
 pub(crate) use filter::WindowedMax;

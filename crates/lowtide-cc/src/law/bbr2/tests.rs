@@ -3,10 +3,8 @@
 use super::*;
 use crate::{
     Law, Parameters as _, Recovered, Signal,
-    law::bbr::{
-        State,
-        path::{MSS, Path},
-    },
+    law::bbr::State,
+    testing::rate_path::{MSS, Path},
 };
 use proptest::prelude::*;
 

@@ -3,10 +3,8 @@
 use super::*;
 use crate::{
     Law, Lost, Parameters as _, Recovered, Signal, Time,
-    law::bbr::{
-        Sample, State,
-        path::{MSS, Path},
-    },
+    law::bbr::{Sample, State},
+    testing::rate_path::{MSS, Path},
 };
 use proptest::prelude::*;
 

@@ -3,6 +3,7 @@
 //! A flow that wants to be less than best effort has neither.
 
 use super::Variant;
+use std::num::NonZeroU32;
 
 /// The window that a loss-based flow would have, segments: a loss leaves at least half of it, so that earlier delay
 /// back-offs are not paid for twice. The versions differ in all of its rules.
@@ -69,13 +70,14 @@ impl Shadow {
 /// Counts back-offs after which the delay did not fall: loss-based flows fill the queue, and giving way is of no use.
 #[derive(Clone, Debug)]
 pub(super) struct Ineffectual {
-    threshold: u32,
+    /// Back-offs that may have no effect; `None`: any number.
+    threshold: Option<NonZeroU32>,
     hold: u32,
     count: u32,
 }
 
 impl Ineffectual {
-    pub(super) const fn new(threshold: u32, hold: u32) -> Self {
+    pub(super) const fn new(threshold: Option<NonZeroU32>, hold: u32) -> Self {
         Self { threshold, hold, count: 0 }
     }
 
@@ -91,12 +93,11 @@ impl Ineffectual {
 
     /// Delay wants a back-off: whether there shall be one.
     pub(super) const fn allows(&mut self) -> bool {
-        if self.threshold == 0 {
-            return true;
-        }
+        let Some(threshold) = self.threshold else { return true };
+        let threshold = threshold.get();
         self.count = self.count.saturating_add(1);
-        let allowed = self.count <= self.threshold;
-        if !allowed && self.hold > 0 && self.count >= self.threshold.saturating_add(self.hold) {
+        let allowed = self.count <= threshold;
+        if !allowed && self.hold > 0 && self.count >= threshold.saturating_add(self.hold) {
             self.count = 0;
         }
         allowed
@@ -113,18 +114,18 @@ mod tests {
 
     #[test]
     fn holds_five_and_begins_anew() {
-        let mut ineffectual = Ineffectual::new(5, 5);
+        let mut ineffectual = Ineffectual::new(NonZeroU32::new(5), 5);
         let cycle = [[true; 5], [false; 5]].concat();
         assert_eq!(allowed(&mut ineffectual, 20), [cycle.clone(), cycle].concat());
     }
 
     #[test]
     fn without_hold_only_a_falling_delay_ends_it() {
-        let mut ineffectual = Ineffectual::new(5, 0);
+        let mut ineffectual = Ineffectual::new(NonZeroU32::new(5), 0);
         assert_eq!(allowed(&mut ineffectual, 100), [&[true; 5][..], &[false; 95]].concat());
         ineffectual.reset();
         assert!(ineffectual.allows());
-        assert_eq!(allowed(&mut Ineffectual::new(0, 5), 50), [true; 50]);
+        assert_eq!(allowed(&mut Ineffectual::new(None, 5), 50), [true; 50]);
     }
 
     fn shadow(variant: Variant, window: f64) -> Shadow {

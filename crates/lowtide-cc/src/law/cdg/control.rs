@@ -41,7 +41,7 @@ pub(super) struct Cdg {
     queue: Queue,
     shadow: Shadow,
     ineffectual: Ineffectual,
-    /// The episode of the last delay back-off, while it lasts: what was `snd_nxt` at its start.
+    /// The episode of the last reduction without a loss, while it lasts: what was `snd_nxt` at its start.
     episode: Option<u64>,
     /// Whether recovery from a timeout goes on.
     timeout: bool,
@@ -193,7 +193,7 @@ impl Cdg {
 impl CongestionControl for Cdg {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
         self.delays.on_ack(ack);
-        if self.episode.is_some_and(|end| ack.una >= end) {
+        if self.episode.is_some_and(|end| ack.una > end) {
             self.episode = None;
         }
         if ack.reducing && !self.is(Variant::FreeBsd) {
@@ -223,9 +223,10 @@ impl CongestionControl for Cdg {
             Some(_) if !self.is(Variant::FreeBsd) => self.window.ssthresh,
             _ => self.after_congestion(congestion.signal),
         };
-        self.undoable = true;
+        let loss = timeout || congestion.signal == Signal::Loss;
+        self.undoable = loss;
         self.timeout = timeout;
-        self.episode = None;
+        self.episode = (!loss).then_some(congestion.nxt);
         if timeout {
             self.slow_start.reset();
             self.growth.on_timeout(congestion.now, &self.window);
@@ -250,7 +251,8 @@ impl CongestionControl for Cdg {
     }
 
     fn on_spurious(&mut self) {
-        if self.undoable {
+        self.episode = None;
+        if std::mem::take(&mut self.undoable) {
             self.growth.on_spurious();
             self.window.restore();
         }
@@ -299,6 +301,8 @@ impl Weighted for Cdg {
     /// The price of a round is g⁺/G₀; a weight multiplies prices by 1/w, that is, adds (1/w - 1) times as much. At w = 1 nothing
     /// is added to the losses that an ordinary flow reacts to, so that no delay back-off is left.
     fn set_weight(&mut self, weight: f64) {
+        // What is no number is as submissive as can be.
+        let weight = if weight.is_nan() { 0.0 } else { weight };
         self.weight = Some(weight.clamp(f64::MIN_POSITIVE, 1.0));
     }
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What CDG knows of the delay: clock, delayed-ACK filter, and the extremes of each round.
 
-use crate::{Ack, text::values};
+use crate::{
+    Ack,
+    text::values,
+    time::{micros, nanos},
+};
 use std::time::Duration;
 
 values! {
@@ -106,7 +110,7 @@ impl Delays {
         let rtt = ack.rtt?;
         self.base_rtt = self.base_rtt.min(micros(rtt));
         let now = i64::try_from(ack.now.as_nanos()).unwrap_or(i64::MAX);
-        let sent = now.saturating_sub(i64::try_from(rtt.as_nanos()).unwrap_or(i64::MAX));
+        let sent = now.saturating_sub(nanos(rtt));
         match self.delay {
             Delay::Rtt => Some(self.clock.between(sent, now)),
             Delay::Owd => Some(self.clock.between(sent, sent.saturating_add(ack.one_way_delay?))),
@@ -127,10 +131,6 @@ impl Delays {
         }
         delayed
     }
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@
 //!   is not used; a delayed ACK may lower a minimum here.
 //! - Where half the shadow window is above the window, a loss raises the threshold and slow start follows, instead of the
 //!   window at once.
-//! - A loss within the episode of a delay back-off reduces nothing more, as in all three, and a timeout there keeps the
+//! - A loss within the episode of a delay back-off or a mark reduces nothing more, as in all three, and a timeout there keeps the
 //!   threshold, as in Linux.
 
 use crate::{
@@ -33,7 +33,7 @@ use crate::{
     part::HyStartKind,
     text::{parameters, values},
 };
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 mod coexist;
 mod control;
@@ -81,14 +81,15 @@ parameters! {
         paced: bool = false;
         /// Growth in congestion avoidance.
         increase: Growth = Growth::Reno;
-        /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one.
-        alpha_inc: u32 = 0, in 0..=20;
+        /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one. Linux has no such
+        /// growth: there it is as many rounds as gradients are averaged. FreeBSD's default is 0.
+        alpha_inc: u32 = 8, in 0..=20;
         /// Whether `alpha_inc` is as FreeBSD's code has it, where its first rounds add nothing, instead of as documented.
         alpha_as_coded: bool = false;
         /// Whether losses leave at least half of the shadow window.
         shadow: bool = false;
-        /// After how many back-offs without a falling delay further ones are held back; 0: never.
-        ineff: u32 = 0, in 0..=65_535;
+        /// After how many back-offs without a falling delay further ones are held back; off: never.
+        ineff: Option<NonZeroU32> = None, in None..=NonZeroU32::new(65_535);
         /// How many are held back then; 0: all until the delay falls (mainline).
         hold: u32 = 0, in 0..=65_535;
         /// Whether losses are ignored while the queue does not seem full.
@@ -124,7 +125,7 @@ fn of(variant: Variant) -> Parameters {
         variant,
         hystart: HyStartKind::Off,
         shadow: true,
-        ineff: 5,
+        ineff: NonZeroU32::new(5),
         hold: 5,
         extrapolate: false,
         unsmoothed: true,
@@ -139,6 +140,7 @@ fn of(variant: Variant) -> Parameters {
             g: 3.0,
             beta: 0.7,
             increase: Growth::AlphaInc,
+            alpha_inc: 0,
             alpha_as_coded: true,
             tolerance: true,
             clock: Clock::Milli,

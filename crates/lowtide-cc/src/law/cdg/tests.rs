@@ -30,9 +30,10 @@ fn texts_and_defaults() {
     assert_eq!(row("beta"), ["0.70703125", "0.69921875", "0.7"]);
     assert_eq!(row("beta_loss"), ["0.5", "0.5", "0.5"]);
     assert_eq!(row("increase"), ["reno", "round", "alpha_inc"]);
+    assert_eq!(row("alpha_inc"), ["8", "8", "0"]);
     assert_eq!(row("hystart"), ["on", "off", "off"]);
     assert_eq!(row("shadow"), ["off", "on", "on"]);
-    assert_eq!(row("ineff"), ["0", "5", "5"]);
+    assert_eq!(row("ineff"), ["off", "5", "5"]);
     assert_eq!(row("hold"), ["0", "5", "5"]);
     assert_eq!(row("tolerance"), ["off", "off", "on"]);
     assert_eq!(row("clock"), ["us", "us", "ms"]);
@@ -150,6 +151,21 @@ fn a_loss_inside_the_episode_reduces_nothing_more() {
         driver.recovered();
         driver.congestion(Signal::Loss);
         assert!(driver.ssthresh() < left, "{variant}");
+    }
+}
+
+#[test]
+fn the_last_segment_sent_before_a_backoff_belongs_to_its_episode() {
+    let mut driver = Driver::of("mainline", "g=0.0001");
+    driver.rounds(&[20.0, 30.0]);
+    let left = driver.cwnd();
+    let end = driver.ack(Duration::from_millis(30)).nxt;
+    for (una, ends) in [(end, false), (end + 1, true)] {
+        let ack = Ack { una, nxt: end + 2000, reducing: true, ..driver.ack(Duration::from_millis(30)) };
+        let _ = driver.law.on_ack(&ack);
+        driver.una = una;
+        driver.congestion(Signal::Loss);
+        assert_eq!(driver.ssthresh() < left, ends);
     }
 }
 
@@ -362,6 +378,58 @@ fn a_window_that_is_not_used_does_not_grow() {
         assert_eq!(driver.cwnd(), 50.0, "{variant}");
         assert_eq!(driver.probe("shadow"), 50.0, "{variant}");
     }
+}
+
+#[test]
+fn a_weight_takes_the_place_of_g() {
+    // A gradient of 12.5 ms, a tenth of G0: h = (g/G0)(1/w - 1).
+    let hazard = |weight: f64| {
+        let mut driver = Driver::new("cdg:g=1000000000").in_avoidance();
+        driver.law.weighted().unwrap().set_weight(weight);
+        driver.rounds(&[20.0, 32.5]);
+        -libm::log1p(-driver.probe("probability"))
+    };
+    assert_eq!(hazard(1.0), 0.0); // an ordinary flow: loss is all that it heeds
+    for (weight, expected) in [(0.5, 0.1), (0.2, 0.4), (0.1, 0.9), (0.04, 2.4)] {
+        assert!((hazard(weight) - expected).abs() < 1e-9, "{weight}: {}", hazard(weight));
+    }
+    // For small weights about G = 125 w.
+    for weight in [0.01, 0.02, 0.04] {
+        let g = 12.5 / hazard(weight);
+        assert!((g / (125.0 * weight / (1.0 - weight)) - 1.0).abs() < 1e-6, "{weight}: {g}");
+        assert!((g / (125.0 * weight) - 1.0).abs() < 0.05, "{weight}: {g}");
+    }
+    // Continuous and falling, up to w = 1.
+    let mut last = f64::INFINITY;
+    for n in 20..=1000 {
+        let now = hazard(f64::from(n) / 1000.0);
+        assert!(now < last, "{n}");
+        assert!(last.is_infinite() || last - now < 0.3, "{n}: {last} to {now}");
+        last = now;
+    }
+    assert!(hazard(0.999) < 2e-4);
+}
+
+#[test]
+fn a_weight_of_one_never_backs_off_by_delay_and_odd_ones_do_no_harm() {
+    let backoffs = |weights: &[f64]| {
+        let mut driver = Driver::new("cdg:g=0.0001").in_avoidance();
+        for &weight in weights {
+            driver.law.weighted().unwrap().set_weight(weight);
+        }
+        for n in 0..100u32 {
+            driver.live(20.0 + f64::from(n));
+        }
+        assert!(driver.probe("probability").is_finite());
+        driver.probe("backoffs")
+    };
+    assert_eq!(backoffs(&[1.0]), 0.0);
+    assert_eq!(backoffs(&[7.0]), 0.0, "no more than an ordinary flow");
+    let always = backoffs(&[]);
+    for submissive in [0.0, -1.0, f64::MIN_POSITIVE, f64::NAN] {
+        assert_eq!(backoffs(&[submissive]), always, "{submissive}");
+    }
+    assert_eq!(backoffs(&[1.0, 0.0]), always, "it can change at any time");
 }
 
 /// A FIFO link of one packet per millisecond, 20 ms long: the mean queue and the mean window of a single flow.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Law, Random, Reaction, Recovered, Restart, Signal, Time,
-    law::{
+    testing::{
         any_events::{check, events},
-        marked_path::{MSS, Marking, Path, Seen},
+        marking_path::{MSS, Marking, Path, Seen},
     },
 };
 use proptest::prelude::*;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The adaptation interval (section III-C2): the extremes of the delay in it, when they were, and how long the next is.
 
-use super::millis;
-use crate::Time;
+use crate::{Time, time::millis};
 
 /// Times and delays in milliseconds.
 #[derive(Clone, Copy, Debug)]

@@ -85,6 +85,22 @@ fn the_law() {
 }
 
 #[test]
+fn without_one_way_delays_the_round_trip_is_steered_by() {
+    let mut driver = Driver::new("slow_start=loss");
+    driver.law.window.ssthresh = 20.0;
+    let mut grow = |rtt_ms| {
+        let before = driver.law.window.cwnd;
+        let rtt = Duration::from_millis(rtt_ms);
+        driver.now = driver.now + rtt;
+        let ack = Ack { now: driver.now, packets: 10, bytes: 10 * MSS, rtt: Some(rtt), srtt: rtt, ..Ack::default() };
+        let _ = driver.law.on_ack(&Ack { window_limited: true, ..ack });
+        driver.law.window.cwnd - before
+    };
+    assert_eq!(grow(20), 0.5);
+    assert!(grow(60) < 0.0);
+}
+
+#[test]
 fn extremes_are_taken_at_once_and_given_up_slowly() {
     let mut driver = Driver::new("mu=fixed,mu_initial=1s");
     for (tau, after) in [(10.0, 0), (0.0, 1), (30.0, 1)] {

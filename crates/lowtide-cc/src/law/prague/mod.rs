@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP Prague (`L4STeam/linux`, `net/ipv4/tcp_prague.c`, v0.6 and v0.7; RFC 9331, section 4): DCTCP for the Internet.
 //!
-//! With `accel` and `overload` also the two modes for transients of paper 003 (J. Misund, "Delay based additive increase for
+//! With `accel` and `overload` also the two modes for transients of J. Misund ("Delay based additive increase for
 //! scalable congestion controls"); the paper built on v0.6.
 //!
 //! Notable differences from the source:
@@ -220,6 +220,7 @@ impl Prague {
 
 impl CongestionControl for Prague {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
+        let before = self.window.cwnd;
         self.srtt = ack.srtt.as_secs_f64();
         self.rate.on_ack(self.srtt);
         self.saw_ce |= ack.marked > 0;
@@ -235,7 +236,8 @@ impl CongestionControl for Prague {
             Some(left) if left < 1.0 && self.window.cwnd > self.floor() => {
                 self.reduced = Some(ack.now);
                 self.reduce(left);
-                Reaction::Reduced
+                // Not where this ACK's own growth was more.
+                if self.window.cwnd < before { Reaction::Reduced } else { Reaction::None }
             }
             _ => Reaction::None,
         };

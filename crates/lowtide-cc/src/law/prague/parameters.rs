@@ -14,7 +14,7 @@ values! {
     /// The version of `tcp_prague.c`. It decides the other defaults, how small windows are, and (v0.7) that the additive
     /// increase counts in segments of 1500 bytes.
     pub enum Variant {
-        /// v0.6, of the time of paper 003: `alpha_mode=one,transition=500,cwnd_mode=window,min_rate=0`.
+        /// v0.6, of the time of Misund's paper: `alpha_mode=one,transition=500,cwnd_mode=window,min_rate=0`.
         V06 = "v0.6",
         /// v0.7, as submitted to Linux.
         V07 = "v0.7",
@@ -80,17 +80,17 @@ parameters! {
         pacing: bool = true;
         /// Whether ECN with exact feedback can be used. If not, this is Reno.
         ecn: bool = true;
-        /// Acceleration mode (paper 003, section 3).
+        /// Acceleration mode (Misund, section 3).
         accel: bool = false;
         /// Acceleration's acceptable queue overshoot `Q`.
         accel_q: Overshoot = Overshoot::MILLISECOND;
-        /// Gain of acceleration's averages (paper 003, section 3.3).
+        /// Gain of acceleration's averages (Misund, section 3.3).
         accel_gain: f64 = 1.0 / 16.0, in 0.001..=1.0;
         /// Cycles to be seen before acceleration.
         accel_cycles: u32 = 4, in 0..=1000;
         /// Whether to read the paper's formulas by the letter.
         accel_literal: bool = false;
-        /// Overload mode (paper 003, sections 1 and 6.2).
+        /// Overload mode (Misund, sections 1 and 6.2).
         overload: bool = false;
         /// How far above its usual delay the queue is overload.
         overload_q: Overshoot = Overshoot::MILLISECOND;

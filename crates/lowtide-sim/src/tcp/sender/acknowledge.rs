@@ -71,6 +71,13 @@ impl Sender {
 
         let rate = self.rate.sample(delivered.newest.as_ref(), self.rtt.min());
         self.latest_rate = rate.or(self.latest_rate);
+        // The episode ends before the law hears of the ACK that ends it, which is the first that may grow the window.
+        let mut marked = marks.seen;
+        if self.is_over() {
+            // A mark on it is from before a recovery's end.
+            marked &= !self.episode.is_repairing();
+            self.end(now);
+        }
         let reaction = self.law.on_ack(&Ack {
             now: law_time(now),
             packets: delivered.packets,
@@ -90,9 +97,6 @@ impl Sender {
         });
         self.refresh_window();
 
-        if self.is_over() {
-            self.end(now);
-        }
         if probe_repaired && !self.episode.is_repairing() {
             // RFC 8985, section 7.4.2: a loss that is already repaired reduces the window all the same.
             self.begin(now, Cause::Signal(Signal::Loss), in_flight);
@@ -101,12 +105,15 @@ impl Sender {
         }
         let cause = match self.episode {
             Episode::Open | Episode::Reduction { .. } if self.board.lost() > 0 => Some(Cause::Signal(Signal::Loss)),
-            Episode::Open if marks.seen => Some(Cause::Signal(Signal::Ecn)),
+            Episode::Open if marked => Some(Cause::Signal(Signal::Ecn)),
             Episode::Open if reaction == Reaction::Reduced => Some(Cause::Law),
             _ => None,
         };
         if let Some(cause) = cause {
             self.begin(now, cause, in_flight);
+            if self.board.una() == self.board.nxt() {
+                self.end(now); // nothing is outstanding
+            }
         }
         if delivered.len > 0 || cause.is_some() {
             self.reduce(delivered.len, advanced && lost == 0);

@@ -99,6 +99,9 @@ impl Sender {
         if self.episode.is_repairing() {
             self.board.forgive();
             self.end(now);
+            if self.rto.is_none() {
+                self.restart_rto(now); // nothing was in flight, now something is again
+            }
         }
         self.refresh_window();
     }
@@ -109,7 +112,15 @@ impl Sender {
         let reo_wnd = self.rack.reo_wnd(min_rtt, srtt, self.episode.is_repairing(), self.board.sacked_segments());
         let (lost, reo) = self.rack.detect_loss(now, reo_wnd, &mut self.board);
         self.reo = reo;
-        self.rate.on_lost(lost);
+        self.tell_losses(now);
         lost
+    }
+
+    /// Tells the law of each segment that was found lost.
+    pub(super) fn tell_losses(&mut self, now: Time) {
+        for (bytes, at_send) in self.board.take_newly_lost() {
+            self.law.on_lost(&self.rate.on_lost(law_time(now), bytes, &at_send));
+        }
+        self.refresh_window();
     }
 }

@@ -58,8 +58,8 @@ impl Sender {
         }
         let in_flight = self.board.in_flight();
         let reo_wnd = self.rack.reo_wnd(self.rtt.min(), self.rtt.srtt(), true, self.board.sacked_segments());
-        let lost = self.rack.mark_losses_on_rto(now, reo_wnd, &mut self.board);
-        self.rate.on_lost(lost);
+        self.rack.mark_losses_on_rto(now, reo_wnd, &mut self.board);
+        self.tell_losses(now);
         self.statistics.timeouts += 1;
         // A timeout of what a timeout has already sent again reduces no further (RFC 5681, section 3.1).
         if self.progressed || !matches!(self.episode, Episode::Timeout { .. }) {

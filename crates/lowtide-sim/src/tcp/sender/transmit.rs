@@ -110,10 +110,23 @@ impl Sender {
             let release = self.pacer.release(rate, self.mss);
             if release > now {
                 self.release = Some(release);
+                if self.would_fill_window(rate) {
+                    self.usage.update(true, self.board.una(), self.board.nxt());
+                }
                 return false;
             }
         }
         true
+    }
+
+    /// Whether the window would be full but for a pace that is the window's own: one that gives a window in each round
+    /// trip keeps the flight just below it for ever (RFC 9002, section 7.8). The pace follows the window by an ACK, hence
+    /// the tenth.
+    fn would_fill_window(&self, rate: u64) -> bool {
+        let sendable = self.unsent().min(self.right_edge.saturating_sub(self.board.nxt()));
+        let per_round_trip = u128::from(rate) * u128::from(self.rtt.srtt()) / 1_000_000_000;
+        self.board.in_flight().saturating_add(sendable) + self.mss > self.cwnd()
+            && 10 * per_round_trip >= 9 * u128::from(self.cwnd())
     }
 
     /// New data is about to be sent while nothing is outstanding.

@@ -78,7 +78,7 @@ fn scenarios() {
 /// What the law was told, but for what was sent and the ACKs.
 fn events(calls: &super::spy::Calls) -> Vec<Call> {
     let calls = calls.lock().expect("one thread");
-    calls.iter().filter(|call| !matches!(call, Call::Sent | Call::Ack(_))).cloned().collect()
+    calls.iter().filter(|call| !matches!(call, Call::Sent | Call::Ack(_) | Call::Lost(_))).cloned().collect()
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn a_loss_is_one_episode_and_prr_walks_to_its_end() {
     assert!(recovered.una >= loss.nxt);
     let calls = calls.lock().expect("one thread");
     let episode = calls.iter().filter(|call| match call {
-        Call::Ack(ack) => ack.now > loss.now && ack.now <= recovered.now,
+        Call::Ack(ack) => ack.now > loss.now && ack.now < recovered.now,
         _ => false,
     });
-    assert!(episode.clone().all(|call| matches!(call, Call::Ack(ack) if ack.reducing)), "up to the last ACK");
+    assert!(episode.clone().all(|call| matches!(call, Call::Ack(ack) if ack.reducing)), "up to the ACK that ends it");
     let in_flight: Vec<u64> =
         episode.map(|call| if let Call::Ack(ack) = call { ack.in_flight / MSS } else { 0 }).collect();
     assert!(in_flight.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{in_flight:?}");
@@ -197,9 +197,9 @@ fn no_sample_is_taken_of_what_was_sent_twice() {
         let calls = calls.lock().expect("one thread");
         calls.iter().filter_map(|call| if let Call::Ack(ack) = call { ack.rtt } else { None }).collect::<Vec<_>>()
     };
-    // An ACK covers the retransmission and, the SACKs being lost, what had arrived long before it.
+    // The second retransmission is acknowledged together with what, the SACKs being lost, had arrived long before it.
     let (path, calls) = fixed(20.0);
-    let path = path.dropping([100]).ack_faults(|_, ack| {
+    let path = path.dropping([100, 100]).ack_faults(|_, ack| {
         if ack.ack == 100 * MSS && ack.sack.as_slice().first().is_some_and(|block| block.1 > 104 * MSS) {
             Fate::Drop
         } else {
@@ -268,6 +268,35 @@ fn reno_keeps_a_bottleneck_with_one_bdp_of_buffer_busy() {
 }
 
 #[test]
+fn what_flies_again_after_a_needless_timeout_has_a_timer() {
+    // Less than a segment of window: what was taken for lost waits for its turn, nothing is in flight, and the timer is
+    // off, when a DSACK shows that the retransmissions were needless. `Sender::check` holds.
+    let (spy, _) = super::spy::Spy::new(0.3);
+    let path = spy.path(&crate::scenario::Tcp { pacing: true, ..settings() }, lowtide_cc::EcnUse::Off);
+    let (mut segments, mut acks) = (0, 0);
+    let mut path = path
+        .write_bytes(at(0), 3_001)
+        .write_bytes(at(443), 17_740)
+        .write_bytes(at(443), 22_261)
+        .close(at(2_000))
+        .faults(move |_, _| {
+            segments += 1;
+            match segments {
+                ..=18 => Fate::Twice(millis(0)),
+                24..=51 => Fate::Late(std::time::Duration::from_micros(241_001)),
+                53 => Fate::Drop,
+                _ => Fate::Pass,
+            }
+        })
+        .ack_faults(move |_, _| {
+            acks += 1;
+            if (38..=45).contains(&acks) { Fate::Drop } else { Fate::Pass }
+        });
+    path.finish();
+    assert!(path.sender.statistics().spurious > 0);
+}
+
+#[test]
 fn a_law_that_steers_is_left_alone() {
     let (mut spy, _) = super::spy::Spy::new(20.0);
     spy.steers = true;
@@ -275,4 +304,54 @@ fn a_law_that_steers_is_left_alone() {
     path.run(at(300));
     assert!(path.sender.is_recovering());
     assert_eq!(path.sender.cwnd(), 10 * MSS, "at once");
+}
+
+#[test]
+fn each_lost_segment_is_told_before_the_ack_that_tells_it() {
+    let (path, calls) = fixed(20.0);
+    let mut path = path.write(at(0), 400).dropping([100, 105, 109]);
+    path.run(at(450));
+    let calls = calls.lock().expect("one thread");
+    let mut untold = 0;
+    let mut lost = Vec::new();
+    for call in calls.iter() {
+        match call {
+            Call::Lost(it) => {
+                untold += it.bytes;
+                lost.push(*it);
+            }
+            Call::Ack(ack) => assert_eq!(ack.lost, std::mem::take(&mut untold), "of this ACK"),
+            Call::Congestion(_) => assert!(!lost.is_empty(), "the losses come first"),
+            _ => {}
+        }
+    }
+    assert_eq!(lost.iter().map(|it| it.bytes).collect::<Vec<_>>(), [MSS; 3]);
+    assert_eq!(lost.iter().map(|it| it.lost_since_send).collect::<Vec<_>>(), [MSS, 2 * MSS, 3 * MSS]);
+    assert!(lost.iter().all(|it| it.in_flight_at_send == 20 * MSS), "all were sent into a full window: {lost:?}");
+}
+
+#[test]
+fn an_episode_ends_before_the_law_hears_of_the_ack_that_ends_it() {
+    let (mut spy, calls) = Spy::new(20.0);
+    spy.reduces_at = Some(100 * MSS);
+    let mut path = spy.path(&settings(), EcnUse::Off).write(at(0), 400).close(at(0));
+    path.finish();
+    let calls = calls.lock().expect("one thread");
+    let end = calls.iter().position(|call| matches!(call, Call::Recovered(_))).expect("it ends");
+    let Call::Recovered(recovered) = &calls[end] else { unreachable!("just found") };
+    let next = calls[end..].iter().find_map(|call| if let Call::Ack(ack) = call { Some(ack) } else { None });
+    let next = next.expect("there is an ACK");
+    assert_eq!((next.una, next.reducing), (recovered.una, false));
+    assert_eq!(recovered.una, 121 * MSS, "strictly above the 120 segments that had been sent when it began");
+}
+
+#[test]
+fn a_reduction_with_nothing_outstanding_is_over_at_once() {
+    let (mut spy, calls) = Spy::new(20.0);
+    spy.reduces_at = Some(MSS);
+    let mut path = spy.path(&settings(), EcnUse::Off).write(at(0), 1);
+    path.run(at(200));
+    assert!(!path.sender.is_recovering());
+    assert_eq!(path.sender.statistics().reductions, 1);
+    assert!(matches!(&events(&calls)[..], [Call::Recovered(_)]), "{:?}", events(&calls));
 }

@@ -6,13 +6,14 @@ use super::{
     path::{MSS, Path, settings},
 };
 use crate::scenario::Tcp;
-use lowtide_cc::{Ack, Congestion, CongestionControl, EcnUse, Reaction, Recovered, Restart, Sent, Signal};
+use lowtide_cc::{Ack, Congestion, CongestionControl, EcnUse, Lost, Reaction, Recovered, Restart, Sent, Signal};
 use std::sync::{Arc, Mutex};
 
 /// What a law was told.
 #[derive(Clone, Debug)]
 pub(super) enum Call {
     Sent,
+    Lost(Lost),
     Ack(Ack),
     Congestion(Congestion),
     Recovered(Recovered),
@@ -67,6 +68,10 @@ pub(super) fn fixed(segments: f64) -> (Path, Calls) {
 impl CongestionControl for Spy {
     fn on_sent(&mut self, _sent: &Sent) {
         self.note(Call::Sent);
+    }
+
+    fn on_lost(&mut self, lost: &Lost) {
+        self.note(Call::Lost(*lost));
     }
 
     fn on_ack(&mut self, ack: &Ack) -> Reaction {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     EcnUse, Law, Parameters as _,
-    law::bbr::path::{MSS, Path},
+    testing::rate_path::{MSS, Path},
 };
 use proptest::prelude::*;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any sequence of events, for tests: what must hold for a law whatever happens.
 
-use crate::{Ack, Congestion, CongestionControl, Reaction, Recovered, Restart, Signal, Time, law::marked_path::MSS};
+use crate::{
+    Ack, Congestion, CongestionControl, Reaction, Recovered, Restart, Signal, Time, testing::marking_path::MSS,
+};
 use proptest::prelude::*;
 use std::time::Duration;
 

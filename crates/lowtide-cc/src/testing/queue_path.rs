@@ -180,7 +180,7 @@ impl Path {
                 self.episode = Some(self.nxt);
             }
         }
-        if self.episode.is_some_and(|end| self.una >= end) {
+        if self.episode.is_some_and(|end| self.una > end) {
             self.episode = None;
             self.law.on_recovered(&Recovered { now: self.now, una: self.una, nxt: self.nxt });
         }

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tests of several laws share: three toy paths, by what their laws listen to, and arbitrary events.
+
+pub(crate) mod any_events;
+/// For laws that listen to marks: a queue that marks and never drops.
+pub(crate) mod marking_path;
+/// For laws that listen to delay: a queue of fixed rate, with the queues of others.
+pub(crate) mod queue_path;
+/// For laws that listen to the delivery rate: rate samples, losses by three later ACKs, pacing, an idle application.
+pub(crate) mod rate_path;
