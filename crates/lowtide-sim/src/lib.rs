@@ -15,4 +15,4 @@ mod engine;
 mod outcome;
 
 pub use engine::run;
-pub use outcome::{BottleneckOutcome, FlowOutcome, Outcome};
+pub use outcome::{BottleneckOutcome, FlowOutcome, Outcome, Transfer};

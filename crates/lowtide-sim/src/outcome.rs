@@ -49,9 +49,20 @@ pub struct FlowOutcome {
     pub mean_queue_ms: Option<f64>,
     /// 95th percentile of that time, milliseconds.
     pub p95_queue_ms: Option<f64>,
-    /// Completion times in seconds of its transfers, for a source that makes several (web).
+    /// The transfers that it has completed, for a source that makes several (web).
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub completions_s: Vec<f64>,
+    pub transfers: Vec<Transfer>,
+}
+
+/// A transfer that was completed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Transfer {
+    /// When its connection was opened, in seconds.
+    pub start_s: f64,
+    /// Its payload.
+    pub bytes: u64,
+    /// How long it took until all of it had been acknowledged, in seconds.
+    pub completion_s: f64,
 }
 
 /// What became of a bottleneck.

@@ -153,7 +153,7 @@ fn the_series_have_a_line_for_each_sample() {
          0.1,bottleneck,10,15000,12.000000,40,0,3,0.500000\n\
          0.2,bottleneck,10,15000,12.000000,40,0,3,0.500000\n"
     );
-    assert_eq!(read("transfers.csv"), "flow,completion_s\nbg,0.25\nbg,1.5\n");
+    assert_eq!(read("transfers.csv"), "flow,start_s,bytes,completion_s\nbg,0.5,1000,0.25\nbg,1,20000,1.5\n");
     let again = Scenario::read(&directory.path().join("scenario.toml"), &[]).unwrap();
     assert_eq!(again, scenario());
 }

@@ -2,7 +2,7 @@
 //! Data Center TCP (RFC 8257): the window comes down by half the fraction of marked segments.
 //!
 //! With `accel` and `overload` also the two modes for transients of J. Misund ("Delay based additive increase for
-//! scalable congestion controls"), which calls that `dctcp-fast`.
+//! scalable congestion controls"), who calls that `dctcp-fast`.
 //!
 //! Notable differences from the RFC:
 //! - As in Linux (`tcp_dctcp.c`), the fraction is counted in segments, and the window does not grow during the reduction

@@ -240,6 +240,21 @@ mod tests {
             path.control.on_spurious();
             assert_eq!((path.cwnd(), path.control.ssthresh()), (20.0, None));
         }
+        // And so is what CUBIC remembers.
+        let mut path = Path::new("cubic", 0.1);
+        path.congestion(Signal::Loss);
+        let w_max = |path: &Path| {
+            let mut shown = f64::NAN;
+            path.control.inspect(&mut |name, value| shown = if name == "w_max" { value } else { shown });
+            shown
+        };
+        assert_eq!(w_max(&path), 10.0);
+        for signal in [Signal::Loss, Signal::Timeout] {
+            path.congestion(signal);
+            assert!(w_max(&path) < 10.0);
+            path.control.on_spurious();
+            assert_eq!(w_max(&path), 10.0);
+        }
     }
 
     #[test]

@@ -168,6 +168,16 @@ mod tests {
     }
 
     #[test]
+    fn twice_the_deviation_are_waited_for() {
+        // I_m = 4 (15/16)^9 = 2.24 after ten equal cycles: 8 + 4.48 rounds, where once it would be 10.24.
+        let mut accel = settled(8, 10, false);
+        for round in 1..=14 {
+            accel.on_round(100.0, R);
+            assert_eq!(accel.is_open_loop(), round >= 13, "{round}");
+        }
+    }
+
+    #[test]
     fn waits_for_some_cycles() {
         let mut accel = settled(1, 3, false);
         for _ in 0..100 {

@@ -79,3 +79,47 @@ impl Window {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+    use std::time::Duration;
+
+    fn window() -> Window {
+        Window::new(&Flow { mss: 1000, initial_window: 20, seed: 0 })
+    }
+
+    fn restart(window: Option<u64>) -> Restart {
+        Restart { now: Time::ZERO, idle: Duration::from_secs(1), nxt: 0, window }
+    }
+
+    #[test]
+    fn a_reduction_is_bounded_and_can_be_taken_back() {
+        let mut window = window();
+        window.reduce_to(1.5);
+        assert_eq!((window.cwnd, window.ssthresh), (2.0, 2.0));
+        window.restore();
+        assert_eq!((window.cwnd, window.ssthresh), (20.0, f64::INFINITY));
+        window.collapse(10.0);
+        assert_eq!((window.cwnd, window.ssthresh, window.in_slow_start()), (1.0, 10.0, true));
+        window.cwnd = 30.0; // it has grown since
+        window.restore();
+        assert_eq!(window.cwnd, 30.0);
+    }
+
+    #[test]
+    fn idleness_remembers_three_quarters() {
+        let mut window = window();
+        window.ssthresh = 10.0;
+        window.restart(&restart(None));
+        assert_eq!((window.cwnd, window.ssthresh), (20.0, 10.0));
+        window.restart(&restart(Some(30_000)));
+        assert_eq!((window.cwnd, window.ssthresh), (20.0, 10.0));
+        window.restart(&restart(Some(4000)));
+        assert_eq!((window.cwnd, window.ssthresh), (4.0, 15.0));
+        window.ssthresh = 40.0;
+        window.restart(&restart(Some(0)));
+        assert_eq!((window.cwnd, window.ssthresh), (1.0, 40.0));
+    }
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A TCP connection between two hosts of the simulation.
 
-use super::events::Wake;
+use super::{events::Wake, traffic::Session};
 use crate::{
     scenario::Tcp,
     tcp::{Receiver, Sender},
@@ -22,8 +22,8 @@ pub(super) struct Connection {
     pub(super) receiver_wake: Wake,
     /// When it was opened.
     pub(super) opened: Time,
-    /// For a page of a session: how many it will ask for afterwards.
-    pub(super) pages_left: Option<u32>,
+    /// The session whose page it brings.
+    pub(super) session: Option<Session>,
 }
 
 impl Connection {
@@ -37,7 +37,7 @@ impl Connection {
             sender_wake: Wake::default(),
             receiver_wake: Wake::default(),
             opened: now,
-            pages_left: None,
+            session: None,
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     connection::Connection, control::Control, events::Wake, measure::Times, network::Traveller, traffic::Application,
 };
 use crate::{
-    FlowOutcome,
+    FlowOutcome, Transfer,
     scenario::{Flow, Transport},
     tcp::Sender,
 };
@@ -72,7 +72,8 @@ pub(super) struct FlowState<'a> {
     /// One-way delay of the newest packet received.
     pub(super) latest_delay: Option<Duration>,
     pub(super) finished: Option<Time>,
-    pub(super) completions: Vec<Duration>,
+    /// Transfers that are complete.
+    pub(super) transfers: Vec<Transfer>,
     /// Room for the law's inner values.
     pub(super) inner: Vec<(&'static str, f64)>,
 }
@@ -104,7 +105,7 @@ impl<'a> FlowState<'a> {
             queue: Times::new(),
             latest_delay: None,
             finished: None,
-            completions: Vec::new(),
+            transfers: Vec::new(),
             inner: Vec::new(),
         }
     }
@@ -155,7 +156,7 @@ impl<'a> FlowState<'a> {
             p95_rtt_ms: self.rtt.p95_ms(),
             mean_queue_ms: self.queue.mean_ms(),
             p95_queue_ms: self.queue.p95_ms(),
-            completions_s: self.completions.iter().map(Duration::as_secs_f64).collect(),
+            transfers: self.transfers.clone(),
         }
     }
 }

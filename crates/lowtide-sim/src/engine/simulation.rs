@@ -11,7 +11,7 @@ use super::{
     traffic::Demand,
 };
 use crate::{
-    BottleneckOutcome, Outcome,
+    BottleneckOutcome, Outcome, Transfer,
     observe::{BottleneckSample, Content, FlowSample, Observer, PacketEvent},
     scenario::{Bottleneck, Direction, Flow, MTU, Scenario, Source, Transport, UDP_HEADER},
     tcp::{Acknowledgement, Segment},
@@ -297,10 +297,10 @@ impl<'a> Simulation<'a> {
             match (demand, &self.flows[index as usize].flow.transport) {
                 (Demand::Write(bytes), Transport::Udp) => self.send_datagrams(index, bytes),
                 (_, Transport::Udp) => (),
-                (Demand::Fetch { bytes, pages_left }, _) => {
+                (Demand::Fetch { bytes, session }, _) => {
                     let connection = self.open(index);
                     let it = &mut self.connections[connection as usize];
-                    it.pages_left = Some(pages_left);
+                    it.session = Some(session);
                     it.sender.write(bytes);
                     it.sender.close();
                     self.pump(connection);
@@ -380,13 +380,17 @@ impl<'a> Simulation<'a> {
         let connection = &self.connections[index as usize];
         let (flow, now) = (connection.flow, self.now);
         let state = &mut self.flows[flow as usize];
-        match connection.pages_left {
+        match connection.session {
             None if state.finished.is_none() => state.finished = Some(now),
             None => (),
-            Some(pages_left) => {
+            Some(session) => {
                 state.past.add(&connection.sender);
-                state.completions.push(now - connection.opened);
-                state.application.page_done(now, pages_left);
+                state.transfers.push(Transfer {
+                    start_s: (connection.opened - Time::ZERO).as_secs_f64(),
+                    bytes: connection.sender.acked_bytes(),
+                    completion_s: (now - connection.opened).as_secs_f64(),
+                });
+                state.application.page_done(now, session);
                 self.free.push(index);
                 self.connections[index as usize].retire();
                 self.arm_source(flow);

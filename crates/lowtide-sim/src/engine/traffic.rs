@@ -4,7 +4,11 @@
 use crate::scenario::{Source, Web};
 use lowtide_cc::Random;
 use lowtide_net::Time;
-use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+    time::Duration,
+};
 
 /// What an application asks of its transport.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,9 +25,17 @@ pub(super) enum Demand {
     Fetch {
         /// Bytes of the page.
         bytes: u64,
-        /// Pages that the session will ask for after this one.
-        pages_left: u32,
+        /// The session, to be given back when the page is complete.
+        session: Session,
     },
+}
+
+/// A web session. It has a generator of its own, so that its pages are the same whatever else the network carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Session {
+    seed: u64,
+    /// Pages that it will still ask for.
+    pages_left: u32,
 }
 
 /// An application at work.
@@ -119,9 +131,9 @@ impl Application {
     }
 
     /// A page has arrived whole: its session thinks, and asks for the next one.
-    pub(super) fn page_done(&mut self, now: Time, pages_left: u32) {
+    pub(super) fn page_done(&mut self, now: Time, session: Session) {
         if let Kind::Web(sessions) = &mut self.kind {
-            sessions.think(now, pages_left, &mut self.random);
+            sessions.think(now, session);
         }
     }
 
@@ -137,15 +149,25 @@ struct Sessions {
     web: Web,
     next_session: Time,
     mean_gap: Duration,
-    /// Requests of sessions that think now, with the pages left after each.
-    thinking: BinaryHeap<Reverse<(Time, u32)>>,
+    /// When sessions that think now ask for their next page; those of the same time in the order in which they began to think.
+    thinking: BinaryHeap<Reverse<(Time, u64)>>,
+    /// Those sessions, by the number in `thinking`.
+    thinkers: BTreeMap<u64, Session>,
+    thoughts: u64,
 }
 
 impl Sessions {
     fn new(web: &Web, start: Time, random: &mut Random) -> Self {
         let mean_gap = Duration::from_secs_f64(1.0 / web.sessions_per_second());
         let next_session = start + exponential(random, mean_gap);
-        Self { web: web.clone(), next_session, mean_gap, thinking: BinaryHeap::new() }
+        Self {
+            web: web.clone(),
+            next_session,
+            mean_gap,
+            thinking: BinaryHeap::new(),
+            thinkers: BTreeMap::new(),
+            thoughts: 0,
+        }
     }
 
     fn next(&self) -> Option<Time> {
@@ -154,23 +176,31 @@ impl Sessions {
     }
 
     fn take(&mut self, now: Time, random: &mut Random) -> Option<Demand> {
-        let pages_left = if let Some(Reverse((at, pages_left))) = self.thinking.peek().copied()
+        let session = if let Some(Reverse((at, number))) = self.thinking.peek().copied()
             && at <= now
         {
             self.thinking.pop();
-            pages_left
+            self.thinkers.remove(&number)?
         } else if self.next_session <= now {
             self.next_session = self.next_session + exponential(random, self.mean_gap);
-            geometric(random, self.web.pages) - 1
+            let mut own = Random::new(random.bits());
+            let pages_left = geometric(&mut own, self.web.pages);
+            Session { seed: own.bits(), pages_left }
         } else {
             return None;
         };
-        Some(Demand::Fetch { bytes: self.web.size(random.uniform()), pages_left })
+        let mut own = Random::new(session.seed);
+        let bytes = self.web.size(own.uniform());
+        Some(Demand::Fetch { bytes, session: Session { seed: own.bits(), pages_left: session.pages_left - 1 } })
     }
 
-    fn think(&mut self, now: Time, pages_left: u32, random: &mut Random) {
-        if let Some(after) = pages_left.checked_sub(1) {
-            self.thinking.push(Reverse((now + exponential(random, self.web.think), after)));
+    fn think(&mut self, now: Time, session: Session) {
+        if session.pages_left > 0 {
+            let mut own = Random::new(session.seed);
+            let at = now + exponential(&mut own, self.web.think);
+            self.thoughts += 1;
+            self.thinking.push(Reverse((at, self.thoughts)));
+            self.thinkers.insert(self.thoughts, Session { seed: own.bits(), ..session });
         }
     }
 }
@@ -240,10 +270,11 @@ mod tests {
         let mut application = Application::new(&Source::Web(web.clone()), Time::ZERO, 3);
         let (mut bytes, mut pages, end) = (0.0, 0, 4_000_000);
         while let Some(now) = application.next().filter(|next| *next <= ms(end)) {
-            let Some(Demand::Fetch { bytes: size, pages_left }) = application.take(now) else { panic!("a page") };
+            let Some(Demand::Fetch { bytes: size, session }) = application.take(now) else { panic!("a page") };
             (bytes, pages) = (bytes + size as f64, pages + 1);
-            application.page_done(now, pages_left);
+            application.page_done(now, session);
         }
+        assert!(pages > 10_000, "{pages}");
         let offered = bytes * 8.0 / (end as f64 / 1e3) / web.load.bits_per_second() as f64;
         assert!((0.8..1.2).contains(&offered), "{offered} of the load, {pages} pages");
     }

@@ -14,13 +14,17 @@ use lowtide_net::{Time, units::format_duration};
 use std::time::Duration;
 
 const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 560.0;
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 736.0;
 /// Where the legend begins.
 const LEGEND: f64 = 760.0;
 const RATES: (f64, f64) = (86.0, 350.0);
-const DELAYS: (f64, f64) = (398.0, 512.0);
+/// Top of the uppermost strip of queueing delay, the height of a strip, and what lies between two of them.
+const DELAYS: (f64, f64, f64) = (398.0, 114.0, 34.0);
+/// Below the lowest strip.
+const BOTTOM: f64 = 48.0;
+/// Queues with a strip of their own; more of them share one.
+const STRIPS: usize = 4;
 
 /// Colours that colour-blind people tell apart (Okabe and Ito), without the yellow, which is too light for a line.
 const COLOURS: [&str; 7] = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000"];
@@ -88,20 +92,29 @@ impl Plot {
 
     /// The picture, as SVG.
     pub(super) fn draw(&self, summary: &Summary) -> String {
-        let mut svg = Svg::new(WIDTH, HEIGHT);
-        let rates: Vec<Curve> = self.rates.iter().map(thinned).collect();
+        let strips = self.strips();
+        let bottom = strips[strips.len() - 1].1;
+        let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+        let rates: Vec<Curve> =
+            self.rates.iter().zip(&summary.flows).map(|(curve, flow)| alive(curve, flow.finished_s)).collect();
         let delays: Vec<Curve> = self.delays.iter().map(thinned).collect();
         let capacity = self.capacity();
         let top = largest(rates.iter().chain(&capacity), 1e3);
         let (unit, unit_name) = rate_unit(top);
         let time = Axis { zero: LEFT, end: RIGHT, full: self.duration.as_secs_f64() };
         let rate = Axis { zero: RATES.1, end: RATES.0, full: top / unit * 1.05 };
-        let delay = Axis { zero: DELAYS.1, end: DELAYS.0, full: largest(&delays, 1.0) * 1.05 };
+        let full = largest(&delays, 1.0) * 1.05;
 
         self.title(&mut svg);
         grid(&mut svg, time, rate, &format!("Rate, {unit_name}"), 6.0);
-        grid(&mut svg, time, delay, "Queueing delay, ms", 4.0);
-        self.times(&mut svg, time);
+        for (number, (top, end)) in strips.iter().enumerate() {
+            let title = match &self.links[number] {
+                link if strips.len() > 1 => format!("Queueing delay of {}, ms", shortened(&link.name, 40)),
+                _ => "Queueing delay, ms".to_owned(),
+            };
+            grid(&mut svg, time, Axis { zero: *end, end: *top, full }, &title, 4.0);
+        }
+        self.times(&mut svg, time, &strips);
         if let Some(capacity) = &capacity {
             svg.line(&path(capacity, time, rate, unit), PALE, 1.2, "5 4");
         }
@@ -110,11 +123,19 @@ impl Plot {
             svg.line(&path(curve, time, rate, unit), colour, 1.6, dash);
         }
         for (number, curve) in delays.iter().enumerate() {
-            let (colour, dash) = link_style(number);
-            svg.line(&path(curve, time, delay, 1.0), colour, 1.3, dash);
+            let (top, end) = strips[number.min(strips.len() - 1)];
+            let (colour, dash) = link_style(if strips.len() > 1 { 0 } else { number });
+            svg.line(&path(curve, time, Axis { zero: end, end: top, full }, 1.0), colour, 1.3, dash);
         }
         self.legend(&mut svg, summary, (unit, unit_name), capacity.is_some());
         svg.finish()
+    }
+
+    /// Top and bottom of each strip of queueing delay.
+    fn strips(&self) -> Vec<(f64, f64)> {
+        let (top, height, gap) = DELAYS;
+        let number = if self.links.len() <= STRIPS { self.links.len() } else { 1 };
+        (0..number).map(|n| top + n as f64 * (height + gap)).map(|top| (top, top + height)).collect()
     }
 
     /// What the only bottleneck can carry, in bit/s.
@@ -145,15 +166,16 @@ impl Plot {
     }
 
     /// The axis of time, and where the means begin.
-    fn times(&self, svg: &mut Svg, time: Axis) {
+    fn times(&self, svg: &mut Svg, time: Axis, strips: &[(f64, f64)]) {
+        let bottom = strips[strips.len() - 1].1;
         let tick = Font { size: 11.0, anchor: "middle", ..PLAIN };
         for value in time.ticks(8.0) {
-            svg.text((time.place(value), DELAYS.1 + 17.0), tick, &label(value));
+            svg.text((time.place(value), bottom + 17.0), tick, &label(value));
         }
-        svg.text((f64::midpoint(LEFT, RIGHT), DELAYS.1 + 36.0), tick, "Time, s");
+        svg.text((f64::midpoint(LEFT, RIGHT), bottom + 36.0), tick, "Time, s");
         if !self.measure_from.is_zero() {
             let x = time.place(self.measure_from.as_secs_f64());
-            for (top, bottom) in [RATES, DELAYS] {
+            for (top, bottom) in [RATES].iter().chain(strips).copied() {
                 svg.line(&[(x, top), (x, bottom)], PALE, 1.0, "1 3");
             }
             svg.text((x + 4.0, RATES.1 + 15.0), Font { size: 11.0, ..PLAIN }, "means from here");
@@ -179,10 +201,19 @@ impl Plot {
             entry(svg, (PALE, "5 4"), "capacity");
         }
         y = y.max(DELAYS.0 + 4.0);
+        let strips = self.strips();
         for (number, link) in summary.links().iter().enumerate().take(7) {
-            let (colour, dash) = link_style(number);
+            if strips.len() > 1 {
+                y = strips[number].0 + 4.0;
+            }
+            let (colour, dash) = link_style(if strips.len() > 1 { 0 } else { number });
             svg.line(&[(LEGEND, y - 4.0), (LEGEND + 22.0, y - 4.0)], colour, 2.2, dash);
-            let text = format!("{}: {:.1} ms, {:.0} % used", link.name, link.mean_queue_ms, link.utilisation * 100.0);
+            let text = format!(
+                "{}: {:.1} ms, {:.0} % used",
+                shortened(&link.name, 12),
+                link.mean_queue_ms,
+                link.utilisation * 100.0
+            );
             svg.text((LEGEND + 29.0, y), Font { fill: INK, ..PLAIN }, &shortened(&text, 31));
             y += 19.0;
         }
@@ -216,6 +247,12 @@ fn grid(svg: &mut Svg, time: Axis, axis: Axis, title: &str, ticks: f64) {
 
 fn path(curve: &Curve, time: Axis, value: Axis, unit: f64) -> Vec<(f64, f64)> {
     curve.iter().map(|(t, v)| (time.place(*t), value.place(v / unit))).collect()
+}
+
+/// The curve of a flow as long as it had something to send.
+fn alive(curve: &Curve, finished: Option<f64>) -> Curve {
+    let end = finished.unwrap_or(f64::INFINITY);
+    thinned(&curve.iter().filter(|point| point.0 <= end).copied().collect())
 }
 
 /// Neighbours in one point, their mean, where there are too many.

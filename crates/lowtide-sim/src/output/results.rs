@@ -19,7 +19,7 @@ use std::{
 
 const SUMMARY: &str = "summary.json";
 const SCENARIO: &str = "scenario.toml";
-const TRANSFERS: (&str, &[&str]) = ("transfers.csv", &["flow", "completion_s"]);
+const TRANSFERS: (&str, &[&str]) = ("transfers.csv", &["flow", "start_s", "bytes", "completion_s"]);
 const PLOT: &str = "plot.svg";
 const CAPTURE: &str = "packets.pcapng";
 
@@ -82,11 +82,17 @@ impl Results {
         let directory = &self.directory;
         self.series.finish()?;
         write(&directory.join(SUMMARY), &summary.to_json())?;
-        if outcome.flows.iter().any(|flow| !flow.completions_s.is_empty()) {
+        if outcome.flows.iter().any(|flow| !flow.transfers.is_empty()) {
             let mut transfers = Lines::create(directory, TRANSFERS)?;
             for flow in &outcome.flows {
-                for completion in &flow.completions_s {
-                    transfers.write([flow.name.clone(), completion.to_string()])?;
+                for it in &flow.transfers {
+                    let (start, bytes, completion) = (it.start_s, it.bytes, it.completion_s);
+                    transfers.write([
+                        flow.name.clone(),
+                        start.to_string(),
+                        bytes.to_string(),
+                        completion.to_string(),
+                    ])?;
                 }
             }
             transfers.finish()?;

@@ -21,7 +21,7 @@ fn every_page_has_a_connection_of_its_own_and_every_loss_its_repair() {
     let opened: HashSet<u32> = packets.0.iter().filter(web).filter(is_syn).map(|it| it.connection).collect();
     assert!(opened.len() > 1000, "{} pages", opened.len());
     // Twenty seconds after the last request every page has come, each once.
-    assert_eq!(outcome.flows[0].completions_s.len(), opened.len());
+    assert_eq!(outcome.flows[0].transfers.len(), opened.len());
     let data: Vec<&PacketEvent> = packets.0.iter().filter(|it| it.from_sender).filter(is_data).collect();
     let left = data.iter().filter(|it| it.leaving).count() as u64;
     let lost = left - (data.len() as u64 - left);

@@ -79,6 +79,23 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_lasts_for_one_to_two_windows() {
+        let mut extra = ExtraAcked::new(5);
+        let at = |round: u64| Time::ZERO + Duration::from_millis(100 * round);
+        for round in 1..20 {
+            // As many as the rate explains, but for one burst and the lull after it.
+            let acked = match round {
+                3 => 140.0,
+                4 => 60.0,
+                _ => 100.0,
+            };
+            extra.on_ack(at(round), true, false, acked, 1000.0, 1000.0);
+            let remembered = (3..10).contains(&round);
+            assert_eq!(extra.get() > 120.0, remembered, "round {round}: {}", extra.get());
+        }
+    }
+
+    #[test]
     fn it_is_bounded_by_the_window() {
         let mut extra = ExtraAcked::new(5);
         extra.on_ack(Time::ZERO, true, true, 500.0, 1000.0, 40.0);

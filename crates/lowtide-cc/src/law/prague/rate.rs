@@ -79,3 +79,42 @@ impl Rate {
         self.rate = (self.rate * left).max(self.least);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_of_acks_adds_a_segment_per_virtual_round_trip() {
+        let mut rate = Rate::new(CwndMode::Rate, 4.0, 1.0);
+        rate.on_ack(0.010);
+        rate.follow(2.0);
+        assert_eq!((rate.segments(), rate.window()), (200.0, 2.0));
+        // In 25 ms five segments are acknowledged: 1/25 ms more.
+        rate.grow(5.0, 0.025);
+        assert!((rate.segments() - 240.0).abs() < 1e-9, "{}", rate.segments());
+        rate.reduce(0.5);
+        assert!((rate.segments() - 120.0).abs() < 1e-9);
+        rate.reduce(0.001);
+        assert_eq!(rate.segments(), 1.0);
+    }
+
+    #[test]
+    fn the_round_trip_that_converts_is_averaged_over_128() {
+        let mut rate = Rate::new(CwndMode::Rate, 4.0, 0.0);
+        rate.on_ack(0.010);
+        rate.follow(2.0);
+        rate.on_ack(0.138);
+        rate.on_round(0.138);
+        assert!((rate.window() - 2.2).abs() < 1e-9, "{}", rate.window());
+    }
+
+    #[test]
+    fn only_small_windows_with_marks_choose_the_rate() {
+        let mut rate = Rate::new(CwndMode::Switch, 4.0, 0.0);
+        for (saw_ce, cwnd, chosen) in [(false, 2.0, false), (true, 4.0, true), (true, 4.1, false)] {
+            rate.choose(saw_ce, cwnd);
+            assert_eq!(rate.is_chosen(), chosen);
+        }
+    }
+}
