@@ -73,6 +73,12 @@ impl Events {
         self.heap.push(Entry { at, number: self.planned, event });
     }
 
+    /// How many are planned, those included that an earlier one has replaced.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// The next event, unless it comes after `end`.
     pub(super) fn next(&mut self, end: Time) -> Option<(Time, Event)> {
         if self.heap.peek()?.at > end {

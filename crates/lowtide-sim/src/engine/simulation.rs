@@ -4,7 +4,7 @@
 use super::{
     connection::Connection,
     control::{self, Control},
-    events::{Event, Events, Wake},
+    events::{Event, Events},
     flow::FlowState,
     measure::{Times, jain},
     network::{Network, Traveller},
@@ -112,25 +112,30 @@ impl<'a> Simulation<'a> {
 
     fn run(&mut self) {
         while let Some((now, event)) = self.events.next(self.end) {
-            self.now = now;
-            match event {
-                Event::Link(link) => self.on_link(link),
-                Event::Pipe(route) => self.on_pipe(route),
-                Event::Sender(connection) => self.on_sender_timer(connection),
-                Event::Receiver(connection) => self.on_receiver_timer(connection),
-                Event::Source(flow) => self.on_source(flow),
-                Event::Stop(flow) => self.on_stop(flow),
-                Event::Control(flow) => self.on_control(flow),
-                Event::Measure => self.on_measure(),
-                Event::Sample => self.on_sample(),
-                Event::Progress => {
-                    self.observer.progress(now);
-                    self.events.plan(now + self.scenario.duration / PROGRESS_STEPS, Event::Progress);
-                }
-            }
+            self.handle(now, event);
         }
         self.now = self.end;
         self.observer.progress(self.end);
+    }
+
+    fn handle(&mut self, now: Time, event: Event) {
+        self.now = now;
+        match event {
+            Event::Link(link) => self.on_link(link),
+            Event::Pipe(route) => self.on_pipe(route),
+            Event::Sender(connection) => self.on_sender_timer(connection),
+            Event::Receiver(connection) => self.on_receiver_timer(connection),
+            Event::Source(flow) => self.on_source(flow),
+            Event::Stop(flow) => self.on_stop(flow),
+            Event::Control(flow) => self.on_control(flow),
+            Event::Measure => self.on_measure(),
+            Event::Sample => self.on_sample(),
+            Event::Progress => {
+                self.observer.progress(now);
+                let step = (self.scenario.duration / PROGRESS_STEPS).max(Duration::from_nanos(1));
+                self.events.plan(now + step, Event::Progress);
+            }
+        }
     }
 
     fn on_link(&mut self, link: u32) {
@@ -387,10 +392,7 @@ impl<'a> Simulation<'a> {
                 });
                 state.application.page_done(now, session);
                 self.free.push(index);
-                // late packets find nobody, and no timer of the old connection calls the next one at its place
-                let connection = &mut self.connections[index as usize];
-                connection.retire();
-                (connection.sender_wake, connection.receiver_wake) = (Wake::default(), Wake::default());
+                self.connections[index as usize].retire();
                 self.arm_source(flow);
             }
         }
@@ -568,4 +570,31 @@ fn routes(network: &mut Network, scenario: &Scenario, flow: &Flow) -> (u32, u32)
     }
     let there = flow.rtt / 2;
     (network.add_route(data, there), network.add_route(back, flow.rtt - there))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::Nobody;
+
+    #[test]
+    fn what_is_planned_and_remembered_does_not_grow_with_time() {
+        let text = "duration = \"400s\"\n[bottleneck]\nrate = \"5mbit\"\nrtt = \"20ms\"\n\
+                    [[flow]]\nname = \"paced\"\ncc = \"bbr3\"\n\
+                    [[flow]]\nname = \"bulk\"\ncc = \"cubic\"\ntcp = { pacing = true }\n\
+                    [[flow]]\nname = \"web\"\ncc = \"cubic\"\nsource = \"web:load=1mbit\"\n";
+        let scenario = Scenario::parse(text, std::path::Path::new("test.toml"), &[]).expect("a scenario");
+        let mut nobody = Nobody;
+        let mut simulation = Simulation::new(&scenario, &mut nobody);
+        let mut peaks = [(0, 0); 4];
+        while let Some((now, event)) = simulation.events.next(simulation.end) {
+            simulation.handle(now, event);
+            let peak = &mut peaks[(now.as_nanos() / 100_000_000_001) as usize];
+            *peak = (peak.0.max(simulation.events.len()), peak.1.max(simulation.connections.len()));
+        }
+        assert!(simulation.opened > 2000, "{} connections", simulation.opened);
+        // Timers that an earlier one replaced stay planned until their time: at most a timeout's worth for each packet.
+        assert!(peaks.iter().all(|peak| peak.0 < 200 && peak.1 < 50), "{peaks:?}");
+        assert!(peaks[3].0 < 2 * peaks[0].0, "{peaks:?}");
+    }
 }

@@ -181,7 +181,10 @@ fn check(scenario: &Scenario, outcome: &Outcome, audit: &Audit) {
             Source::Web(_) => {
                 // A page that had begun is finished even if its flow is stopped: its unsent rest is taken back.
                 assert!(result.transfers.len() as u64 <= count.syns_left, "{name}: more pages than connections");
-                assert!(result.transfers.iter().all(|it| it.completion_s >= flow.rtt.as_secs_f64()), "{name}: too fast");
+                assert!(
+                    result.transfers.iter().all(|it| it.completion_s >= flow.rtt.as_secs_f64()),
+                    "{name}: too fast"
+                );
             }
             source => {
                 let finished = result.finished_s.unwrap_or_else(|| panic!("{name} never ends: {result:?}"));

@@ -111,23 +111,28 @@ fn the_outcome_is_exact() {
     assert_eq!(found, (GOLDEN_PACKETS, GOLDEN_EVENTS, &GOLDEN_FLOWS[..], GOLDEN_CHECKSUM));
 }
 
-/// FNV-1a over everything that was measured.
+/// FNV-1a over the bits of what was measured.
 fn checksum(outcome: &Outcome, series: &[u64]) -> u64 {
-    let text = serde_json::to_string(outcome).expect("an outcome is JSON");
-    let bytes = text.bytes().chain(series.iter().flat_map(|value| value.to_le_bytes()));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    let flows = outcome.flows.iter().flat_map(|it| {
+        let optional = [it.min_rtt_ms, it.mean_rtt_ms, it.p95_rtt_ms, it.mean_queue_ms, it.p95_queue_ms, it.finished_s];
+        [Some(it.mean_bps)].into_iter().chain(optional).flatten()
+    });
+    let links = outcome.bottlenecks.iter().flat_map(|it| [it.utilisation, it.mean_queue_ms, it.p95_queue_ms]);
+    let bits = flows.chain(links).map(f64::to_bits).chain(series.iter().copied());
+    bits.flat_map(u64::to_le_bytes)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-const GOLDEN_PACKETS: u64 = 18_766;
-const GOLDEN_EVENTS: u64 = 89_091;
+const GOLDEN_PACKETS: u64 = 18_601;
+const GOLDEN_EVENTS: u64 = 87_385;
 /// Bytes acknowledged, and segments sent again.
 const GOLDEN_FLOWS: [(u64, u64); 7] = [
-    (2_683_144, 108),
-    (2_951_024, 190),
-    (9_191_904, 215),
-    (5_405_664, 642),
-    (2_667_192, 0),
-    (640_016, 34),
-    (2_000_000, 30),
+    (2_591_920, 113),
+    (4_055_848, 199),
+    (9_691_464, 187),
+    (3_734_194, 482),
+    (2_714_744, 0),
+    (587_888, 31),
+    (2_000_000, 37),
 ];
-const GOLDEN_CHECKSUM: u64 = 6_270_208_382_092_077_541;
+const GOLDEN_CHECKSUM: u64 = 13_552_387_230_677_009_402;
