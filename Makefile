@@ -24,7 +24,7 @@ test: lint deps-run deps-test
 bench: deps-build deps-run deps-test
 	$(CARGO) bench --workspace --locked
 
-# The simulator beside this machine's kernel and ns-3: about 25 minutes, as root, best with nothing else running. Renews the tables of
+# The simulator beside this machine's kernel and ns-3: about half an hour, as root, best with nothing else running. Renews the tables of
 # docs/ground-truth.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a part; see crates/lowtide/benches/ground_truth/main.rs.
 lab: deps-build deps-run deps-lab
 	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
