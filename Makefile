@@ -28,7 +28,7 @@ bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
 	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead
 
-# The simulator beside this machine's kernel and ns-3: about 25 minutes, as root, best with nothing else running. Renews the tables of
+# The simulator beside this machine's kernel and ns-3: about half an hour, as root, best with nothing else running. Renews the tables of
 # docs/ground-truth.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a part; see crates/lowtide/benches/ground_truth/main.rs.
 lab: deps-build deps-run deps-lab
 	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
