@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface between the governor and a law that moves the weight.
 
+use crate::{Model, Path, Signals};
+use std::fmt;
 use std::time::Duration;
 
 /// What a control law is told at the end of an update interval.
@@ -16,25 +18,78 @@ pub struct Step {
     pub elapsed: Duration,
     /// T_w: how long it was meant to be; greater than 0.
     pub interval: Duration,
-    /// The smoothed round-trip time, where known. A model of a window-based law needs it.
-    pub rtt: Option<Duration>,
-    /// The congestion price measured in the interval, per packet, phantom signals excluded, where known
-    /// (q of the framework, eq. 14). The PID does not use it.
-    pub price: Option<f64>,
+    /// The path, as seen in the interval. A model of a window-based law needs it.
+    pub path: Path,
+    /// What the interval brought of congestion signals; without packets where the caller does not count them. The PID
+    /// does not use it.
+    pub signals: Signals,
+    /// φ: the sender's own price over that of the ordinary flows ([`PriceRatio`](crate::PriceRatio)); 1 where they react
+    /// to the same. Finite, greater than 0.
+    pub price_ratio: f64,
 }
 
 /// A law that moves the weight once per update interval.
 ///
-/// [`Pid`](crate::Pid) is the first; model-based control (section III-B) is the other one the
-/// framework knows. The order of calls is: `update`, then `applied` with what became of it.
-pub trait WeightControl: std::fmt::Debug + Send {
+/// [`Pid`](crate::Pid) and [`ModelBased`](crate::ModelBased) are those of the framework. The order of calls is: `update`,
+/// then `applied` with what became of it.
+pub trait WeightControl: fmt::Debug + Send {
     /// The weight wanted for the next interval, within the law's bounds; not yet limited in its increase.
     fn update(&mut self, step: &Step) -> f64;
 
-    /// What the last `update` came to: the weight now in force and whether the increase was limited. A law
-    /// with memory must not let that memory run away from what was applied.
-    fn applied(&mut self, weight: f64, limited: bool);
+    /// What the last `update` came to: the weight now in force, and whether it was held back below what the law
+    /// wanted. A law with memory must not let that memory run away from what was applied.
+    fn applied(&mut self, weight: f64, held_back: bool);
 
     /// Forget everything and go on from `weight`.
     fn reset(&mut self, weight: f64);
+
+    /// What the last `update` rested on.
+    fn basis(&self) -> Basis {
+        Basis::Feedback
+    }
+}
+
+/// What a weight rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// On the error between target and rate alone, as the control means to.
+    Feedback,
+    /// On a model of the control law and the measured price.
+    Model,
+    /// On feedback, though a model was meant to rule.
+    Fallback(FallbackReason),
+}
+
+/// Why the model does not rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FallbackReason {
+    /// There is none for this control law.
+    NoModel,
+    /// There has been no congestion signal, or none for long.
+    NoPrice,
+    /// The round-trip time is unknown.
+    NoRoundTripTime,
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Basis::Feedback => "feedback",
+            Basis::Model => "model",
+            Basis::Fallback(FallbackReason::NoModel) => "feedback, since there is no model of this law",
+            Basis::Fallback(FallbackReason::NoPrice) => "feedback, since there is no congestion signal to price",
+            Basis::Fallback(FallbackReason::NoRoundTripTime) => "feedback, since the round-trip time is unknown",
+        })
+    }
+}
+
+/// Which law moves the weight.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Control {
+    /// [`Pid`](crate::Pid), with the paper's gains.
+    #[default]
+    Pid,
+    /// [`ModelBased`](crate::ModelBased), with the model of the control law in use; without one it falls back to PID, and
+    /// each [`Decision`](crate::Decision) says so.
+    ModelBased(Option<Model>),
 }

@@ -2,8 +2,9 @@
 //! From progress to weight: the loop that a caller drives.
 
 use crate::{
-    Bounds, DEFAULT_INCREASE_LIMIT, Forecast, NOMINAL_INTERVAL, Observation, Outlook, Pid, Question, Step, Time,
-    Weight, WeightControl, limit_increase, update_interval,
+    Basis, Bounds, Control, DEFAULT_INCREASE_LIMIT, Forecast, ModelBased, NOMINAL_INTERVAL, Observation, Outlook, Path,
+    Pid, PriceRatio, Question, RatioPolicy, Signals, Step, Time, Weight, WeightControl, limit_increase,
+    update_interval,
 };
 use std::fmt;
 use std::time::Duration;
@@ -60,10 +61,17 @@ pub struct Policy {
     /// Round trips that a flow takes to follow its weight, finite and not negative. Reno regains half a window of W in W/2 of them, CUBIC in
     /// its Reno-friendly region, at 0.53 segments each, in about W. Only the forecast uses it.
     pub response_round_trips: f64,
+    /// Aim a little before the deadline; see [`Governor::aim`]. Our choice; `false` is the paper to the letter.
+    pub early_aim: bool,
+    /// The law that moves the weight.
+    pub control: Control,
+    /// For a sender whose law reacts to another price than the ordinary flows beside it (Vegas beside CUBIC): how the ratio of
+    /// the two is measured. `None`: they react to the same.
+    pub ratio: Option<RatioPolicy>,
 }
 
 impl Default for Policy {
-    /// The paper's values (l_w scaled for short transfers) and Reno's exponent, 2.
+    /// The paper's values (l_w scaled for short transfers), PID, and Reno's exponent, 2.
     fn default() -> Policy {
         Policy {
             bounds: Bounds::default(),
@@ -72,6 +80,9 @@ impl Default for Policy {
             nominal_interval: NOMINAL_INTERVAL,
             alpha: 2.0,
             response_round_trips: 50.0,
+            early_aim: true,
+            control: Control::Pid,
+            ratio: None,
         }
     }
 }
@@ -90,6 +101,14 @@ impl Policy {
         if !(self.response_round_trips.is_finite() && self.response_round_trips >= 0.0) {
             return Err(PolicyError::Response(self.response_round_trips));
         }
+        if let Control::ModelBased(Some(model)) = self.control
+            && !model.check()
+        {
+            return Err(PolicyError::Model);
+        }
+        if self.ratio.is_some_and(|ratio| !ratio.check()) {
+            return Err(PolicyError::Ratio);
+        }
         Ok(())
     }
 }
@@ -105,6 +124,10 @@ pub enum PolicyError {
     Alpha(f64),
     /// A response time that is not finite or negative.
     Response(f64),
+    /// A parameter of the control law's model that is out of range.
+    Model,
+    /// A parameter of the ratio of prices that is out of range.
+    Ratio,
 }
 
 impl fmt::Display for PolicyError {
@@ -118,6 +141,8 @@ impl fmt::Display for PolicyError {
             PolicyError::Response(r) => {
                 write!(f, "a flow's response to its weight takes a finite number of round trips, 0 or more, not {r}")
             }
+            PolicyError::Model => write!(f, "the model of the control law has a parameter that is out of its range"),
+            PolicyError::Ratio => write!(f, "the ratio of prices has a parameter that is out of its range"),
         }
     }
 }
@@ -192,9 +217,16 @@ pub struct Progress {
     pub app_limited: bool,
     /// Smoothed round-trip time, where known.
     pub rtt: Option<Duration>,
-    /// Congestion price per packet since the last update, real signals only, where known; handed on to the
-    /// control law.
-    pub price: Option<f64>,
+    /// The smallest round-trip time seen, where known: what Vegas' model measures its price from.
+    pub min_rtt: Option<Duration>,
+    /// Payload bytes of a full segment, where known.
+    pub segment_bytes: Option<u32>,
+    /// The congestion signals so far, real ones only, as running totals. A smaller number than before counts as the one
+    /// before. All zero where they are not counted; model-based control then falls back to PID.
+    pub signals: Signals,
+    /// φ, finite and greater than 0, where the caller measures it itself and more often than once per update interval;
+    /// [`Policy::ratio`] is then `None`. The control uses the harmonic mean over the interval.
+    pub price_ratio: Option<f64>,
 }
 
 /// What to do, and what to say.
@@ -214,8 +246,21 @@ pub struct Decision {
     pub limited: bool,
     /// T_w now in force.
     pub interval: Duration,
+    /// What the weight rests on; a fallback shows here.
+    pub basis: Basis,
+    /// φ: see [`PriceRatio`](crate::PriceRatio); 1 without one.
+    pub price_ratio: f64,
     /// What to tell the user.
     pub outlook: Outlook,
+}
+
+impl Decision {
+    /// μ = w·φ (the framework, eq. 26): what a law that reacts to another price than its neighbours applies in place of w.
+    /// May exceed 1.
+    #[must_use]
+    pub fn effective_weight(&self) -> f64 {
+        self.weight.get() * self.price_ratio
+    }
 }
 
 /// Drives a [`WeightControl`] from a transfer's progress.
@@ -236,12 +281,15 @@ pub struct Decision {
 pub struct Governor {
     policy: Policy,
     control: Box<dyn WeightControl>,
+    ratio: Option<PriceRatio>,
     forecast: Forecast,
     goal: Goal,
     /// When the present goal was set.
     goal_set: Time,
     interval: Duration,
     rtt: Option<Duration>,
+    min_rtt: Option<Duration>,
+    segment_bytes: Option<u32>,
     weight: Weight,
     limited: bool,
     was_overdue: bool,
@@ -251,6 +299,13 @@ pub struct Governor {
     last_sign_of_life: Time,
     opened: Time,
     acknowledged_at_opening: u64,
+    signals: Signals,
+    signals_at_opening: Signals,
+    /// Round-trip times told in the present interval: their sum in seconds, and how many.
+    rtts: (f64, u32),
+    /// 1/φ as told by the caller, likewise; and φ as told last.
+    inverse_ratios: (f64, u32),
+    told_ratio: Option<f64>,
     /// Time of the present interval in which the program had nothing to send.
     idle: Duration,
     idle_intervals: u32,
@@ -260,17 +315,20 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// A governor with PID control, starting at `start` with nothing acknowledged and weight `w_min`.
+    /// A governor with the policy's control law, starting at `start` with nothing acknowledged and weight `w_min`.
     ///
     /// # Errors
     /// [`GoalError`]: a deadline without a size, a size of 0, a deadline not after `start`, or a policy out
     /// of range.
     pub fn new(policy: Policy, goal: Goal, start: Time) -> Result<Governor, GoalError> {
-        let pid = Box::new(Pid::new(policy.bounds));
-        Governor::with_control(policy, goal, start, pid)
+        let control: Box<dyn WeightControl> = match policy.control {
+            Control::Pid => Box::new(Pid::new(policy.bounds)),
+            Control::ModelBased(model) => Box::new(ModelBased::new(policy.bounds, model)),
+        };
+        Governor::with_control(policy, goal, start, control)
     }
 
-    /// The same with another control law. What it asks for is clamped to the policy's bounds and limited in
+    /// The same with a control law of one's own instead of the policy's. What it asks for is clamped to the policy's bounds and limited in
     /// its increase here; it is reset to `w_min` first.
     ///
     /// # Errors
@@ -288,11 +346,14 @@ impl Governor {
         let mut governor = Governor {
             policy,
             control,
+            ratio: policy.ratio.map(PriceRatio::new),
             forecast: Forecast::new(policy.alpha, policy.bounds.max().get()),
             goal,
             goal_set: start,
             interval: policy.nominal_interval,
             rtt: None,
+            min_rtt: None,
+            segment_bytes: None,
             weight,
             limited: false,
             was_overdue: false,
@@ -301,6 +362,11 @@ impl Governor {
             last_sign_of_life: start,
             opened: start,
             acknowledged_at_opening: 0,
+            signals: Signals::default(),
+            signals_at_opening: Signals::default(),
+            rtts: (0.0, 0),
+            inverse_ratios: (0.0, 0),
+            told_ratio: None,
             idle: Duration::ZERO,
             idle_intervals: 0,
             availability: 1.0,
@@ -351,10 +417,14 @@ impl Governor {
     }
 
     /// When the controller means to be done: the deadline less 2 % of the whole time (from when the goal was
-    /// set), or less three update intervals where that is more, but at most 10 %. `None` without a deadline.
+    /// set), or less three update intervals where that is more, but at most 10 %; the deadline itself without
+    /// [`Policy::early_aim`]. `None` without a deadline.
     #[must_use]
     pub fn aim(&self) -> Option<Time> {
         let deadline = self.goal.deadline?;
+        if !self.policy.early_aim {
+            return Some(deadline);
+        }
         let whole = deadline.since(self.goal_set).as_secs_f64();
         let margin =
             (AIM_MARGIN * whole).max((self.interval * AIM_INTERVALS).as_secs_f64()).min(AIM_MARGIN_MOST * whole);
@@ -380,12 +450,13 @@ impl Governor {
             self.rtt = progress.rtt;
             self.set_interval();
         }
+        self.look_at_the_path(progress);
 
         let updated = if jumped {
             self.open_interval(now);
             false
         } else if now.since(self.opened) >= self.interval && !self.wait_for_progress(now) {
-            self.close_interval(now, progress.price)
+            self.close_interval(now)
         } else {
             false
         };
@@ -402,8 +473,44 @@ impl Governor {
             updated,
             limited: self.limited,
             interval: self.interval,
+            basis: self.control.basis(),
+            price_ratio: self.price_ratio(),
             outlook: self.outlook(now),
         }
+    }
+
+    fn look_at_the_path(&mut self, progress: &Progress) {
+        self.signals = progress.signals.not_below(self.signals);
+        self.min_rtt = progress.min_rtt.or(self.min_rtt);
+        self.segment_bytes = progress.segment_bytes.or(self.segment_bytes);
+        if let Some(rtt) = progress.rtt {
+            self.rtts.0 += rtt.as_secs_f64();
+            self.rtts.1 = self.rtts.1.saturating_add(1);
+        }
+        if let Some(ratio) = progress.price_ratio.filter(|phi| phi.is_finite() && *phi > 0.0) {
+            self.told_ratio = Some(ratio);
+            self.inverse_ratios.0 += 1.0 / ratio;
+            self.inverse_ratios.1 = self.inverse_ratios.1.saturating_add(1);
+        }
+    }
+
+    /// As seen in the present interval.
+    fn path(&self) -> Path {
+        let (sum, number) = self.rtts;
+        let mean = (number > 0).then(|| Duration::try_from_secs_f64(sum / f64::from(number)).unwrap_or(Duration::MAX));
+        Path { rtt: mean.or(self.rtt), min_rtt: self.min_rtt, segment_bytes: self.segment_bytes.map_or(0.0, f64::from) }
+    }
+
+    /// φ in force.
+    fn price_ratio(&self) -> f64 {
+        self.told_ratio.unwrap_or_else(|| self.ratio.as_ref().map_or(1.0, PriceRatio::get))
+    }
+
+    /// φ of the present interval: the harmonic mean, since prices are divided by it.
+    fn mean_price_ratio(&self) -> f64 {
+        let (sum, number) = self.inverse_ratios;
+        let mean = f64::from(number) / sum;
+        if mean.is_finite() && mean > 0.0 { mean } else { self.price_ratio() }
     }
 
     fn set_interval(&mut self) {
@@ -432,6 +539,9 @@ impl Governor {
     fn open_interval(&mut self, now: Time) {
         self.opened = now;
         self.acknowledged_at_opening = self.acknowledged;
+        self.signals_at_opening = self.signals;
+        self.rtts = (0.0, 0);
+        self.inverse_ratios = (0.0, 0);
         self.idle = Duration::ZERO;
     }
 
@@ -481,12 +591,16 @@ impl Governor {
     }
 
     /// End the interval, run the control law if the interval allows it; true if it ran.
-    fn close_interval(&mut self, now: Time, price: Option<f64>) -> bool {
+    fn close_interval(&mut self, now: Time) -> bool {
         let elapsed = now.since(self.opened);
         let achieved = self.rate_so_far(now);
         let mostly_idle = self.mostly_idle(elapsed);
         let busy = elapsed.saturating_sub(self.idle).as_secs_f64();
+        let (signals, path) = (self.signals.since(self.signals_at_opening), self.path());
         self.achieved = Some(achieved);
+        if let Some(ratio) = &mut self.ratio {
+            ratio.observe(signals, path, elapsed.as_secs_f64());
+        }
 
         if mostly_idle {
             self.idle_intervals = self.idle_intervals.saturating_add(1);
@@ -519,8 +633,9 @@ impl Governor {
                     weight: self.weight.get(),
                     elapsed,
                     interval: self.interval,
-                    rtt: self.rtt,
-                    price,
+                    path,
+                    signals,
+                    price_ratio: self.mean_price_ratio(),
                 };
                 self.run_control(&step, mostly_idle);
                 true
@@ -533,13 +648,12 @@ impl Governor {
 
     fn run_control(&mut self, step: &Step, only_down: bool) {
         let before = self.weight.get();
-        let wanted = self.control.update(step);
-        let most = if only_down { before } else { f64::INFINITY };
-        let wanted = self.policy.bounds.clamp(wanted.min(most)).get();
-        let granted = limit_increase(before, wanted, self.increase_limit());
+        let wanted = self.policy.bounds.clamp(self.control.update(step)).get();
+        let allowed = if only_down { wanted.min(before) } else { wanted };
+        let granted = limit_increase(before, allowed, self.increase_limit());
         self.weight = self.policy.bounds.clamp(granted.weight);
         self.limited = granted.limited;
-        self.control.applied(self.weight.get(), granted.limited);
+        self.control.applied(self.weight.get(), self.weight.get() < wanted);
     }
 
     fn outlook(&self, now: Time) -> Outlook {

@@ -8,11 +8,12 @@
 //! is the most submissive, 1 an ordinary best-effort flow.
 //!
 //! The crate is pure. It reads no clock ([`Time`] is passed in), does no I/O and knows neither TCP nor
-//! sockets nor any control law. Units everywhere: **bytes**, **bytes per second**, **nanoseconds** in
+//! sockets nor how any control law works: only the rates at which some of them rest ([`Model`]). Units everywhere: **bytes**, **bytes per second**, **nanoseconds** in
 //! [`Time`], and the dimensionless weight.
 //!
 //! * [`Governor`] is what most callers want: feed it [`Progress`], apply the [`Decision`].
-//! * [`WeightControl`] is the small interface behind it; [`Pid`] implements it.
+//! * [`WeightControl`] is the small interface behind it; [`Pid`] and [`ModelBased`] implement it.
+//! * [`PriceRatio`] is for a law that reacts to another price than the flows beside it.
 //! * [`Forecast`] answers "will it be done by then?" with an [`Outlook`].
 //! * [`socket_weight`] splits one transfer's budget over its sockets.
 //!
@@ -29,7 +30,7 @@
 //!     active: true,
 //!     app_limited: false,
 //!     rtt: Some(Duration::from_millis(40)),
-//!     price: None,
+//!     ..Progress::default()
 //! });
 //! assert_eq!(decision.weight.get(), 0.004); // submissive until it must press
 //! ```
@@ -40,19 +41,27 @@ mod forecast;
 mod governor;
 mod interval;
 mod limit;
+mod model;
+mod model_based;
 mod pid;
+mod ratio;
 mod share;
+mod signals;
 mod time;
 mod weight;
 
-pub use control::{Step, WeightControl};
+pub use control::{Basis, Control, FallbackReason, Step, WeightControl};
 pub use forecast::{Forecast, Observation, Outlook, Question};
 pub use governor::{Decision, Goal, GoalError, Governor, Policy, PolicyError, Progress};
 pub use interval::{
     INTERVAL_FLOOR, INTERVALS_PER_TRANSFER, NOMINAL_INTERVAL, ROUND_TRIPS_PER_INTERVAL, update_interval,
 };
 pub use limit::{DEFAULT_INCREASE_LIMIT, Limited, limit_increase};
+pub use model::{Cubic, Model};
+pub use model_based::{ModelBased, PriceMemory};
 pub use pid::{Gains, Pid};
+pub use ratio::{DEFAULT_RATIO_INCREASE_LIMIT, PriceRatio, RatioPolicy, RatioRule};
 pub use share::socket_weight;
+pub use signals::{Conditions, Path, Signal, SignalKind, Signals};
 pub use time::Time;
 pub use weight::{Bounds, DEFAULT_W_MAX, DEFAULT_W_MIN, Weight, WeightError};

@@ -93,8 +93,8 @@ impl WeightControl for Pid {
     /// While increases are limited the integral must not run away from the weight: it would go on pushing
     /// long after the target is reached. So Ki*I is held to a few times the weight in force. (The paper has
     /// no limit on increases with its PID, so it is silent here.)
-    fn applied(&mut self, weight: f64, limited: bool) {
-        if limited {
+    fn applied(&mut self, weight: f64, held_back: bool) {
+        if held_back {
             let most = (WINDUP_HEADROOM * weight).clamp(self.bounds.min().get(), self.bounds.max().get());
             self.integral = self.integral.min(most / self.gains.integral);
         }
@@ -117,8 +117,9 @@ mod tests {
             weight,
             elapsed: Duration::from_secs_f64(seconds),
             interval: Duration::from_secs_f64(interval),
-            rtt: None,
-            price: None,
+            path: crate::Path::default(),
+            signals: crate::Signals::default(),
+            price_ratio: 1.0,
         }
     }
 

@@ -2,7 +2,8 @@
 //! What holds whatever happens.
 
 use lowtide_deadline::{
-    Bounds, Goal, Governor, Outlook, Pid, Policy, Progress, Step, Time, WeightControl, limit_increase, update_interval,
+    Bounds, Control, Cubic, Goal, Governor, Model, ModelBased, Outlook, Path, Pid, Policy, PriceRatio, Progress,
+    RatioPolicy, RatioRule, Signal, SignalKind, Signals, Step, Time, WeightControl, limit_increase, update_interval,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -29,6 +30,54 @@ fn bytes() -> impl Strategy<Value = u64> {
     prop_oneof![60 => Just(0), 200 => 1..3_000_000u64, 1 => Just(u64::MAX / 64)]
 }
 
+/// A number as no caller should give it, now and then.
+fn number(most: f64) -> impl Strategy<Value = f64> {
+    prop_oneof![
+        20 => Just(0.0),
+        60 => 0.0..most,
+        1 => Just(f64::MAX),
+        1 => Just(f64::INFINITY),
+        1 => Just(f64::NAN),
+        1 => Just(-1.0),
+    ]
+}
+
+fn signals() -> impl Strategy<Value = Signals> {
+    let signal = || (number(9.0), number(5.0)).prop_map(|(indications, reduction)| Signal { indications, reduction });
+    (number(5000.0), signal(), signal(), signal()).prop_map(|(packets, loss, mark, delay)| Signals {
+        packets,
+        loss,
+        mark,
+        delay,
+    })
+}
+
+fn model() -> impl Strategy<Value = Model> {
+    let fair = |alpha| Model::AlphaFair { alpha, unit_rate: 1e5, signal: SignalKind::Delay };
+    prop_oneof![
+        Just(Model::Reno),
+        Just(Model::Cubic(Cubic::PUBLISHED_2008)),
+        Just(Model::Cubic(Cubic::RFC_9438)),
+        Just(Model::VEGAS),
+        Just(Model::CDG),
+        (0.5..3.0f64).prop_map(fair),
+    ]
+}
+
+fn control() -> impl Strategy<Value = Control> {
+    prop_oneof![Just(Control::Pid), prop::option::of(model()).prop_map(Control::ModelBased)]
+}
+
+fn ratio() -> impl Strategy<Value = Option<RatioPolicy>> {
+    let rule = prop_oneof![
+        Just(RatioRule::Literal { standard_reduction: 0.2 }),
+        model().prop_map(|own| RatioRule::Corrected { own, standard: Model::Reno }),
+    ];
+    prop::option::of(
+        (rule, 0.0..9.0f64).prop_map(|(rule, enough_losses)| RatioPolicy { enough_losses, ..RatioPolicy::new(rule) }),
+    )
+}
+
 /// Events with relative times and bytes; made absolute by [`play`].
 fn event() -> impl Strategy<Value = Event> {
     let tick = (
@@ -36,16 +85,22 @@ fn event() -> impl Strategy<Value = Event> {
         bytes(),
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.2),
-        prop::option::of(0..5_000_000_000u64),
+        prop::option::of((0..5_000_000_000u64, 0..5_000_000_000u64)),
+        prop::option::of(0..9000u32),
+        signals(),
+        prop::option::of(number(1e9)),
     )
-        .prop_map(|(ns, sent, active, app_limited, rtt)| {
+        .prop_map(|(ns, sent, active, app_limited, rtts, segment_bytes, signals, price_ratio)| {
             Event::Tick(Progress {
                 now: Time::from_nanos(ns),
                 acknowledged_bytes: sent,
                 active,
                 app_limited,
-                rtt: rtt.map(Duration::from_nanos),
-                price: None,
+                rtt: rtts.map(|(rtt, _)| Duration::from_nanos(rtt)),
+                min_rtt: rtts.map(|(_, least)| Duration::from_nanos(least)),
+                segment_bytes,
+                signals,
+                price_ratio,
             })
         });
     prop_oneof![
@@ -64,15 +119,17 @@ proptest! {
         left in 1..1_000_000_000_000u64,
         (w_min, w_max) in (1e-4..1.0f64, 1.0..4.0f64).prop_map(|(a, b)| (a, a * b)),
         alpha in 0.5..3.0f64,
+        control in control(),
+        ratio in ratio(),
         backwards in prop::bool::ANY,
         events in prop::collection::vec(event(), 1..300),
     ) {
         let bounds = Bounds::new(w_min, w_max).unwrap();
-        let policy = Policy { bounds, alpha, ..Policy::default() };
+        let policy = Policy { bounds, alpha, control, ratio, ..Policy::default() };
         let mut now = Time::from_nanos(1_000_000_000);
         let goal = Goal { size: Some(size), deadline: Some(now + Duration::from_nanos(left)) };
         let mut g = Governor::new(policy, goal, now).unwrap();
-        let mut acked = 0u64;
+        let (mut acked, mut told) = (0u64, Signals::default());
         for (n, e) in events.into_iter().enumerate() {
             let before = g.weight().get();
             let goal = g.goal();
@@ -82,6 +139,22 @@ proptest! {
                     acked = acked.saturating_add(p.acknowledged_bytes);
                     p.now = now;
                     p.acknowledged_bytes = acked;
+                    told = Signals {
+                        packets: told.packets + p.signals.packets,
+                        loss: Signal {
+                            indications: told.loss.indications + p.signals.loss.indications,
+                            reduction: told.loss.reduction + p.signals.loss.reduction,
+                        },
+                        mark: p.signals.mark, // no total: falls at will
+                        delay: Signal {
+                            indications: told.delay.indications + p.signals.delay.indications,
+                            reduction: told.delay.reduction + p.signals.delay.reduction,
+                        },
+                    };
+                    p.signals = told;
+                    if !told.packets.is_finite() || !told.loss.indications.is_finite() {
+                        told = Signals::default();
+                    }
                     if backwards && n % 7 == 3 {
                         p.now = now - Duration::from_secs(3600);
                         p.acknowledged_bytes /= 2;
@@ -90,6 +163,7 @@ proptest! {
                     let w = d.weight.get();
                     prop_assert!(w.is_finite() && (w_min..=w_max).contains(&w), "{d:?}");
                     prop_assert_eq!(d.weight, g.weight());
+                    prop_assert!(d.price_ratio.is_finite() && d.price_ratio > 0.0, "{d:?}");
                     prop_assert!(d.achieved_rate.is_finite() && d.achieved_rate >= 0.0, "{d:?}");
                     if let Some(rate) = d.target_rate {
                         prop_assert!(rate.is_finite() && rate > 0.0, "{d:?}");
@@ -159,14 +233,73 @@ proptest! {
                 weight,
                 elapsed: Duration::from_nanos(elapsed),
                 interval: Duration::from_nanos(interval),
-                rtt: None,
-                price: None,
+                path: Path::default(),
+                signals: Signals::default(),
+                price_ratio: 1.0,
             });
             prop_assert!((0.004..=1.0).contains(&wanted), "{}", wanted);
             let l = limit_increase(weight, wanted, 0.05);
             weight = l.weight;
             pid.applied(l.weight, l.limited);
             prop_assert!((0.004 / 0.03 - 1e-9..=1.0 / 0.03 + 1e-9).contains(&pid.integral()));
+        }
+    }
+
+    #[test]
+    fn model_based_control_survives_any_step(
+        model in prop::option::of(model()),
+        steps in prop::collection::vec(
+            (
+                prop_oneof![Just(0.0), 0.0..1e12f64, Just(f64::MAX)],
+                prop_oneof![Just(0.0), 0.0..1e12f64, Just(f64::MAX)],
+                (1..u64::MAX, 1..u64::MAX),
+                prop::option::of((0..u64::MAX, 0..u64::MAX)),
+                (0.0..1e9f64, prop_oneof![Just(0.0), 0.0..1e6f64], prop_oneof![Just(0.0), 0.0..1e6f64]),
+                prop_oneof![Just(1.0), 1e-9..1e9f64],
+            ),
+            1..50,
+        ),
+    ) {
+        let bounds = Bounds::default();
+        let mut control = ModelBased::new(bounds, model);
+        let mut weight = bounds.min().get();
+        for (target_rate, achieved_rate, (elapsed, interval), rtts, (packets, losses, delays), price_ratio) in steps {
+            let signal = |indications| Signal { indications, reduction: 0.0 };
+            let wanted = control.update(&Step {
+                target_rate,
+                achieved_rate,
+                weight,
+                elapsed: Duration::from_nanos(elapsed),
+                interval: Duration::from_nanos(interval),
+                path: Path {
+                    rtt: rtts.map(|(rtt, _)| Duration::from_nanos(rtt)),
+                    min_rtt: rtts.map(|(_, least)| Duration::from_nanos(least)),
+                    segment_bytes: 1448.0,
+                },
+                signals: Signals { packets, loss: signal(losses), delay: signal(delays), ..Signals::default() },
+                price_ratio,
+            });
+            prop_assert!((0.004..=1.0).contains(&wanted), "{}", wanted);
+            prop_assert!((-0.75..=3.0).contains(&control.model_error()));
+            let l = limit_increase(weight, wanted, 0.05);
+            weight = l.weight;
+            control.applied(l.weight, l.limited);
+        }
+    }
+
+    #[test]
+    fn the_ratio_of_prices_survives_anything(
+        policy in ratio(),
+        seen in prop::collection::vec((signals(), 1e-9..1e9f64, prop::option::of(0..u64::MAX)), 1..50),
+    ) {
+        let Some(policy) = policy else { return Ok(()) };
+        let mut phi = PriceRatio::new(policy);
+        for (signals, seconds, rtt) in seen {
+            let rtt = rtt.map(Duration::from_nanos);
+            // as the governor hands them on: finite, not negative
+            let signals = signals.since(Signals::default());
+            let now = phi.observe(signals, Path { rtt, min_rtt: None, segment_bytes: 0.0 }, seconds);
+            prop_assert!(now.is_finite() && now > 0.0, "{}", now);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lowtide_deadline::{Decision, Governor, Progress, Time, socket_weight};
+use lowtide_deadline::{Decision, Governor, Progress, Signal, Signals, Time, socket_weight};
 
 use crate::{Law, Result, Snapshot, Steering, Transfer, price::LossPrice};
 
@@ -57,7 +57,8 @@ impl Controller {
             active: snapshot.unfinished,
             app_limited: !snapshot.backlogged,
             rtt: snapshot.srtt,
-            price: self.price.get(),
+            signals: signals(&snapshot),
+            ..Progress::default()
         });
         if self.priced.is_none_or(|last| now >= last + decision.interval) {
             self.priced = Some(now);
@@ -93,4 +94,10 @@ impl Controller {
     pub fn governor(&mut self) -> &mut Governor {
         &mut self.governor
     }
+}
+
+/// The real congestion signals so far, for the price that the governor's model goes by.
+fn signals(snapshot: &Snapshot) -> Signals {
+    let loss = Signal { indications: snapshot.totals.losses as f64, reduction: 0.0 };
+    Signals { packets: snapshot.totals.segments as f64, loss, ..Signals::default() }
 }

@@ -3,9 +3,12 @@
 //!
 //! A [`Scenario`](scenario::Scenario) says which flows share which bottlenecks. The same scenario and seed give the same
 //! bytes on every machine. Data is counted, not carried.
+//!
+//! [`fluid`] is a model of its own, of rates instead of packets.
 
 #![forbid(unsafe_code)]
 
+pub mod fluid;
 pub mod observe;
 pub mod output;
 pub mod scenario;

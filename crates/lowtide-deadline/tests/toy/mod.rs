@@ -6,7 +6,10 @@
 //! full. Ours follows its equilibrium with a first-order lag, swings in a sawtooth around
 //! it and has seeded noise of ±20 %; it never exceeds the link.
 
-use lowtide_deadline::{Decision, Goal, GoalError, Governor, Outlook, Policy, Progress, Time};
+use lowtide_deadline::{
+    Basis, Control, Decision, Goal, GoalError, Governor, Model, Outlook, Policy, Progress, Signal, SignalKind, Signals,
+    Time,
+};
 use std::time::Duration;
 
 pub(crate) const CAPACITY: f64 = 2_500_000.0; // bytes per second: 20 Mbit/s
@@ -53,6 +56,8 @@ pub(crate) struct Outcome {
     pub(crate) share: f64,
     /// Largest weight in force during, and within one interval after, a pause, less the one before it.
     pub(crate) rise_in_pause: f64,
+    /// Part of the updates, up to completion or the deadline, that fell back from the model.
+    pub(crate) fallbacks: f64,
     /// Largest error of an announced expected completion after half of the time, as a part of the whole time.
     pub(crate) eta_error: f64,
 }
@@ -72,9 +77,14 @@ impl Chance {
 
 /// Our equilibrium rate beside `n` ordinary flows at weight `w`.
 pub(crate) fn equilibrium(n: u32, w: f64, alpha: f64) -> f64 {
+    equilibrium_and_price(n, w, alpha).0
+}
+
+/// The same, and the price per packet; 0 alone on the link.
+fn equilibrium_and_price(n: u32, w: f64, alpha: f64) -> (f64, f64) {
     let fair = CAPACITY / f64::from(n + 1);
     if n == 0 {
-        return CAPACITY;
+        return (CAPACITY, 0.0);
     }
     let ours = |q: f64| fair * (w / q).powf(1.0 / alpha);
     let total = |q: f64| ours(q) + f64::from(n) * fair / q.sqrt();
@@ -87,8 +97,22 @@ pub(crate) fn equilibrium(n: u32, w: f64, alpha: f64) -> f64 {
             high = mid;
         }
     }
-    ours(low)
+    (ours(low), low)
 }
+
+/// Loss events per packet at price 1, the price of a full link at w = 1.
+const EVENTS: f64 = 2e-3;
+
+/// Model-based control with the law's assumed exponent. The model knows the rate that one ordinary flow leaves us at price 1;
+/// beside more flows, or with another exponent than assumed, it is wrong.
+pub(crate) fn with_model(s: &Scenario) -> Policy {
+    let alpha = s.assumed_alpha;
+    let unit_rate = 0.5 * CAPACITY * EVENTS.powf(1.0 / alpha);
+    let model = Model::AlphaFair { alpha, unit_rate, signal: SignalKind::Loss };
+    Policy { control: Control::ModelBased(Some(model)), ..Policy::default() }
+}
+
+const PACKET: f64 = 1500.0;
 
 fn within(spans: &[(f64, f64)], t: f64) -> bool {
     spans.iter().any(|&(from, to)| from <= t && t < to)
@@ -135,7 +159,8 @@ fn drive(
     let (mut w, mut weight_time, mut counted) = (governor.weight().get(), 0.0, 0.0);
     let (mut before_pause, mut pause_end) = (w, f64::NEG_INFINITY);
     let mut said: Option<bool> = None; // Some(true): on course; Some(false): cannot finish
-    let (mut known_for, mut target) = (None, 0.0);
+    let (mut known_for, mut target, mut price) = (None, 0.0, 0.0);
+    let (mut events, mut updates, mut fallbacks) = (0.0, 0, 0);
     let mut expectations = Vec::new();
     let mut out = Outcome { finished: f64::INFINITY, ..Outcome::default() };
     while t < 4.0 * deadline {
@@ -158,7 +183,7 @@ fn drive(
         let lag = 1.0 - (-dt / (s.lag * s.rtt)).exp();
         if known_for != Some((n, w)) {
             known_for = Some((n, w));
-            target = equilibrium(n, w, s.true_alpha);
+            (target, price) = equilibrium_and_price(n, w, s.true_alpha);
         }
         rate += lag * (target - rate);
         if within(&s.outages, t) {
@@ -167,6 +192,7 @@ fn drive(
         let tooth = 0.8 + 0.4 * (t / sawtooth).fract(); // mean 1
         let now_rate = if paused { 0.0 } else { (rate * tooth * (1.0 + 0.2 * noise)).min(CAPACITY) };
         sent += now_rate * dt;
+        events += now_rate * dt / PACKET * price * EVENTS;
         t += dt;
 
         let d = governor.tick(&Progress {
@@ -175,7 +201,12 @@ fn drive(
             active: true,
             app_limited: paused,
             rtt: Some(Duration::from_secs_f64(s.rtt)),
-            price: None,
+            signals: Signals {
+                packets: sent / PACKET,
+                loss: Signal { indications: events.floor(), reduction: 0.0 },
+                ..Signals::default()
+            },
+            ..Progress::default()
         });
         trace(t, &d);
         w = d.weight.get();
@@ -186,6 +217,10 @@ fn drive(
             out.rise_in_pause = out.rise_in_pause.max(w - before_pause);
         } else {
             before_pause = w;
+        }
+        if d.updated && t <= deadline {
+            updates += 1;
+            fallbacks += u32::from(matches!(d.basis, Basis::Fallback(_)));
         }
         if t <= deadline {
             out.highest_weight = out.highest_weight.max(w);
@@ -219,6 +254,7 @@ fn drive(
         }
     }
     out.alarm_at_end = said == Some(false);
+    out.fallbacks = f64::from(fallbacks) / f64::from(updates.max(1));
     out.mean_weight = weight_time / counted;
     out.eta_error = expectations.iter().map(|e| (e - out.finished * deadline).abs() / deadline).fold(0.0, f64::max);
     out

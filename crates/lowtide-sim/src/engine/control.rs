@@ -32,7 +32,7 @@ impl Control {
             active: true,
             app_limited: false,
             rtt,
-            price: None,
+            ..Progress::default()
         });
         self.weight = decision.weight.get();
         self.weight

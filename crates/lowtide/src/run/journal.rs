@@ -139,7 +139,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use lowtide_deadline::{Bounds, Decision};
+    use lowtide_deadline::{Basis, Bounds, Decision};
     use lowtide_kernel::Snapshot;
 
     use super::*;
@@ -152,6 +152,8 @@ mod tests {
             updated: false,
             limited: false,
             interval: Duration::from_secs(10),
+            basis: Basis::Feedback,
+            price_ratio: 1.0,
             outlook: Outlook::NoDeadline { expected: None },
         };
         let snapshot = Snapshot { totals, ..Snapshot::default() };
