@@ -6,9 +6,10 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 BUILD_PACKAGES := clang libelf-dev zlib1g-dev pkg-config gcc libc6-dev
 RUN_PACKAGES := iproute2
 TEST_PACKAGES := iperf3 bpftool
+BENCH_PACKAGES := valgrind
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench lab lint fmt install deps-build deps-run deps-test deps-lab
+.PHONY: build demo test bench lab lint fmt install deps-build deps-run deps-test deps-bench deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -21,10 +22,13 @@ demo: build deps-run
 test: lint deps-run deps-test
 	$(CARGO) test --workspace --locked -- --show-output
 
-bench: deps-build deps-run deps-test
-	$(CARGO) bench --workspace --locked
+# With ns-3 (apt-get install libns3-dev libgsl-dev g++) the simulator is timed beside it.
+bench: deps-build deps-run deps-test deps-bench
+	$(CARGO) bench --locked -p lowtide-sim --bench speed
+	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
+	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead
 
-# The simulator beside this machine's kernel and ns-3: about 25 minutes, as root, best with nothing else running. Renews the tables of
+# The simulator beside this machine's kernel and ns-3: about half an hour, as root, best with nothing else running. Renews the tables of
 # docs/ground-truth.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a part; see crates/lowtide/benches/ground_truth/main.rs.
 lab: deps-build deps-run deps-lab
 	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
@@ -45,6 +49,9 @@ deps-build:
 
 deps-run:
 	@scripts/need.sh packages "$(RUN_PACKAGES)"
+
+deps-bench:
+	@scripts/need.sh packages "$(BENCH_PACKAGES)"
 
 deps-lab:
 	@scripts/need.sh packages "$(LAB_PACKAGES)"

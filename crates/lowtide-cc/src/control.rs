@@ -53,7 +53,7 @@ pub trait CongestionControl: Send {
         None
     }
 
-    /// The rate at which to send, bytes per second; `None`: the transport decides.
+    /// The rate at which to send, bytes per second, never zero; `None`: the transport decides.
     fn pacing_rate(&self) -> Option<u64> {
         None
     }

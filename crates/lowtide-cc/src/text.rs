@@ -531,7 +531,7 @@ mod tests {
         assert!(error("renoo").starts_with("unknown control law `renoo`; did you mean `reno`?"));
         assert_eq!(
             error("reno:betta=1"),
-            "`reno` has no parameter `betta`; did you mean `beta`? It has beta, hystart, paced and ecn"
+            "`reno` has no parameter `betta`; did you mean `beta`? It has beta, whole_segments, hystart, paced and ecn"
         );
         assert_eq!(error("reno:beta=2"), "`reno`: `beta=2` is not possible; beta is a number from 0.01 to 0.99");
         assert_eq!(error("reno:ecn=1"), "`reno`: `ecn=1` is not possible; ecn is on or off");

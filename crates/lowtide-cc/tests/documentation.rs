@@ -23,7 +23,7 @@ fn about(name: &str) -> About {
         ),
         "cubic" => (
             "cubic.rs",
-            "RFC 9438; `variant=2008`: Ha, Rhee and Xu, ACM SIGOPS OSR 42(5)",
+            "RFC 9438; `variant=linux`; `variant=2008`: Ha, Rhee and Xu, ACM SIGOPS OSR 42(5)",
             "The window is a cubic function of the time since the last reduction.",
             "Slow start ends by Hybrid Slow Start, as in Linux; HyStart++ is `hystart=plus`.",
         ),

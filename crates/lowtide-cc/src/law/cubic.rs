@@ -19,7 +19,7 @@ values! {
     pub enum Variant {
         /// RFC 9438: beta 0.7; K bridges the distance from the reduced window to Wmax.
         Rfc9438 = "rfc9438",
-        /// Linux since 2.6.27: the same, but that Reno's estimate never grows faster.
+        /// Linux since 2.6.27: the same, but that Reno's estimate never grows faster, and with whole segments.
         Linux = "linux",
         /// The paper of 2008: beta 0.8; K follows from Wmax alone; Reno's estimate never grows faster.
         Paper2008 = "2008",
@@ -39,6 +39,8 @@ parameters! {
         fast_convergence: bool = true;
         /// Whether to grow at least as Reno would (RFC 9438, section 4.3).
         reno_friendly: bool = true;
+        /// Whether a reduction rounds down to whole segments, before and after.
+        whole_segments: bool = false;
         /// How slow start ends before the first loss.
         hystart: HyStartKind = HyStartKind::On;
         /// Segments of the window from which Hybrid Slow Start acts (Linux `hystart_low_window`).
@@ -56,7 +58,7 @@ fn of(variant: Variant) -> Parameters {
         Variant::Rfc9438 | Variant::Linux => 0.7,
         Variant::Paper2008 => 0.8,
     };
-    Parameters { variant, beta, ..Parameters::default() }
+    Parameters { variant, beta, whole_segments: variant == Variant::Linux, ..Parameters::default() }
 }
 
 impl Parameters {
@@ -74,12 +76,9 @@ impl Parameters {
             ..base
         };
         let hystart = HyStartShape { low_window: self.low_window, paced: self.paced, ..HyStartShape::CUBIC };
-        Box::new(LossBased::new(
-            flow,
-            SlowStart::shaped(self.hystart, hystart),
-            Increase::Cubic(Cubic::new(self.beta, shape)),
-            self.beta,
-        ))
+        let slow_start = SlowStart::shaped(self.hystart, hystart);
+        let increase = Increase::Cubic(Cubic::new(self.beta, shape));
+        Box::new(LossBased::new(flow, slow_start, increase, self.beta).rounding(self.whole_segments))
     }
 
     /// What it asks of ECN.

@@ -204,7 +204,8 @@ impl CongestionControl for Dctcp {
             return None;
         }
         let boost = if self.window.cwnd < self.window.ssthresh / 2.0 { 2.0 } else { 1.0 };
-        Some((boost * self.pacing * self.window.cwnd * self.window.mss() / self.srtt.as_secs_f64()) as u64)
+        let rate = boost * self.pacing * self.window.cwnd * self.window.mss() / self.srtt.as_secs_f64();
+        Some((rate as u64).max(1))
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

@@ -13,12 +13,23 @@ pub(super) struct LossBased {
     increase: Increase,
     episode: Episode,
     beta: f64,
+    /// Whether a reduction starts from and leaves whole segments.
+    whole: bool,
 }
 
 impl LossBased {
     /// A flow's state. `beta` is the factor that congestion leaves.
     pub(super) fn new(flow: &Flow, slow_start: SlowStart, increase: Increase, beta: f64) -> Self {
-        Self { window: Window::new(flow), slow_start, increase, episode: Episode::default(), beta }
+        Self { window: Window::new(flow), slow_start, increase, episode: Episode::default(), beta, whole: false }
+    }
+
+    /// Rounds at reductions as Linux does, which counts whole segments.
+    pub(super) fn rounding(self, whole: bool) -> Self {
+        Self { whole, ..self }
+    }
+
+    fn reduced(&self) -> f64 {
+        if self.whole { (self.beta * self.window.cwnd.floor()).floor() } else { self.beta * self.window.cwnd }
     }
 }
 
@@ -35,7 +46,7 @@ impl CongestionControl for LossBased {
         if !self.episode.begin(congestion) {
             return;
         }
-        let ssthresh = self.beta * self.window.cwnd;
+        let ssthresh = self.reduced();
         if congestion.signal == Signal::Timeout {
             self.slow_start.reset();
             self.increase.on_timeout(congestion.now, &self.window);
@@ -199,6 +210,22 @@ mod tests {
                 path.congestion(Signal::Loss);
             }
             assert_eq!(path.cwnd(), 2.0);
+        }
+    }
+
+    #[test]
+    fn whole_segments_are_rounded_down_twice() {
+        for (law, left) in [("reno:whole_segments=on", 10), ("cubic:variant=linux", 14)] {
+            let mut path = Path::new(law, 0.1);
+            path.round();
+            path.congestion(Signal::Loss);
+            while path.cwnd() < 20.9 {
+                path.round();
+            }
+            assert!(path.cwnd() < 22.0, "{law}: {}", path.cwnd());
+            let whole = path.cwnd().floor();
+            path.congestion(Signal::Loss);
+            near(path.cwnd(), (whole * f64::from(left) / 20.0).floor(), 1e-9);
         }
     }
 

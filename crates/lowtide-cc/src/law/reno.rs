@@ -16,6 +16,8 @@ parameters! {
     pub struct Parameters for "reno" {
         /// The factor that congestion leaves of the window.
         beta: f64 = 0.5, in 0.01..=0.99;
+        /// Whether a reduction rounds down to whole segments, before and after, as Linux does.
+        whole_segments: bool = false;
         /// How slow start ends before the first loss.
         hystart: HyStartKind = HyStartKind::Off;
         /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
@@ -29,7 +31,8 @@ impl Parameters {
     /// A flow's state.
     pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
         let slow_start = SlowStart::shaped(self.hystart, HyStartShape { paced: self.paced, ..HyStartShape::CUBIC });
-        Box::new(LossBased::new(flow, slow_start, Increase::new(IncreaseKind::Reno, self.beta), self.beta))
+        let reno = LossBased::new(flow, slow_start, Increase::new(IncreaseKind::Reno, self.beta), self.beta);
+        Box::new(reno.rounding(self.whole_segments))
     }
 
     /// What it asks of ECN.

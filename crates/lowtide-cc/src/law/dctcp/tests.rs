@@ -170,6 +170,13 @@ fn paced_only_on_request() {
 }
 
 #[test]
+fn a_pacing_rate_is_never_zero() {
+    let mut law = build("dctcp:pacing=0.001");
+    let _ = law.on_ack(&Ack { srtt: Duration::from_secs(60), ..Ack::default() });
+    assert_eq!(law.pacing_rate(), Some(1));
+}
+
+#[test]
 fn texts_name_the_modes() {
     for text in [BOTH, "dctcp:accel=on,accel_q=5%", "dctcp:overload=on,overload_aqm=3ms,overload_rounds=every"] {
         assert_eq!(text.parse::<Law>().unwrap().to_string(), text);

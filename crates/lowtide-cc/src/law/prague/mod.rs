@@ -43,6 +43,9 @@ const HEADERS: f64 = 52.0;
 /// The segment that the additive increase of v0.7 counts in, bytes with headers (`MTU_SYS`).
 const MTU_SYS: f64 = 1500.0;
 
+/// Segments per second without a `min_rate`, since a rate that only ever halves would vanish: one in the longest timeout.
+const LEAST_RATE: f64 = 1.0 / 60.0;
+
 /// Least window that a transport can send by, segments.
 const MIN_CWND: f64 = 2.0;
 
@@ -78,7 +81,7 @@ impl Prague {
     fn new(parameters: Parameters, flow: &Flow) -> Self {
         let mtu = f64::from(flow.mss) + HEADERS;
         let alpha = if parameters.alpha_mode == AlphaMode::One { 1.0 } else { 0.0 };
-        let least = parameters.min_rate * 1e3 / 8.0 / f64::from(flow.mss);
+        let least = (parameters.min_rate * 1e3 / 8.0 / f64::from(flow.mss)).max(LEAST_RATE);
         Self {
             window: Window::new(flow),
             size: if parameters.variant == Variant::V07 { MTU_SYS / mtu } else { 1.0 },
@@ -300,7 +303,7 @@ impl CongestionControl for Prague {
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        self.pacing.map(|rate| rate as u64)
+        self.pacing.map(|rate| (rate as u64).max(1))
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

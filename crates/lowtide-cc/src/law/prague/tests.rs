@@ -70,6 +70,23 @@ impl Driver {
     }
 }
 
+#[test]
+fn a_rate_without_a_least_one_does_not_vanish() {
+    for mode in ["rate", "window", "switch"] {
+        let mut driver = settled(&format!("prague:min_rate=0,cwnd_mode={mode},transition=0"), 5 * MS);
+        for _ in 0..1000 {
+            driver.signal(Signal::Loss);
+            let _ = driver.ack(1, 0);
+        }
+        assert!(driver.law.pacing_rate().unwrap() > 0, "{mode}");
+        driver.law.on_recovered(&Recovered { now: driver.now, una: driver.una, nxt: driver.una });
+        for _ in 0..2000 {
+            let _ = driver.ack(2, 0);
+        }
+        assert!(driver.law.pacing_rate().unwrap() > 100_000, "{mode}: {:?}", driver.law.pacing_rate());
+    }
+}
+
 /// Out of slow start by a loss, and old enough to be independent of its round-trip time.
 fn settled(law: &str, srtt: Duration) -> Driver {
     let mut driver = Driver::new(law, srtt);
