@@ -96,8 +96,9 @@ pub enum Signal {
 
 /// Congestion was found. The transport reports each kind once per episode: from the signal until everything that was
 /// outstanding then is acknowledged. A loss inside an episode that marks began is reported, a mark inside recovery is not.
-/// An episode ends at the first ACK *above* the `snd_nxt` of its start (strictly, as in Linux): the ACK of the last segment
-/// sent before belongs to it, and so does that segment's mark.
+/// As in Linux, a mere reduction ends at the first ACK *above* the `snd_nxt` of its start: the ACK of the last segment sent
+/// before belongs to it, and so does that segment's mark. Recovery ends when all that was sent before is acknowledged; a mark
+/// on the ACK that ends it is not reported. One that begins with nothing outstanding ends at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
     /// When it was found.

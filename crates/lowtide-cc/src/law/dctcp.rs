@@ -83,6 +83,7 @@ impl Parameters {
             average: MarkAverage::new(self.alpha, self.gain),
             transients: Transients::new(self.acceleration_mode(), self.overload_mode()),
             recovering: false,
+            undoable: false,
             srtt: Duration::ZERO,
         })
     }
@@ -122,6 +123,8 @@ struct Dctcp {
     transients: Transients,
     /// From a loss to the end of its recovery.
     recovering: bool,
+    /// Whether the latest reduction was for a loss or a timeout, and can have been a mistake.
+    undoable: bool,
     srtt: Duration,
 }
 
@@ -154,6 +157,7 @@ impl CongestionControl for Dctcp {
         let phase = Phase { cwnd: self.window.cwnd, slow_start, recovering: self.recovering };
         match self.transients.on_ack(ack, phase) {
             Some(left) if left < 1.0 && self.window.cwnd > self.window.minimum => {
+                self.undoable = false;
                 self.window.reduce_to(self.window.cwnd * left);
                 // Not where this ACK's own growth was more.
                 if self.window.cwnd < before { Reaction::Reduced } else { Reaction::None }
@@ -165,13 +169,16 @@ impl CongestionControl for Dctcp {
     fn on_congestion(&mut self, congestion: &Congestion) {
         match congestion.signal {
             Signal::Ecn | Signal::Phantom if self.transients.is_answered() => {}
-            Signal::Ecn | Signal::Phantom => self.reduce(1.0 - self.average.alpha / 2.0),
+            Signal::Ecn | Signal::Phantom => {
+                self.undoable = false;
+                self.reduce(1.0 - self.average.alpha / 2.0);
+            }
             Signal::Loss => {
-                self.recovering = true;
+                (self.recovering, self.undoable) = (true, true);
                 self.reduce(self.beta);
             }
             Signal::Timeout => {
-                self.recovering = false;
+                (self.recovering, self.undoable) = (false, true);
                 self.transients.reset();
                 self.window.collapse(self.window.cwnd * self.beta);
             }
@@ -183,7 +190,9 @@ impl CongestionControl for Dctcp {
     }
 
     fn on_spurious(&mut self) {
-        self.window.restore();
+        if std::mem::take(&mut self.undoable) {
+            self.window.restore();
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {

@@ -159,6 +159,7 @@ impl LowPriority {
     fn back_off(&mut self, now: Time) -> Reaction {
         let left = if self.infers(now) { 1.0 } else { (self.parameters.beta * self.window.cwnd).max(1.0) };
         self.window.cwnd = left.min(self.window.cwnd);
+        self.episode.stands();
         self.indicated = Some(now);
         match self.parameters.variant {
             Variant::Linux => {

@@ -145,6 +145,7 @@ impl CongestionControl for Nice {
         }
         let congested = f64::from(self.delayed) > self.parameters.fraction * f64::from(self.samples);
         if congested {
+            self.episode.stands();
             self.window.reduce_to(self.parameters.backoff * self.window.cwnd);
         } else {
             self.avoid(ack);

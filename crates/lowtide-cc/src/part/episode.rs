@@ -32,6 +32,11 @@ impl Episode {
         self.end = None;
     }
 
+    /// The law has reduced the window by itself, for a reason that stands even if the loss before was none.
+    pub const fn stands(&mut self) {
+        self.undoable = false;
+    }
+
     /// The latest loss or timeout was none: whether that is what the window was reduced for. It is undone once.
     pub const fn undo(&mut self) -> bool {
         self.end = None;
@@ -71,6 +76,9 @@ mod tests {
         for (signal, undoable) in [(Signal::Loss, true), (Signal::Timeout, true), (Signal::Ecn, false)] {
             let mut episode = Episode::default();
             assert!(episode.begin(&at(signal, 0)));
+            let mut stands = episode;
+            stands.stands();
+            assert!(!stands.undo());
             assert_eq!((episode.undo(), episode.undo()), (undoable, false));
         }
     }

@@ -111,8 +111,3 @@ impl<F: FnMut(&FlowSample<'_>)> Observer for Samples<F> {
         self.0(sample);
     }
 }
-
-/// The value of this name in a sample's inner values.
-pub(crate) fn inner(sample: &FlowSample<'_>, name: &str) -> Option<f64> {
-    sample.inner.iter().find(|(found, _)| *found == name).map(|(_, value)| *value)
-}

@@ -170,6 +170,28 @@ fn paced_only_on_request() {
 }
 
 #[test]
+fn only_a_loss_can_be_taken_back() {
+    for text in ["dctcp", "prague", "prague:variant=v0.6"] {
+        let mut law = build(text);
+        for first in [Signal::Timeout, Signal::Loss] {
+            let before = law.window();
+            law.on_congestion(&congestion(first));
+            law.on_recovered(&Recovered { now: Time::ZERO, una: 0, nxt: 0 });
+            law.on_spurious();
+            assert_eq!(law.window(), before, "{text}");
+            law.on_spurious(); // nothing is left
+            law.on_congestion(&congestion(first));
+            law.on_recovered(&Recovered { now: Time::ZERO, una: 0, nxt: 0 });
+            law.on_congestion(&congestion(Signal::Ecn));
+            let reduced = law.window();
+            law.on_spurious(); // the mark was there
+            assert_eq!(law.window(), reduced, "{text}");
+            law = build(text);
+        }
+    }
+}
+
+#[test]
 fn a_pacing_rate_is_never_zero() {
     let mut law = build("dctcp:pacing=0.001");
     let _ = law.on_ack(&Ack { srtt: Duration::from_secs(60), ..Ack::default() });

@@ -68,8 +68,8 @@ struct Prague {
     halved: bool,
     /// From a loss to the end of its recovery.
     in_loss: bool,
-    /// Window and threshold before the latest loss.
-    before_loss: (f64, f64),
+    /// Window and threshold before the latest reduction, if that was for a loss or a timeout.
+    before_loss: Option<(f64, f64)>,
     classic: Option<ClassicDetector>,
     transients: Transients,
     /// Smoothed round-trip time, seconds.
@@ -95,7 +95,7 @@ impl Prague {
             saw_ce: false,
             halved: parameters.alpha_mode == AlphaMode::One,
             in_loss: false,
-            before_loss: (0.0, 0.0),
+            before_loss: None,
             classic: parameters.fallback.then(ClassicDetector::new),
             transients: Transients::new(parameters.acceleration_mode(), parameters.overload_mode()),
             srtt: 0.0,
@@ -179,6 +179,7 @@ impl Prague {
 
     /// Window and rate come down to `left` of them.
     fn reduce(&mut self, left: f64) {
+        self.before_loss = None;
         self.window.minimum = self.floor().min(self.window.cwnd);
         self.window.reduce_to(self.window.cwnd * left);
         self.rate.reduce(left);
@@ -258,14 +259,15 @@ impl CongestionControl for Prague {
             Signal::Ecn | Signal::Phantom => self.on_mark(congestion.now),
             Signal::Loss | Signal::Timeout => {
                 let timeout = congestion.signal == Signal::Timeout;
-                self.before_loss = (self.window.cwnd, self.window.ssthresh);
                 self.in_loss = !timeout;
                 if timeout {
                     self.transients.reset();
                 } else {
                     self.transients.on_reaction(self.parameters.beta, self.window.in_slow_start());
                 }
+                let before = (self.window.cwnd, self.window.ssthresh);
                 self.reduce(self.parameters.beta);
+                self.before_loss = Some(before);
                 if timeout {
                     self.window.cwnd = self.window.cwnd.min(1.0);
                 }
@@ -279,9 +281,11 @@ impl CongestionControl for Prague {
 
     fn on_spurious(&mut self) {
         self.in_loss = false;
-        self.window.cwnd = self.window.cwnd.max(self.before_loss.0);
-        self.window.ssthresh = self.window.ssthresh.max(self.before_loss.1);
-        self.rate.follow(self.window.cwnd);
+        if let Some((cwnd, ssthresh)) = self.before_loss.take() {
+            self.window.cwnd = self.window.cwnd.max(cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(ssthresh);
+            self.rate.follow(self.window.cwnd);
+        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
