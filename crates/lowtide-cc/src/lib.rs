@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod actuator;
 pub mod law;
 pub mod part;
 
@@ -25,13 +26,16 @@ mod control;
 mod event;
 #[cfg(test)]
 mod path;
+mod price;
 mod random;
 mod text;
 mod time;
 
+pub use actuator::{Actuator, ActuatorError};
 pub use control::{CongestionControl, Reaction, Weighted};
 pub use event::{Ack, Congestion, Lost, RateSample, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
+pub use price::{Price, Prices};
 pub use random::Random;
 pub use text::{LawError, Parameters, Value};
 pub use time::Time;

@@ -35,6 +35,7 @@ use crate::{
 };
 use std::time::Duration;
 
+mod blend;
 mod coexist;
 mod control;
 mod delay;
@@ -81,6 +82,8 @@ parameters! {
         paced: bool = false;
         /// Growth in congestion avoidance.
         increase: Growth = Growth::Reno;
+        /// With `increase=reno` and a price weight w: whether growth turns into CUBIC's as w goes to 1.
+        blend: bool = true;
         /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one.
         alpha_inc: u32 = 0, in 0..=20;
         /// Whether `alpha_inc` is as FreeBSD's code has it, where its first rounds add nothing, instead of as documented.
