@@ -3,8 +3,8 @@
 
 use super::{Losses, Native, Phantom, source::Source};
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Lost, Prices, Random, Reaction, Recovered, Restart, Sent, Signal, Weighted,
-    price::Meter,
+    Ack, Congestion, CongestionControl, Flow, Lost, Prices, Random, Reaction, Recovered, Restart, Sent, Signal,
+    Weighted, price::Meter,
 };
 
 /// The reductions that are looked at to judge whether delay explains them.
@@ -26,8 +26,10 @@ pub struct PhantomEcn {
     meter: Meter,
     /// Whether the law's feedback of marks is exact.
     accurate: bool,
-    /// Whether the law has a weight of its own, so that only its losses are inflated here; and whether even they are.
-    native: Option<bool>,
+    /// Whether the law inflates marks by itself.
+    marks_are_its_own: bool,
+    /// If the law has a weight of its own, so that only its losses are inflated here: whether and when even they are.
+    native: Option<Losses>,
     /// The last reductions, one bit each, the latest the lowest: whether it was because of delay. Those that have not yet
     /// been count as such, since signals where delay has a grip would only cost idle capacity.
     by_delay: u32,
@@ -47,23 +49,28 @@ impl PhantomEcn {
             random,
             meter: Meter::new(accurate, flow.mss),
             accurate,
+            marks_are_its_own: false,
             native: None,
             by_delay: (1 << LOOKED_AT) - 1,
             made_up: (0, 0),
         }
     }
 
-    /// Around a law with a weight of its own. `losses`: whether losses are inflated here, while delay explains fewer than
-    /// half of the last 16 reductions.
+    /// Around a law with a weight of its own. Only losses are inflated here, if at all.
     pub(super) fn native(law: Box<dyn CongestionControl>, native: &Native, accurate: bool, flow: &Flow) -> Self {
-        Self { native: Some(native.losses == Losses::On), ..Self::new(law, &native.phantom(), accurate, flow) }
+        let meter = Meter::new(accurate, flow.mss);
+        let marks_are_its_own = accurate;
+        Self { native: Some(native.losses), meter, marks_are_its_own, ..Self::new(law, &native.phantom(), false, flow) }
     }
 
-    /// Whether signals may be made up.
-    fn is_open(&self) -> bool {
+    /// The part of the due signals that is made up.
+    fn part(&self) -> f64 {
+        let losses = LOOKED_AT - self.by_delay.count_ones();
         match self.native {
-            None => true,
-            Some(losses) => losses && self.by_delay.count_ones() < LOOKED_AT / 2,
+            None | Some(Losses::On) => 1.0,
+            Some(Losses::Usual | Losses::Off) => 0.0,
+            Some(Losses::Share) => f64::from(losses) / f64::from(LOOKED_AT),
+            Some(Losses::Few) => f64::from(u8::from(losses > LOOKED_AT / 2)),
         }
     }
 
@@ -73,11 +80,11 @@ impl PhantomEcn {
 
     /// How many of the ACK's packets are to be taken for marked, although they are not. Without exact feedback: one or none.
     fn draw(&mut self, ack: &Ack) -> u32 {
-        if self.weight >= 1.0 || !self.is_open() || (ack.reducing && !self.accurate) {
+        if self.weight >= 1.0 || (ack.reducing && !self.accurate) {
             return 0;
         }
         let slow_start = self.law.ssthresh().is_none_or(|ssthresh| self.law.window() < ssthresh);
-        let due = self.source.due(ack, slow_start, self.weight);
+        let due = self.source.due(ack, slow_start, self.weight) * self.part();
         if due <= 0.0 {
             return 0;
         }
@@ -101,19 +108,22 @@ impl CongestionControl for PhantomEcn {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
         self.source.on_ack(ack);
         let phantoms = self.draw(ack);
-        let before = self.law.window();
-        let reaction = if self.accurate && phantoms > 0 {
+        let reduces = phantoms > 0 && !ack.reducing && ack.marked == 0 && ack.lost == 0;
+        let mut told = *ack;
+        if self.accurate {
             self.made_up.1 += u64::from(phantoms);
-            self.law.on_ack(&Ack { marked: ack.marked + phantoms, ..*ack })
-        } else {
-            self.law.on_ack(ack)
-        };
+            told.marked += phantoms;
+        }
+        // The ACK that brings a signal is no reason to grow.
+        told.window_limited &= !reduces;
+        let before = self.law.window();
+        let reaction = self.law.on_ack(&told);
         self.meter.on_ack(ack, reaction, before, self.law.window());
         if reaction == Reaction::Reduced {
             self.remember(true);
             return reaction;
         }
-        if phantoms == 0 || ack.reducing || ack.marked > 0 || ack.lost > 0 {
+        if !reduces {
             return reaction;
         }
         self.made_up.0 += 1;
@@ -134,8 +144,10 @@ impl CongestionControl for PhantomEcn {
             return;
         }
         let repair = congestion.signal != Signal::Ecn;
-        self.source.on_real(congestion.now, repair);
-        self.remember(false);
+        if repair || !self.marks_are_its_own {
+            self.source.on_real(congestion.now, repair);
+            self.remember(false);
+        }
         let after = self.law.window();
         let back = if congestion.signal == Signal::Timeout { self.law.ssthresh().unwrap_or(0) } else { 0 };
         self.meter.on_congestion(congestion.signal, before, after.max(back));

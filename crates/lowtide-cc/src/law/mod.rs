@@ -22,7 +22,7 @@ pub mod bbr;
 mod loss_based;
 
 #[cfg(test)]
-mod any_events;
+pub(crate) mod any_events;
 #[cfg(test)]
 mod delay_based;
 #[cfg(test)]

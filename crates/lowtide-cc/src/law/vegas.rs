@@ -212,18 +212,17 @@ impl CongestionControl for Vegas {
 
 impl Weighted for Vegas {
     fn set_weight(&mut self, weight: f64) {
-        self.set_weight_and_ratio(weight.min(1.0), weight.max(1.0));
+        self.set_weight_and_ratio(weight, 1.0);
     }
 
     /// `alpha = clamp(µ·alpha_base, 1, alpha_max)` with µ = w·φ (paper 001, section IV-B). Where delay costs more than the
     /// losses of others (φ > 1), a flow of weight 1 answers only every φ-th loss: it pays the rest in delay.
     fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
         let (base, max, gap) = self.bounds;
-        let weight = weight.clamp(f64::MIN_POSITIVE, 1.0);
-        let mu = weight * ratio.max(0.0);
+        let mu = weight.max(0.0) * ratio.max(0.0);
         self.round.alpha = (mu * base).max(1.0).min(max);
         self.round.beta = self.round.alpha + gap;
-        self.excused = if weight == 1.0 && mu > 1.0 { 1.0 - 1.0 / mu } else { 0.0 };
+        self.excused = if weight >= 1.0 && mu > 1.0 { 1.0 - 1.0 / mu } else { 0.0 };
     }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A flow at work, and what is measured of it.
 
-use super::{connection::Connection, control::Control, events::Wake, measure::Times, network::Traveller, traffic::Application};
+use super::{
+    connection::Connection, control::Control, events::Wake, measure::Times, network::Traveller, traffic::Application,
+};
 use crate::{
     FlowOutcome,
     scenario::{Flow, Transport},

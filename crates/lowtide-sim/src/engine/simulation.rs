@@ -17,7 +17,7 @@ use crate::{
     tcp::{Acknowledgement, Segment},
 };
 use lowtide_cc::Random;
-use lowtide_net::{Ecn, LinkConfig, Limit, Packet, Schedule, Statistics, Time};
+use lowtide_net::{Ecn, Limit, LinkConfig, Packet, Schedule, Statistics, Time};
 use std::time::Duration;
 
 /// Runs a scenario to its end. The same scenario gives the same outcome, whoever watches.
@@ -264,7 +264,16 @@ impl<'a> Simulation<'a> {
         if self.wants_packets {
             let &Packet { bytes, ecn, payload: Traveller { content, .. }, .. } = packet;
             let flow = flow as usize;
-            self.observer.packet(&PacketEvent { now: self.now, flow, connection, from_sender, leaving, bytes, ecn, content });
+            self.observer.packet(&PacketEvent {
+                now: self.now,
+                flow,
+                connection,
+                from_sender,
+                leaving,
+                bytes,
+                ecn,
+                content,
+            });
         }
     }
 

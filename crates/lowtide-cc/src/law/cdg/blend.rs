@@ -9,15 +9,23 @@
 //!
 //! CUBIC's is what its own window would gain that had followed CUBIC since the last reduction. The window at hand would not
 //! do: CUBIC closes the gap to its curve within a round trip, and a tenth of that in each of ten rounds is all of CUBIC.
+//!
+//! What a loss leaves of the window goes from the law's own part to CUBIC's in the same way: with CUBIC's growth and Reno's
+//! halving, a flow of weight 1 gets between half and two thirds of a CUBIC flow's share.
 
 use crate::{
     Ack, Restart,
     part::{Cubic, CubicShape, Window},
 };
 
+/// What CUBIC keeps of its window (RFC 9438, section 4.6).
+const BETA_CUBIC: f64 = 0.7;
+
 #[derive(Clone, Debug)]
 pub(super) struct Blend {
     cubic: Cubic,
+    /// What a loss leaves at a weight of 0.
+    beta: f64,
     /// The weight; `None`: not set, all Reno.
     weight: Option<f64>,
     /// The window that CUBIC would have, once it has begun to grow from the flow's.
@@ -27,11 +35,20 @@ pub(super) struct Blend {
 impl Blend {
     /// `beta` is what a loss leaves.
     pub(super) const fn new(beta: f64) -> Self {
-        Self { cubic: Cubic::new(beta, CubicShape::RFC_9438), weight: None, own: None }
+        Self { cubic: Cubic::new(beta, CubicShape::RFC_9438), beta, weight: None, own: None }
     }
 
     pub(super) const fn set_weight(&mut self, weight: f64) {
         self.weight = Some(weight);
+        self.cubic.set_beta(self.beta_loss());
+    }
+
+    /// What a loss leaves of the window.
+    pub(super) const fn beta_loss(&self) -> f64 {
+        match self.weight {
+            Some(weight) => (1.0 - weight) * self.beta + weight * BETA_CUBIC,
+            None => self.beta,
+        }
     }
 
     pub(super) fn on_ack(&mut self, ack: &Ack, packets: f64, window: &mut Window) {
@@ -104,7 +121,9 @@ mod tests {
 
     fn blended(weight: Option<f64>, n: u32) -> Vec<f64> {
         let mut blend = Blend::new(0.5);
-        blend.weight = weight;
+        if let Some(weight) = weight {
+            blend.set_weight(weight);
+        }
         blend.on_reduction(&before());
         rounds(|ack, packets, window| blend.on_ack(ack, packets, window), n)
     }
@@ -113,13 +132,23 @@ mod tests {
     fn the_ends_are_reno_and_cubic() {
         let mut reno = Increase::Reno;
         let reno = rounds(|ack, packets, window| reno.on_ack(ack, packets, window), 60);
-        let mut cubic = Cubic::new(0.5, CubicShape::RFC_9438);
+        let mut cubic = Cubic::new(0.7, CubicShape::RFC_9438);
         cubic.on_reduction(&before());
         let cubic = rounds(|ack, packets, window| cubic.on_ack(ack, packets, window), 60);
         assert_eq!(blended(None, 60), reno);
         assert_eq!(blended(Some(1.0), 60), cubic);
         for (slow, reno) in blended(Some(1e-9), 60).iter().zip(&reno) {
             assert!((slow - reno).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn a_loss_leaves_as_much_as_growth_is_worth() {
+        let mut blend = Blend::new(0.5);
+        assert_eq!(blend.beta_loss(), 0.5);
+        for (weight, beta) in [(0.0, 0.5), (0.5, 0.6), (1.0, 0.7)] {
+            blend.set_weight(weight);
+            assert!((blend.beta_loss() - beta).abs() < 1e-12);
         }
     }
 

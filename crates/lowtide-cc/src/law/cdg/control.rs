@@ -181,7 +181,7 @@ impl Cdg {
     /// The threshold that a loss, a mark or a timeout leaves, segments.
     fn after_congestion(&mut self, signal: Signal) -> f64 {
         let cwnd = self.window.cwnd;
-        let newreno = self.parameters.beta_loss * cwnd;
+        let newreno = self.growth.beta_loss().unwrap_or(self.parameters.beta_loss) * cwnd;
         if signal != Signal::Loss && self.is(Variant::FreeBsd) {
             return newreno; // without a look at the shadow or the queue
         }

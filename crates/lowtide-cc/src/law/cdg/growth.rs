@@ -51,6 +51,11 @@ impl Grower {
         }
     }
 
+    /// What a loss leaves of the window, if growth decides that.
+    pub(super) const fn beta_loss(&self) -> Option<f64> {
+        if let Self::Blend(blend) = self { Some(blend.beta_loss()) } else { None }
+    }
+
     /// Whether growth comes at the end of a round.
     pub(super) const fn is_stepwise(&self) -> bool {
         matches!(self, Self::Round(_))

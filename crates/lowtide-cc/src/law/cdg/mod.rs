@@ -82,7 +82,7 @@ parameters! {
         paced: bool = false;
         /// Growth in congestion avoidance.
         increase: Growth = Growth::Reno;
-        /// With `increase=reno` and a price weight w: whether growth turns into CUBIC's as w goes to 1.
+        /// With `increase=reno` and a price weight w: whether growth, and what a loss leaves, turn into CUBIC's as w goes to 1.
         blend: bool = true;
         /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one.
         alpha_inc: u32 = 0, in 0..=20;

@@ -66,7 +66,10 @@ mod tests {
     #[test]
     fn a_full_buffer_costs_one() {
         let threshold = Threshold::new(0.1);
-        assert_eq!((threshold.price(0.0, 50.0), threshold.price(25.0, 50.0), threshold.price(50.0, 50.0)), (0.0, 0.5, 1.0));
+        assert_eq!(
+            (threshold.price(0.0, 50.0), threshold.price(25.0, 50.0), threshold.price(50.0, 50.0)),
+            (0.0, 0.5, 1.0)
+        );
         assert_eq!(threshold.price(0.0, 0.0), 0.0);
     }
 }
