@@ -25,6 +25,9 @@
 //!   is not used; a delayed ACK may lower a minimum here.
 //! - Where half the shadow window is above the window, a loss raises the threshold and slow start follows, instead of the
 //!   window at once.
+//! - A price weight (the DA-LBE framework; until one is set, nothing of this holds) takes the place of G, as
+//!   `G = G0*w/(1 - w)`, and towards w = 1 turns growth and the answer to a loss into CUBIC's (`blend`). A loss's own inflation is the
+//!   [actuator](crate::actuator)'s.
 //! - A loss within the episode of a delay back-off reduces nothing more, as in all three, and a timeout there keeps the
 //!   threshold, as in Linux.
 
