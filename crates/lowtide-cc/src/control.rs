@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every control law is.
 
-use crate::{Ack, Congestion, Lost, Recovered, Restart, Sent};
+use crate::{Ack, Congestion, Lost, Prices, Recovered, Restart, Sent};
 
 /// What a law did on an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -68,6 +68,16 @@ pub trait CongestionControl: Send {
         None
     }
 
+    /// Lowers window and threshold to this part of them, but not below the law's minimum; gives whether it can. Not a reduction
+    /// of its own: it belongs to the one just made, and is taken back with it.
+    fn scale_window(&mut self, _factor: f64) -> bool {
+        false
+    }
+
+    /// Puts into `prices` what the law has seen of real congestion. A law as such leaves them alone, except for a kind that it
+    /// knows better than can be seen from outside; with an [actuator](crate::actuator) it fills all of them.
+    fn prices(&self, _prices: &mut Prices) {}
+
     /// Shows the law's own state to a probe: a name and a value for each (times in milliseconds, windows in segments).
     fn inspect(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 }
@@ -75,6 +85,17 @@ pub trait CongestionControl: Send {
 /// A law that can be more or less submissive: it behaves as if the congestion price were `1/weight` times what it measured
 /// (the DA-LBE framework, equation 5).
 pub trait Weighted {
-    /// Sets the price weight in (0, 1]: 1 is an ordinary best-effort flow. Until it is first called, the law is as published.
+    /// Sets the price weight, above 0: 1 is an ordinary best-effort flow. Until it is first called, the law is as published.
+    ///
+    /// Above 1 prices are lower than measured. Only Vegas takes that, and only because its own price, delay, may stand far
+    /// above that of the others; then it is a weight of 1 with that [ratio](Self::set_weight_and_ratio). For all others it
+    /// is 1.
     fn set_weight(&mut self, weight: f64);
+
+    /// The same with φ, the ratio of the prices that the law pays to the one that the flows around it pay (section IV of the
+    /// paper): it then behaves as if prices were `1/(weight·ratio)` of what it measured, and no more aggressively than an
+    /// ordinary flow where it cannot tell what that is.
+    fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
+        self.set_weight((weight * ratio).min(1.0));
+    }
 }

@@ -18,20 +18,24 @@
 
 #![forbid(unsafe_code)]
 
+pub mod actuator;
 pub mod law;
 pub mod part;
 
 mod control;
 mod event;
+mod price;
 mod random;
 #[cfg(test)]
 mod testing;
 mod text;
 mod time;
 
+pub use actuator::{Actuator, ActuatorError};
 pub use control::{CongestionControl, Reaction, Weighted};
 pub use event::{Ack, Congestion, Lost, RateSample, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
+pub use price::{Price, Prices};
 pub use random::Random;
 pub use text::{Described, LawError, Parameters, Value};
 pub use time::Time;

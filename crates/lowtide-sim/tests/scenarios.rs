@@ -133,6 +133,41 @@ fn everything_can_be_written() {
 }
 
 #[test]
+fn a_flow_may_have_a_weight_and_an_actuator() {
+    let scenario = small(&["flow.weight=0.1", "flow.actuator=phantom:floor=0s"]);
+    let flow = &scenario.flows[0];
+    assert_eq!(
+        (flow.weight, flow.actuator.as_ref().map(ToString::to_string)),
+        (Some(0.1), Some("phantom:floor=0s".into()))
+    );
+    assert_eq!(flow.steered_by(), flow.actuator);
+    assert_eq!(parse(&scenario.to_toml(), &[]), Ok(scenario));
+    let steered = |overrides: &[&str]| small(overrides).flows[0].steered_by().map(|actuator| actuator.to_string());
+    assert_eq!(steered(&[]), None, "the law as published");
+    assert_eq!(steered(&["flow.weight=1"]), Some("phantom".into()));
+    assert_eq!(steered(&["flow.size=1MB", "flow.deadline=5s", "flow.cc=cdg"]), Some("native".into()));
+    for (overrides, sentence) in [
+        (&["flow.weight=0"][..], "weight: \"0\" is not a weight; it has to be above 0 and at most 1"),
+        (&["flow.cc=bbr3", "flow.weight=1"], "weight: bbr3 takes none; cdg and cubic do"),
+        (
+            &["flow.actuator=native"],
+            "actuator: reno cannot be steered by `native`: it has no weight of its own; take `phantom` or `beta`",
+        ),
+        (
+            &["flow.actuator=fantom"],
+            "actuator: unknown actuator `fantom`; did you mean `phantom`? There are native, phantom and beta",
+        ),
+        (
+            &["flow.size=1MB", "flow.deadline=5s", "flow.weight=1"],
+            "weight: it follows from the deadline; leave out one of the two",
+        ),
+    ] {
+        let error = parse(SMALL, overrides).unwrap_err();
+        assert!(error.ends_with(sentence), "{error}");
+    }
+}
+
+#[test]
 fn schedules_may_repeat() {
     let scenario = small(&["bottleneck.schedule=0s:200mbit,10s:100mbit,every:20s"]);
     assert_eq!(scenario.bottlenecks[0].capacity().to_string(), "0s:200mbit,10s:100mbit,every:20s");

@@ -17,7 +17,7 @@
 
 use super::reno;
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal,
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Weighted,
     part::{
         Acceleration, Increase, Judged, MarkAverage, Marks, Overload, OverloadSettings, Overshoot, Phase, Rounds,
         SlowStart, Transients, Window,
@@ -200,6 +200,15 @@ impl CongestionControl for Dctcp {
         self.transients.reset();
     }
 
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        Some(self)
+    }
+
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        true
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }
@@ -220,6 +229,13 @@ impl CongestionControl for Dctcp {
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("alpha", self.average.alpha);
         self.transients.inspect(show);
+    }
+}
+
+impl Weighted for Dctcp {
+    /// The price is the marked fraction.
+    fn set_weight(&mut self, weight: f64) {
+        self.average.set_weight(weight);
     }
 }
 

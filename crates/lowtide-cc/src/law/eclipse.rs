@@ -13,11 +13,12 @@
 //!   be negative and collapses to the distance of two samples (`mu=literal` takes its absolute value).
 //! - δ is at least 0.1 ms, and the law's factor is bounded by [-(1/β - 1), 1], so that a range of zero does no harm.
 //! - α weights the new value, as in the formula. The sentence below it ("higher values smooth better") has it reversed.
+//! - With a price weight (`weighted.rs`) β follows from it.
 //! - Slow start, losses, idle times, and the minimum window are ours; 4 segments reproduce the paper's figures.
 //! - Where the transport has no one-way delay, the round trip takes its place.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Price, Prices, Reaction, Recovered, Restart, Signal, Time, Weighted,
     part::{DelaySignal, Episode, SlowStart, Window},
     text::{parameters, values},
     time::millis,
@@ -27,8 +28,10 @@ use std::time::Duration;
 mod interval;
 #[cfg(test)]
 mod tests;
+mod weighted;
 
 use interval::Interval;
+use weighted::Threshold;
 
 values! {
     /// How the adaptation interval μ changes at its end.
@@ -129,6 +132,8 @@ struct Eclipse {
     samples: u32,
     s_min: f64,
     s_max: f64,
+    /// The least round-trip time, milliseconds.
+    base_rtt: f64,
     interval: Option<Interval>,
     /// μ, milliseconds.
     mu: f64,
@@ -139,6 +144,10 @@ struct Eclipse {
     draining: bool,
     /// The latest factor of the law.
     off: f64,
+    /// What takes the place of β, once a weight was set.
+    threshold: Option<Threshold>,
+    /// What delay has cost so far.
+    price: Price,
 }
 
 impl Eclipse {
@@ -155,19 +164,22 @@ impl Eclipse {
             samples: 0,
             s_min: 0.0,
             s_max: 0.0,
+            base_rtt: f64::INFINITY,
             interval: None,
             mu: millis(parameters.mu_initial),
             delta: millis(parameters.delta_min),
             drain: None,
             draining: false,
             off: 0.0,
+            threshold: None,
+            price: Price::default(),
             parameters: parameters.clone(),
         }
     }
 
     /// The delay of a segment that was sent once, milliseconds above the first.
     fn sample(&mut self, ack: &Ack) -> Option<f64> {
-        ack.rtt?; // Karn
+        self.base_rtt = self.base_rtt.min(millis(ack.rtt?)); // Karn
         let delay = self.signal.sample(ack)?;
         let origin = *self.origin.get_or_insert(delay);
         self.samples = self.samples.saturating_add(1);
@@ -191,12 +203,16 @@ impl Eclipse {
             self.end_interval(ack, &ended);
         }
         let floor = millis(self.parameters.delta_min).max(self.parameters.delta_floor * self.packet_time(ack));
-        self.delta = floor.max(self.parameters.beta * (self.s_max - self.s_min));
+        let range = self.s_max - self.s_min;
+        self.delta = match self.threshold {
+            None => floor.max(self.parameters.beta * range),
+            Some(threshold) => threshold.delta(range, floor, self.base_rtt),
+        };
     }
 
     fn end_interval(&mut self, ack: &Ack, interval: &Interval) {
         let p = &self.parameters;
-        let own = if p.guard { GUARD * self.delta } else { 0.0 };
+        let own = if p.guard || self.threshold.is_some() { GUARD * self.delta } else { 0.0 };
         if interval.min() > self.s_min + own {
             self.s_min += p.alpha * (interval.min() - self.s_min);
         }
@@ -245,10 +261,20 @@ impl Eclipse {
 
     /// The law (section III-B).
     fn steer(&mut self, ack: &Ack, tau: f64) {
-        let most = 1.0 / self.parameters.beta - 1.0;
-        self.off = (1.0 - (tau - self.s_min) / self.delta).max(-most).min(1.0);
         let cwnd = self.window.cwnd;
-        let change = self.off * self.window.segments(ack.bytes) / cwnd;
+        let rounds = self.window.segments(ack.bytes) / cwnd;
+        let delay = tau - self.s_min;
+        let most = match self.threshold {
+            None => 1.0 / self.parameters.beta - 1.0,
+            Some(threshold) => {
+                let paid = threshold.price(delay, self.s_max - self.s_min) * rounds;
+                self.price.indications += paid;
+                self.price.removed += paid / cwnd;
+                cwnd / 2.0
+            }
+        };
+        self.off = (1.0 - delay / self.delta).max(-most).min(1.0);
+        let change = self.off * rounds;
         if self.off < 0.0 {
             self.window.cwnd = (cwnd + change).max(cwnd.min(self.window.minimum));
             self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd); // no slow start back
@@ -308,6 +334,22 @@ impl CongestionControl for Eclipse {
         self.window.restart(restart);
     }
 
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        Some(self)
+    }
+
+    /// Under a weight, what the window gives way to is the inflated price.
+    fn prices(&self, prices: &mut Prices) {
+        if self.threshold.is_some() {
+            prices.delay = self.price;
+        }
+    }
+
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        true
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }
@@ -322,5 +364,11 @@ impl CongestionControl for Eclipse {
         show("delta", self.delta);
         show("mu", self.mu);
         show("off", self.off);
+    }
+}
+
+impl Weighted for Eclipse {
+    fn set_weight(&mut self, weight: f64) {
+        self.threshold = Some(Threshold::new(weight));
     }
 }

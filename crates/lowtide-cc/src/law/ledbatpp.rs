@@ -247,6 +247,11 @@ impl CongestionControl for LedbatPlusPlus {
         }
     }
 
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        true
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }

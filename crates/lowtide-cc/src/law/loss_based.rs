@@ -73,6 +73,11 @@ impl CongestionControl for LossBased {
         self.window.restart(restart);
     }
 
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        true
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }

@@ -219,6 +219,11 @@ impl CongestionControl for LowPriority {
         self.increase.on_restart(restart);
     }
 
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        true
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }

@@ -82,10 +82,3 @@ laws! {
         Prague(prague),
     }
 }
-
-impl Law {
-    /// Whether it takes a price weight; see [`Weighted`](crate::Weighted).
-    pub fn takes_weight(&self) -> bool {
-        self.build(&Flow { mss: 1448, initial_window: 10, seed: 0 }).weighted().is_some()
-    }
-}

@@ -188,6 +188,11 @@ impl CongestionControl for Nice {
         self.restart_round(restart.nxt);
     }
 
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        true
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }

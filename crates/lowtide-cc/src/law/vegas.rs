@@ -13,7 +13,7 @@
 //! * The actual rate is `cwnd/rtt` of the segment whose ACK ends the round, not a count of bytes.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal,
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Random, Reaction, Recovered, Restart, Signal, Weighted,
     part::{Episode, Increase, Rounds, SlowStart, VegasRound, Window},
     text::{parameters, values},
 };
@@ -43,6 +43,13 @@ parameters! {
         gamma: f64 = 1.0, in 0.0..=1e6;
         /// The factor that a loss leaves of the window.
         backoff: f64 = 0.5, in 0.01..=0.99;
+        /// `alpha` and `beta` at a weight of 1 (paper 001, section V).
+        alpha_base: f64 = 15.0, in 1.0..=1e6;
+        /// The greatest `alpha` that a weight makes. The paper's is half of what its path holds: 100 segments.
+        alpha_max: f64 = 100.0, in 1.0..=1e6;
+        /// How far `beta` is above an `alpha` that a weight makes. As far as the usual ones are apart: without a distance the
+        /// window would never rest.
+        gap: f64 = 2.0, in 0.0..=1e6;
         /// Whether to use classic ECN.
         ecn: bool = false;
     }
@@ -60,6 +67,9 @@ impl Parameters {
             rounds: Rounds::default(),
             episode: Episode::default(),
             enabled: true,
+            bounds: (self.alpha_base, self.alpha_max, self.gap),
+            excused: 0.0,
+            random: Random::new(flow.seed),
         };
         match self.variant {
             Variant::Linux => Box::new(vegas),
@@ -84,6 +94,11 @@ struct Vegas {
     episode: Episode,
     /// Off from a loss until its recovery; Reno then.
     enabled: bool,
+    /// `alpha_base`, `alpha_max` and `gap`.
+    bounds: (f64, f64, f64),
+    /// The part of losses and marks that is not answered.
+    excused: f64,
+    random: Random,
 }
 
 impl Vegas {
@@ -143,6 +158,10 @@ impl CongestionControl for Vegas {
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         self.enabled = false;
+        let may_pass = self.excused > 0.0 && matches!(congestion.signal, Signal::Loss | Signal::Ecn);
+        if may_pass && self.random.uniform() < self.excused {
+            return;
+        }
         if !self.episode.begin(congestion) {
             return;
         }
@@ -175,6 +194,15 @@ impl CongestionControl for Vegas {
         self.enable(restart.nxt);
     }
 
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        Some(self)
+    }
+
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        true
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }
@@ -187,6 +215,22 @@ impl CongestionControl for Vegas {
         show("base", 1e3 * self.round.base());
         show("diff", self.round.diff());
         show("alpha", self.round.alpha);
+    }
+}
+
+impl Weighted for Vegas {
+    fn set_weight(&mut self, weight: f64) {
+        self.set_weight_and_ratio(weight, 1.0);
+    }
+
+    /// `alpha = clamp(µ·alpha_base, 1, alpha_max)` with µ = w·φ (paper 001, section IV-B). Where delay costs more than the
+    /// losses of others (φ > 1), a flow of weight 1 answers only every φ-th loss: it pays the rest in delay.
+    fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
+        let (base, max, gap) = self.bounds;
+        let mu = weight.max(0.0) * ratio.max(0.0);
+        self.round.alpha = (mu * base).max(1.0).min(max);
+        self.round.beta = self.round.alpha + gap;
+        self.excused = if weight >= 1.0 && mu > 1.0 { 1.0 - 1.0 / mu } else { 0.0 };
     }
 }
 
@@ -256,6 +300,14 @@ impl CongestionControl for Original {
 
     fn on_restart(&mut self, restart: &Restart) {
         self.vegas.on_restart(restart);
+    }
+
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.vegas.scale_window(factor)
+    }
+
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        self.vegas.weighted()
     }
 
     fn window(&self) -> u64 {

@@ -96,6 +96,11 @@ impl Cubic {
         Self { shape, beta, rtt_min: Duration::MAX, state, before: None }
     }
 
+    /// The sender now keeps this much of its window on congestion.
+    pub const fn set_beta(&mut self, beta: f64) {
+        self.beta = beta;
+    }
+
     /// Grows the window by this many acknowledged segments.
     pub fn on_ack(&mut self, ack: &Ack, packets: f64, window: &mut Window) {
         if let Some(rtt) = ack.rtt {

@@ -30,17 +30,25 @@ pub struct MarkAverage {
     /// `alpha`, from 0 to 1.
     pub alpha: f64,
     gain: f64,
+    weight: f64,
 }
 
 impl MarkAverage {
     /// An average that starts at `alpha` and moves by `gain` (`g`).
     pub const fn new(alpha: f64, gain: f64) -> Self {
-        Self { alpha, gain }
+        Self { alpha, gain, weight: 1.0 }
+    }
+
+    /// Sets the price weight: the average is that of `F/weight`. Inflated before it is averaged, since a full round of marks
+    /// (`F` = 1) cannot cost more.
+    pub const fn set_weight(&mut self, weight: f64) {
+        self.weight = weight.clamp(f64::MIN_POSITIVE, 1.0);
     }
 
     /// `alpha = alpha * (1 - g) + g * F`.
     pub fn update(&mut self, fraction: f64) {
-        self.alpha = self.alpha * (1.0 - self.gain) + self.gain * fraction;
+        let price = (fraction / self.weight).min(1.0);
+        self.alpha = self.alpha * (1.0 - self.gain) + self.gain * price;
     }
 }
 
@@ -55,6 +63,19 @@ mod tests {
         marks.on_ack(&Ack { packets: 2, marked: 1, ..Ack::default() });
         assert_eq!(marks.take(), 0.25);
         assert_eq!(marks.take(), 0.0);
+    }
+
+    #[test]
+    fn a_weight_inflates_the_fraction_before_the_average() {
+        let mut average = MarkAverage::new(0.0, 0.25);
+        average.set_weight(0.5);
+        average.update(0.25);
+        assert_eq!(average.alpha, 0.125);
+        average.set_weight(0.001);
+        average.update(0.25);
+        assert_eq!(average.alpha, 0.34375, "a round costs one at most");
+        average.update(0.0);
+        assert_eq!(average.alpha, 0.2578125, "nothing is nothing at any weight");
     }
 
     #[test]

@@ -62,6 +62,12 @@ impl Window {
         self.cwnd = 1.0;
     }
 
+    /// Window and threshold come down further, to this part of them or the minimum. Taken back with the latest reduction.
+    pub fn scale(&mut self, factor: f64) {
+        let scaled = |segments: f64| segments.min((segments * factor).max(self.minimum));
+        (self.cwnd, self.ssthresh) = (scaled(self.cwnd), scaled(self.ssthresh));
+    }
+
     /// Takes the latest reduction back, if the window is still below what it was.
     pub fn restore(&mut self) {
         self.cwnd = self.cwnd.max(self.before.0);

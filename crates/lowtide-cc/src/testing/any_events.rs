@@ -104,3 +104,38 @@ pub(crate) fn check(law: &mut dyn CongestionControl, events: &[Event], slack: u6
     prop_assert!(law.window() > before);
     Ok(())
 }
+
+/// Plays one event as it comes, for what has bounds of its own.
+pub(crate) fn play(law: &mut dyn CongestionControl, event: &Event) {
+    let (mss, window) = (u64::from(MSS), law.window());
+    let now = Time::from_nanos(1_000_000_000);
+    match *event {
+        Event::Acks { segments, marked, rtt_us, limited, reducing } => {
+            let rtt = Duration::from_micros(rtt_us);
+            let bytes = u64::from(segments) * mss;
+            let _ = law.on_ack(&Ack {
+                now: now + rtt,
+                packets: segments,
+                bytes,
+                marked,
+                rtt: Some(rtt),
+                srtt: rtt,
+                one_way_delay: Some(rtt_us as i64 * 500),
+                una: bytes,
+                nxt: bytes + window,
+                in_flight: window,
+                window_limited: limited,
+                reducing,
+                ..Ack::default()
+            });
+        }
+        Event::Congestion(signal) => {
+            law.on_congestion(&Congestion { now, signal, una: 0, nxt: window, in_flight: window });
+        }
+        Event::Recovered => law.on_recovered(&Recovered { now, una: 0, nxt: window }),
+        Event::Spurious => law.on_spurious(),
+        Event::Restart(window) => {
+            law.on_restart(&Restart { now, idle: Duration::from_secs(1), nxt: 0, window });
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use crate::{allocations, limits::Limits};
 use lowtide_cc::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Law, Lost, RateSample, Reaction, Recovered, Restart, Sent,
+    Ack, Actuator, Congestion, CongestionControl, EcnUse, Flow, Law, Lost, RateSample, Reaction, Recovered, Restart, Sent,
     Signal, Time,
 };
 use std::{collections::VecDeque, time::Duration};
@@ -104,10 +104,17 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    pub(crate) fn new(law: &Law, seed: u64) -> Self {
+    /// `steering`: an actuator and a weight, if the law takes them.
+    pub(crate) fn new(law: &Law, steering: Option<&(Actuator, f64)>, seed: u64) -> Self {
         let rtt = Duration::from_millis(20);
+        let flow = Flow { mss: MSS as u32, initial_window: 10, seed };
+        let weighted = steering.and_then(|(actuator, _)| law.build_weighted(&flow, actuator).ok());
+        let mut control = weighted.unwrap_or_else(|| law.build(&flow));
+        if let (Some((_, weight)), Some(weighted)) = (steering, control.weighted()) {
+            weighted.set_weight(*weight);
+        }
         Self {
-            control: law.build(&Flow { mss: MSS as u32, initial_window: 10, seed }),
+            control,
             limits: Limits::of(law),
             ecn: law.ecn_use(),
             now: Time::from_nanos(1_000_000_000),

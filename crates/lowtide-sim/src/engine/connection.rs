@@ -6,6 +6,7 @@ use crate::{
     scenario::Tcp,
     tcp::{Receiver, Sender},
 };
+use lowtide_cc::Actuator;
 use lowtide_net::Time;
 
 /// Both ends of a connection.
@@ -27,12 +28,19 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(serial: u32, flow: u32, number: u32, tcp: &Tcp, now: Time, seed: u64) -> Self {
+    pub(super) fn new(
+        serial: u32,
+        flow: u32,
+        number: u32,
+        (tcp, actuator): (&Tcp, Option<&Actuator>),
+        now: Time,
+        seed: u64,
+    ) -> Self {
         Self {
             serial,
             flow,
             number,
-            sender: Sender::new(tcp, seed),
+            sender: Sender::new(tcp, actuator, seed),
             receiver: Receiver::new(tcp, tcp.law.ecn_use()),
             sender_wake: Wake::default(),
             receiver_wake: Wake::default(),

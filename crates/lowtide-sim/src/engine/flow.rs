@@ -9,7 +9,7 @@ use crate::{
     scenario::{Flow, Transport},
     tcp::Sender,
 };
-use lowtide_cc::Random;
+use lowtide_cc::{Actuator, Random};
 use lowtide_net::Time;
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub(super) struct FlowState<'a> {
     pub(super) header: u32,
     /// The connection that it has for all its time.
     pub(super) connection: Option<u32>,
+    /// How its law takes a weight.
+    pub(super) actuator: Option<Actuator>,
     /// What steers it towards its deadline.
     pub(super) control: Option<Control>,
     /// Connections opened.
@@ -94,6 +96,7 @@ impl<'a> FlowState<'a> {
             ack_route,
             header,
             connection: None,
+            actuator: flow.steered_by(),
             control: None,
             connections: 0,
             past: Totals::default(),

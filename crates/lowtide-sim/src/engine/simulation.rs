@@ -360,7 +360,11 @@ impl<'a> Simulation<'a> {
         let state = &mut self.flows[flow as usize];
         let Transport::Tcp(tcp) = &state.flow.transport else { unreachable!("only TCP opens connections") };
         let seed = state.seeds.bits();
-        let connection = Connection::new(self.opened, flow, state.connections, tcp, self.now, seed);
+        let settings = (&**tcp, state.actuator.as_ref());
+        let mut connection = Connection::new(self.opened, flow, state.connections, settings, self.now, seed);
+        if let Some(weight) = state.flow.weight {
+            connection.sender.set_weight(weight);
+        }
         self.opened += 1;
         state.connections += 1;
         match self.free.pop() {

@@ -6,7 +6,7 @@ use super::{
     source::{bytes, time_or_none},
     tree::{Node, Table, Value, boolean, unknown, whole},
 };
-use lowtide_cc::Law;
+use lowtide_cc::{Actuator, Flow as Controlled, Law};
 use std::{path::Path, time::Duration};
 
 /// What a flow is read against.
@@ -26,13 +26,15 @@ pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>
     let transport = transport(table, &source, around.tcp)?;
     let (start, stop) = times(table, around.duration)?;
     let deadline = deadline(table, &source, &transport)?;
+    let actuator = actuator(table, &transport)?;
+    let weight = weight(table, &transport, deadline.is_some())?;
     let path = path(table, around.bottlenecks)?;
     let rtt = table.read("rtt", time_or_none)?.unwrap_or(path.iter().map(|link| around.bottlenecks[*link].rtt).sum());
     let access = table.read("access", str::parse)?;
     let direction = table.read("direction", direction)?.unwrap_or_default();
     let count = table.read("count", whole(1..=10_000))?;
     table.finish()?;
-    let flow = Flow { name, transport, source, start, stop, deadline, rtt, access, path, direction };
+    let flow = Flow { name, transport, source, start, stop, deadline, weight, actuator, rtt, access, path, direction };
     Ok(match count {
         None => vec![flow],
         Some(count) => (1..=count).map(|n| Flow { name: format!("{}-{n}", flow.name), ..flow.clone() }).collect(),
@@ -139,6 +141,37 @@ fn deadline(table: &Table, source: &Source, transport: &Transport) -> Result<Opt
             Err(table.error("deadline", format!("deadline: {law} takes no weight to be steered by; cdg does")))
         }
         Transport::Udp => Err(table.error("deadline", "deadline: it needs TCP; name a law, like cc = \"cdg\"")),
+    }
+}
+
+/// How the law takes a weight.
+fn actuator(table: &Table, transport: &Transport) -> Result<Option<Actuator>, ScenarioError> {
+    let Some(actuator) = table.read("actuator", str::parse::<Actuator>)? else { return Ok(None) };
+    let Transport::Tcp(tcp) = transport else {
+        return Err(table.error("actuator", "actuator: it needs TCP; name a law, like cc = \"cubic\""));
+    };
+    let flow = Controlled { mss: tcp.mss, initial_window: tcp.initial_window, seed: 0 };
+    match tcp.law.build_weighted(&flow, &actuator) {
+        Ok(_) => Ok(Some(actuator)),
+        Err(error) => Err(table.error("actuator", format!("actuator: {error}"))),
+    }
+}
+
+/// A weight that stays the same.
+fn weight(table: &Table, transport: &Transport, deadline: bool) -> Result<Option<f64>, ScenarioError> {
+    let read = |text: &str| {
+        let number = text.parse::<f64>().ok().filter(|weight| *weight > 0.0 && *weight <= 1.0);
+        number.ok_or_else(|| format!("\"{text}\" is not a weight; it has to be above 0 and at most 1"))
+    };
+    let Some(weight) = table.read("weight", read)? else { return Ok(None) };
+    match transport {
+        _ if deadline => Err(table.error("weight", "weight: it follows from the deadline; leave out one of the two")),
+        Transport::Tcp(tcp) if tcp.law.takes_weight() => Ok(Some(weight)),
+        Transport::Tcp(tcp) => {
+            let law = tcp.law.name();
+            Err(table.error("weight", format!("weight: {law} takes none; cdg and cubic do")))
+        }
+        Transport::Udp => Err(table.error("weight", "weight: it needs TCP; name a law, like cc = \"cdg\"")),
     }
 }
 

@@ -19,7 +19,7 @@ pub use error::ScenarioError;
 pub use pareto::BoundedPareto;
 pub use source::{Source, SourceError, Web};
 
-use lowtide_cc::Law;
+use lowtide_cc::{Actuator, Law};
 use lowtide_net::{BufferSize, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
 use std::time::Duration;
 
@@ -139,6 +139,10 @@ pub struct Flow {
     /// How long after its start the whole of a sized transfer is to be done: its law gets the weight that this calls for.
     /// `None`: no deadline, the law is as published.
     pub deadline: Option<Duration>,
+    /// A price weight that stays the same; `None`: none, or what the deadline calls for.
+    pub weight: Option<f64>,
+    /// How its law takes a weight; `None`: by the law's usual actuator, if there is a weight to take.
+    pub actuator: Option<Actuator>,
     /// Base round-trip time without queues and serialisation.
     pub rtt: Duration,
     /// Rate of its access link; `None`: unlimited.
@@ -159,11 +163,20 @@ impl Flow {
             start: Duration::ZERO,
             stop: None,
             deadline: None,
+            weight: None,
+            actuator: None,
             rtt,
             access: None,
             path: vec![0],
             direction: Direction::Forward,
         }
+    }
+
+    /// The actuator that its law goes with; `None`: its law is as published.
+    pub fn steered_by(&self) -> Option<Actuator> {
+        let Transport::Tcp(tcp) = &self.transport else { return None };
+        let steered = self.deadline.is_some() || self.weight.is_some();
+        self.actuator.clone().or_else(|| steered.then(|| tcp.law.default_actuator()).flatten())
     }
 }
 

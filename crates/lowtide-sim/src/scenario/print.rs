@@ -65,6 +65,12 @@ fn flow_table(flow: &Flow, links: &[Bottleneck]) -> Table {
     if let Some(deadline) = flow.deadline {
         table.insert("deadline".into(), time(deadline));
     }
+    if let Some(weight) = flow.weight {
+        table.insert("weight".into(), weight.into());
+    }
+    if let Some(actuator) = &flow.actuator {
+        table.insert("actuator".into(), text(actuator));
+    }
     if let Some(stop) = flow.stop {
         table.insert("stop".into(), time(stop));
     }

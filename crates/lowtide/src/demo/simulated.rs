@@ -28,7 +28,7 @@ pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
     // as `lowtide run` has it in the kernel: without a price where there is no queue
     let law: Law = if law == "cdg" { "cdg:floor=2ms" } else { law }.parse()?;
     if !law.takes_weight() {
-        bail!("in the simulator the demo needs a law that takes a weight by itself: --cc cdg");
+        bail!("in the simulator the demo needs a law that takes a price weight, like --cc cdg");
     }
     let mut live = Live::new();
     live.introduce("A simulated link", acts)?;

@@ -9,7 +9,7 @@ use super::{
     growth::Grower,
 };
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Weighted,
+    Ack, Congestion, CongestionControl, Flow, Price, Prices, Random, Reaction, Recovered, Restart, Signal, Weighted,
     part::{HyStartShape, Rounds, SlowStart, Window},
 };
 
@@ -51,6 +51,8 @@ pub(super) struct Cdg {
     shown: (f64, f64, f64),
     probability: f64,
     backoffs: u64,
+    /// What delay has cost so far: g⁺/G₀ of each round, the expected number of back-offs at a price of 1.
+    price: f64,
 }
 
 impl Cdg {
@@ -59,7 +61,7 @@ impl Cdg {
         let window = Window::new(flow);
         Self {
             slow_start: SlowStart::shaped(p.hystart, HyStartShape { paced: p.paced, ..HyStartShape::CDG }),
-            growth: Grower::new(p.increase, p.beta, p.alpha_inc, p.alpha_as_coded),
+            growth: Grower::new(p),
             random: Random::new(flow.seed),
             rounds: Rounds::default(),
             delays: Delays::new(p.delay, p.clock, p.filter),
@@ -73,6 +75,7 @@ impl Cdg {
             shown: (0.0, 0.0, 0.0),
             probability: 0.0,
             backoffs: 0,
+            price: 0.0,
             parameters: p.clone(),
             weight: None,
             window,
@@ -100,6 +103,9 @@ impl Cdg {
         let no_queue = self.delays.queue_was_empty(self.parameters.floor);
         self.rounds.start(ack.nxt);
         self.delays.next_round();
+        if !no_queue {
+            self.price += gradient.max(0.0) / G0;
+        }
         let hazard = if no_queue { 0.0 } else { self.hazard(gradient) };
         self.probability = if hazard > 0.0 { self.parameters.exp.probability(hazard) } else { 0.0 };
         if hazard > 0.0 && self.random.uniform() < self.probability { self.on_delay(ack) } else { Decision::Grow }
@@ -175,7 +181,7 @@ impl Cdg {
     /// The threshold that a loss, a mark or a timeout leaves, segments.
     fn after_congestion(&mut self, signal: Signal) -> f64 {
         let cwnd = self.window.cwnd;
-        let newreno = self.parameters.beta_loss * cwnd;
+        let newreno = self.growth.beta_loss().unwrap_or(self.parameters.beta_loss) * cwnd;
         if signal != Signal::Loss && self.is(Variant::FreeBsd) {
             return newreno; // without a look at the shadow or the queue
         }
@@ -272,6 +278,11 @@ impl CongestionControl for Cdg {
         self.window.restart(restart);
     }
 
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        true
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }
@@ -282,6 +293,13 @@ impl CongestionControl for Cdg {
 
     fn weighted(&mut self) -> Option<&mut dyn Weighted> {
         Some(self)
+    }
+
+    /// Under a weight the back-offs that come are those of the inflated price.
+    fn prices(&self, prices: &mut Prices) {
+        if self.weight.is_some() {
+            prices.delay = Price { indications: self.price, removed: self.price * (1.0 - self.parameters.beta) };
+        }
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -303,6 +321,8 @@ impl Weighted for Cdg {
     fn set_weight(&mut self, weight: f64) {
         // What is no number is as submissive as can be.
         let weight = if weight.is_nan() { 0.0 } else { weight };
-        self.weight = Some(weight.clamp(f64::MIN_POSITIVE, 1.0));
+        let weight = weight.clamp(f64::MIN_POSITIVE, 1.0);
+        self.weight = Some(weight);
+        self.growth.set_weight(weight);
     }
 }

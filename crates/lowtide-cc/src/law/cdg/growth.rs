@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CDG's growth in congestion avoidance: with each ACK, or in one step at the time of the gradient.
 
+use super::{Parameters, blend::Blend};
 use crate::{
     Ack, Restart, Time,
     part::{AlphaInc, Cubic, CubicShape, Increase, Window},
@@ -26,18 +27,33 @@ values! {
 pub(super) enum Grower {
     /// With each ACK.
     Ack(Increase),
+    /// With each ACK, the faster the greater the weight.
+    Blend(Blend),
     /// At the end of a round.
     Round(AlphaInc),
 }
 
 impl Grower {
-    pub(super) fn new(growth: Growth, beta: f64, alpha_inc: u32, as_coded: bool) -> Self {
-        match growth {
+    pub(super) fn new(p: &Parameters) -> Self {
+        match p.increase {
+            Growth::Reno if p.blend => Self::Blend(Blend::new(p.beta_loss)),
             Growth::Reno => Self::Ack(Increase::Reno),
-            Growth::Cubic => Self::Ack(Increase::Cubic(Cubic::new(beta, CubicShape::RFC_9438))),
+            Growth::Cubic => Self::Ack(Increase::Cubic(Cubic::new(p.beta, CubicShape::RFC_9438))),
             Growth::Round => Self::Round(AlphaInc::new(0, false)),
-            Growth::AlphaInc => Self::Round(AlphaInc::new(alpha_inc, as_coded)),
+            Growth::AlphaInc => Self::Round(AlphaInc::new(p.alpha_inc, p.alpha_as_coded)),
         }
+    }
+
+    /// The price weight is this.
+    pub(super) const fn set_weight(&mut self, weight: f64) {
+        if let Self::Blend(blend) = self {
+            blend.set_weight(weight);
+        }
+    }
+
+    /// What a loss leaves of the window, if growth decides that.
+    pub(super) const fn beta_loss(&self) -> Option<f64> {
+        if let Self::Blend(blend) = self { Some(blend.beta_loss()) } else { None }
     }
 
     /// Whether growth comes at the end of a round.
@@ -50,6 +66,7 @@ impl Grower {
     pub(super) fn on_ack(&mut self, ack: &Ack, packets: f64, step: bool, window: &mut Window) {
         match self {
             Self::Ack(increase) => increase.on_ack(ack, packets, window),
+            Self::Blend(blend) => blend.on_ack(ack, packets, window),
             Self::Round(steps) if step && ack.window_limited => window.cwnd += steps.on_round(),
             Self::Round(_) => {}
         }
@@ -65,6 +82,7 @@ impl Grower {
     pub(super) fn on_reduction(&mut self, now: Time, window: &Window) {
         match self {
             Self::Ack(increase) => increase.on_reduction(now, window),
+            Self::Blend(blend) => blend.on_reduction(window),
             Self::Round(steps) => steps.reset(),
         }
     }
@@ -72,19 +90,24 @@ impl Grower {
     pub(super) fn on_timeout(&mut self, now: Time, window: &Window) {
         match self {
             Self::Ack(increase) => increase.on_timeout(now, window),
+            Self::Blend(blend) => blend.on_timeout(window),
             Self::Round(steps) => steps.reset(),
         }
     }
 
     pub(super) fn on_spurious(&mut self) {
-        if let Self::Ack(increase) = self {
-            increase.on_spurious();
+        match self {
+            Self::Ack(increase) => increase.on_spurious(),
+            Self::Blend(blend) => blend.on_spurious(),
+            Self::Round(_) => {}
         }
     }
 
     pub(super) fn on_restart(&mut self, restart: &Restart) {
-        if let Self::Ack(increase) = self {
-            increase.on_restart(restart);
+        match self {
+            Self::Ack(increase) => increase.on_restart(restart),
+            Self::Blend(blend) => blend.on_restart(restart),
+            Self::Round(_) => {}
         }
     }
 }

@@ -25,6 +25,9 @@
 //!   is not used; a delayed ACK may lower a minimum here.
 //! - Where half the shadow window is above the window, a loss raises the threshold and slow start follows, instead of the
 //!   window at once.
+//! - A price weight (the DA-LBE framework; until one is set, nothing of this holds) takes the place of G, as
+//!   `G = G0*w/(1 - w)`, and towards w = 1 turns growth and the answer to a loss into CUBIC's (`blend`). A loss's own inflation is the
+//!   [actuator](crate::actuator)'s.
 //! - A loss within the episode of a delay back-off or a mark reduces nothing more, as in all three, and a timeout there keeps the
 //!   threshold, as in Linux.
 
@@ -35,6 +38,7 @@ use crate::{
 };
 use std::{num::NonZeroU32, time::Duration};
 
+mod blend;
 mod coexist;
 mod control;
 mod delay;
@@ -81,6 +85,8 @@ parameters! {
         paced: bool = false;
         /// Growth in congestion avoidance.
         increase: Growth = Growth::Reno;
+        /// With `increase=reno` and a price weight w: whether growth, and what a loss leaves, turn into CUBIC's as w goes to 1.
+        blend: bool = true;
         /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one. Linux has no such
         /// growth: there it is as many rounds as gradients are averaged. FreeBSD's default is 0.
         alpha_inc: u32 = 8, in 0..=20;

@@ -31,7 +31,7 @@ pub use parameters::{AlphaMode, CwndMode, Parameters, Variant};
 pub use rtt::RttMode;
 
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Reaction, Recovered, Restart, Signal, Time,
+    Ack, Congestion, CongestionControl, Flow, Reaction, Recovered, Restart, Signal, Time, Weighted,
     part::{MarkAverage, Marks, Phase, Rounds, SlowStart, Transients, Window},
 };
 use classic::ClassicDetector;
@@ -294,6 +294,16 @@ impl CongestionControl for Prague {
         self.transients.reset();
     }
 
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        Some(self)
+    }
+
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window.scale(factor);
+        self.rate.reduce(factor);
+        true
+    }
+
     /// v0.7 rounds up: below, the rate is what limits.
     fn window(&self) -> u64 {
         match self.parameters.variant {
@@ -320,5 +330,12 @@ impl CongestionControl for Prague {
             show("classic", classic.score());
         }
         self.transients.inspect(show);
+    }
+}
+
+impl Weighted for Prague {
+    /// The price is the marked fraction.
+    fn set_weight(&mut self, weight: f64) {
+        self.average.set_weight(weight);
     }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::scenario::Tcp;
 use episode::Episode;
-use lowtide_cc::{CongestionControl, EcnUse, Flow, RateSample};
+use lowtide_cc::{Actuator, CongestionControl, EcnUse, Flow, RateSample};
 use lowtide_net::Time;
 use std::time::Duration;
 use transmit::Usage;
@@ -136,10 +136,18 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The sender of a connection with these settings. `seed` is for the chances that its law takes.
-    pub fn new(settings: &Tcp, seed: u64) -> Self {
+    /// The sender of a connection with these settings, whose law takes a weight by this actuator, if by any. `seed` is for the
+    /// chances that its law takes.
+    ///
+    /// # Panics
+    /// The law does not take this actuator; [`Law::build_weighted`](lowtide_cc::Law::build_weighted) says so.
+    pub fn new(settings: &Tcp, actuator: Option<&Actuator>, seed: u64) -> Self {
         let flow = Flow { mss: settings.mss, initial_window: settings.initial_window, seed };
-        Self::with_law(settings, settings.law.build(&flow), settings.law.ecn_use())
+        let law = match actuator {
+            Some(actuator) => settings.law.build_weighted(&flow, actuator).expect("the scenario was checked"),
+            None => settings.law.build(&flow),
+        };
+        Self::with_law(settings, law, settings.law.ecn_use())
     }
 
     pub(super) fn with_law(settings: &Tcp, law: Box<dyn CongestionControl>, ecn: EcnUse) -> Self {
@@ -301,8 +309,13 @@ impl Sender {
 
     /// Gives the law its price weight, in (0, 1], if it takes one.
     pub fn set_weight(&mut self, weight: f64) {
+        self.set_weight_and_ratio(weight, 1.0);
+    }
+
+    /// The same with the ratio of its prices to those of others; see [`Weighted`](lowtide_cc::Weighted).
+    pub fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
         if let Some(law) = self.law.weighted() {
-            law.set_weight(weight);
+            law.set_weight_and_ratio(weight, ratio);
         }
         self.refresh_window();
     }
