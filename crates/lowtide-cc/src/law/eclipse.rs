@@ -18,7 +18,8 @@
 //! - Where the transport has no one-way delay, the round trip takes its place.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Price, Prices, Reaction, Recovered, Restart, Signal, Time, Weighted,
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Price, Prices, Reaction, Recovered, Restart, Signal, Time,
+    Weighted,
     part::{DelaySignal, Episode, SlowStart, Window},
     text::{parameters, values},
     time::millis,

@@ -3,8 +3,8 @@
 
 use crate::{allocations, limits::Limits};
 use lowtide_cc::{
-    Ack, Actuator, Congestion, CongestionControl, EcnUse, Flow, Law, Lost, RateSample, Reaction, Recovered, Restart, Sent,
-    Signal, Time,
+    Ack, Actuator, Congestion, CongestionControl, EcnUse, Flow, Law, Lost, RateSample, Reaction, Recovered, Restart,
+    Sent, Signal, Time,
 };
 use std::{collections::VecDeque, time::Duration};
 

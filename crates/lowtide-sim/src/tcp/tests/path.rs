@@ -84,7 +84,7 @@ pub(super) fn settings() -> Tcp {
 impl Path {
     /// 1000 segments per second and a base round-trip time of 40 ms, with endless buffers: a window of 40 segments.
     pub(super) fn new(settings: &Tcp) -> Self {
-        let sender = Sender::new(settings, 1);
+        let sender = Sender::new(settings, None, 1);
         Self::with(sender, Receiver::new(settings, settings.law.ecn_use()))
     }
 
