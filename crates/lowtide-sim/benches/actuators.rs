@@ -23,7 +23,9 @@ const ALONE_FROM: Duration = Duration::from_secs(5);
 const ALONE: Duration = Duration::from_secs(65);
 
 /// Law, actuator, the law beside it, queue, Mbit/s, round-trip times (ms).
-const LINES: &[(&str, &str, &str, &str, u64, &[u64])] = &[
+type Line = (&'static str, &'static str, &'static str, &'static str, u64, &'static [u64]);
+
+const LINES: &[Line] = &[
     ("cdg", "native", "cubic", "droptail", 10, &[20, 100, 300]),
     ("cdg", "native:losses=off", "cubic", "droptail", 10, &[20, 100, 300]),
     ("cdg", "native:losses=on", "cubic", "droptail", 10, &[20, 100, 300]),
