@@ -66,7 +66,7 @@ impl Parameters {
 
     /// What it asks of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
-        if self.ecn { EcnUse::Classic } else { EcnUse::Off }
+        EcnUse::classic(self.ecn)
     }
 }
 
@@ -133,11 +133,8 @@ impl CongestionControl for Ledbat {
         let cwnd = self.window.cwnd;
         match congestion.signal {
             Signal::Timeout => self.window.collapse(self.parameters.beta * cwnd),
-            _ => {
-                self.window.reduce_to(self.parameters.beta * cwnd);
-                // The one segment after a timeout is less than the minimum.
-                self.window.cwnd = self.window.cwnd.min(cwnd);
-            }
+            // The one segment after a timeout is less than the minimum.
+            _ => self.window.lower_to(self.parameters.beta * cwnd),
         }
     }
 

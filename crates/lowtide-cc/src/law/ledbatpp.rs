@@ -73,7 +73,7 @@ impl Parameters {
 
     /// What it asks of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
-        if self.ecn { EcnUse::Classic } else { EcnUse::Off }
+        EcnUse::classic(self.ecn)
     }
 
     /// `GAIN` on a path with this base delay in nanoseconds.
@@ -211,8 +211,7 @@ impl CongestionControl for LedbatPlusPlus {
         if congestion.signal == Signal::Timeout {
             window.collapse(self.parameters.beta * used);
         } else {
-            window.reduce_to(self.parameters.beta * used);
-            window.cwnd = window.cwnd.min(cwnd);
+            window.lower_to(self.parameters.beta * used);
         }
         match self.phase {
             Phase::Initial => self.leave_initial(congestion.now),

@@ -67,7 +67,7 @@ impl Parameters {
 
     /// What it asks of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
-        if self.ecn { EcnUse::Classic } else { EcnUse::Off }
+        EcnUse::classic(self.ecn)
     }
 }
 
@@ -196,11 +196,8 @@ impl CongestionControl for LowPriority {
         let cwnd = self.window.cwnd;
         match congestion.signal {
             Signal::Timeout => self.window.collapse(self.parameters.beta * cwnd),
-            _ => {
-                self.window.reduce_to(self.parameters.beta * cwnd);
-                // A loss does not raise the one segment that early indications left.
-                self.window.cwnd = self.window.cwnd.min(cwnd);
-            }
+            // A loss does not raise the one segment that early indications left.
+            _ => self.window.lower_to(self.parameters.beta * cwnd),
         }
     }
 

@@ -49,6 +49,13 @@ pub enum EcnUse {
     L4s,
 }
 
+impl EcnUse {
+    /// Classic ECN, if it is wanted.
+    pub(crate) const fn classic(wanted: bool) -> Self {
+        if wanted { Self::Classic } else { Self::Off }
+    }
+}
+
 laws! {
     /// A law with its parameters. Written as its name and what differs from its defaults, `reno` or `cubic:beta=0.8`.
     pub enum Law {

@@ -56,6 +56,13 @@ impl Window {
         self.cwnd = self.ssthresh;
     }
 
+    /// The same, but a window that is below the minimum already stays where it is.
+    pub fn lower_to(&mut self, segments: f64) {
+        let cwnd = self.cwnd;
+        self.reduce_to(segments);
+        self.cwnd = self.cwnd.min(cwnd);
+    }
+
     /// A timeout: slow start from one segment to this threshold (RFC 5681, section 3.1).
     pub fn collapse(&mut self, ssthresh: f64) {
         self.reduce_to(ssthresh);

@@ -139,7 +139,8 @@ impl<'a> Simulation<'a> {
     }
 
     fn on_link(&mut self, link: u32) {
-        let meter = self.meters.iter_mut().find(|meter| meter.link == link);
+        // the bottlenecks are the first links
+        let meter = self.meters.get_mut(link as usize);
         match meter.filter(|_| self.now >= self.measure_from) {
             Some(meter) => {
                 let record = |delivery: &lowtide_net::Delivery<_>| meter.queue.record(delivery.queueing_delay);
@@ -431,7 +432,6 @@ impl<'a> Simulation<'a> {
     /// The measured span begins.
     fn on_measure(&mut self) {
         for meter in &mut self.meters {
-            // counts up to now, also of what the link has not been asked about for a while
             meter.before = self.network.link(meter.link).statistics();
         }
         for index in 0..self.flows.len() {

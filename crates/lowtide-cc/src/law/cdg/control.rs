@@ -129,14 +129,6 @@ impl Cdg {
         measured.gradient
     }
 
-    /// The threshold is this many segments or the minimum, and the window no more than it. A window that a timeout left
-    /// below the minimum does not rise.
-    fn reduce(&mut self, ssthresh: f64) {
-        let before = self.window.cwnd;
-        self.window.reduce_to(ssthresh);
-        self.window.cwnd = self.window.cwnd.min(before);
-    }
-
     /// Delay wants a back-off.
     fn on_delay(&mut self, ack: &Ack) -> Decision {
         let held = !self.ineffectual.allows();
@@ -150,7 +142,7 @@ impl Cdg {
         let before = self.window.cwnd;
         if !held {
             self.growth.on_reduction(ack.now, &self.window);
-            self.reduce(self.parameters.beta * before);
+            self.window.lower_to(self.parameters.beta * before);
             self.episode = Some(ack.nxt);
             self.undoable = false;
             self.backoffs += 1;
@@ -242,7 +234,7 @@ impl CongestionControl for Cdg {
         if ssthresh < cwnd {
             self.growth.on_reduction(congestion.now, &self.window);
         }
-        self.reduce(ssthresh);
+        self.window.lower_to(ssthresh);
     }
 
     fn on_recovered(&mut self, recovered: &Recovered) {

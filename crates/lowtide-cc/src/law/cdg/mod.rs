@@ -165,6 +165,6 @@ impl Parameters {
 
     /// What it asks of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
-        if self.ecn { EcnUse::Classic } else { EcnUse::Off }
+        EcnUse::classic(self.ecn)
     }
 }
