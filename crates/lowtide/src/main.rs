@@ -9,6 +9,7 @@ use lowtide::cli::{Cli, Command};
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Sim(arguments) => lowtide::sim::sim(&arguments),
+        Command::Lab(arguments) => lowtide::lab::lab(&arguments),
         Command::Demo(arguments) => lowtide::demo::demo(&arguments),
         command => on_the_kernel(&command),
     };
@@ -26,11 +27,11 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Doctor => Ok(lowtide::doctor::doctor()),
         Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),
-        Command::Sim(_) | Command::Demo(_) => unreachable!("they work everywhere"),
+        Command::Sim(_) | Command::Lab(_) | Command::Demo(_) => unreachable!("they work everywhere"),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn on_the_kernel(_command: &Command) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("this command needs Linux; lowtide sim and lowtide demo work everywhere")
+    anyhow::bail!("this command needs Linux; lowtide sim, lowtide lab and lowtide demo work everywhere")
 }
