@@ -69,7 +69,7 @@ fn ripple(outcome: &Outcome, from: u32, to: u32) -> f64 {
         .map(|n| outcome.mean_rate(TRANSFER, 10.0 * f64::from(n), 10.0 * f64::from(n + 1)))
         .collect();
     let mean = means.iter().sum::<f64>() / means.len() as f64;
-    let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / means.len() as f64;
+    let variance = means.iter().map(|m| (m - mean) * (m - mean)).sum::<f64>() / means.len() as f64;
     variance.sqrt() / mean
 }
 
