@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios as texts: what is read, what is refused and how, what is printed.
 
-use lowtide_deadline::{Control as Steering, Cubic, Model, RatioPolicy, RatioRule};
+use lowtide_deadline::{Bounds, Control as Law, Cubic, Model, RatioPolicy, RatioRule};
 use lowtide_net::{BufferSize, Discipline, LossModel, Rate};
-use lowtide_sim::scenario::{Control, Deadline, Direction, Flow, RatioKind, Scenario, Source, Tcp, Transport};
+use lowtide_sim::scenario::{
+    Control, Deadline, Direction, Flow, RatioKind, Scenario, Source, Steering, Tcp, Transport,
+};
 use proptest::prelude::*;
 use std::{path::Path, time::Duration};
 
@@ -195,9 +197,16 @@ fn a_deadline_has_a_control_and_a_policy() {
         "flow.policy.ratio_every=2",
         "flow.policy.ratio_losses=7",
     ]);
-    assert_eq!((literal.control, literal.gap, literal.interval), (Control::ModelBased, Some(secs(10)), secs(5)));
-    assert_eq!((literal.bounds.min().get(), literal.bounds.max().get(), literal.increase_limit), (0.001, 0.5, 0.1));
-    assert!(!literal.scale_increase_limit && !literal.early_aim);
+    assert_eq!(literal.gap, Some(secs(10)));
+    let expected = Steering {
+        control: Control::ModelBased,
+        interval: secs(5),
+        bounds: Bounds::new(0.001, 0.5).unwrap(),
+        increase_limit: 0.1,
+        scale_increase_limit: false,
+        early_aim: false,
+    };
+    assert_eq!(literal.steering, expected);
     let ratio = literal.ratio.unwrap();
     assert_eq!((ratio.kind, ratio.standard.to_string()), (RatioKind::Literal, "cubic:variant=2008".into()));
     assert_eq!((ratio.increase_limit, ratio.every, ratio.enough_losses), (0.2, 2, 7));
@@ -216,10 +225,10 @@ fn a_policy_has_the_model_of_the_law() {
         let flow = &scenario.flows[0];
         flow.deadline.as_ref().unwrap().policy(&tcp(flow).law, &flow.steered_by().unwrap())
     };
-    assert_eq!(policy(&[]).control, Steering::ModelBased(Some(Model::Reno)));
-    assert_eq!(policy(&["flow.cc=dctcp"]).control, Steering::ModelBased(None));
+    assert_eq!(policy(&[]).control, Law::ModelBased(Some(Model::Reno)));
+    assert_eq!(policy(&["flow.cc=dctcp"]).control, Law::ModelBased(None));
     let vegas = policy(&["flow.cc=vegas"]);
-    assert_eq!(vegas.control, Steering::ModelBased(Some(Model::VEGAS)));
+    assert_eq!(vegas.control, Law::ModelBased(Some(Model::VEGAS)));
     let rule = RatioRule::Corrected { own: Model::VEGAS, standard: Model::Cubic(Cubic::RFC_9438) };
     assert_eq!(vegas.ratio, Some(RatioPolicy::new(rule)));
     let literal = policy(&["flow.policy.price_ratio=literal", "flow.policy.ratio_standard=cubic:variant=2008"]);

@@ -106,11 +106,11 @@ fn tcp_table(tcp: &Tcp) -> Table {
     table
 }
 
-fn text(value: impl ToString) -> Value {
+pub(super) fn text(value: impl ToString) -> Value {
     Value::String(value.to_string())
 }
 
-fn time(duration: Duration) -> Value {
+pub(super) fn time(duration: Duration) -> Value {
     text(format_duration(duration))
 }
 
@@ -119,6 +119,6 @@ fn bytes(bytes: u64) -> Value {
 }
 
 /// TOML's numbers have a sign, so a larger one goes as a text.
-fn whole(number: u64) -> Value {
+pub(super) fn whole(number: u64) -> Value {
     i64::try_from(number).map_or_else(|_| text(number), Value::Integer)
 }
