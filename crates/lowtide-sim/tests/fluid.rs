@@ -25,8 +25,7 @@ fn model(name: &str, overrides: &[&str]) -> Model {
 }
 
 fn finished(outcome: &Outcome) -> f64 {
-    let transfer = outcome.sources[TRANSFER].transfer.expect("it has a deadline");
-    transfer.finished_s.unwrap_or(f64::INFINITY)
+    outcome.sources[TRANSFER].deadlines[0].finished_s.unwrap_or(f64::INFINITY)
 }
 
 /// A scenario with each seed; prints when the transfer was done.

@@ -25,9 +25,9 @@ pub struct SourceOutcome {
     pub mean_rate: f64,
     /// Units times seconds sent in all.
     pub sent: f64,
-    /// Its transfer, if it has a deadline.
-    #[serde(flatten)]
-    pub transfer: Option<TransferOutcome>,
+    /// Its transfer, if it has a deadline; a list, as flows of packets have it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadlines: Vec<TransferOutcome>,
 }
 
 /// What became of a transfer with a deadline.
@@ -35,6 +35,8 @@ pub struct SourceOutcome {
 pub struct TransferOutcome {
     /// Units times seconds that it had to send.
     pub size: f64,
+    /// When it began, in seconds.
+    pub start_s: f64,
     /// When it was due, in seconds.
     pub due_s: f64,
     /// When it was done, in seconds; `None`: never.
