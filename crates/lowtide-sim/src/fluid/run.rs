@@ -30,7 +30,7 @@ pub fn run(model: &Model) -> Outcome {
             state.follow(load, loss, model);
         }
         interval.add(link.capacity, loss, &sources);
-        if now >= model.measure_from {
+        if now + model.step > model.measure_from {
             measured.add(link.capacity, loss, &sources);
         }
         now += model.step;
