@@ -5,7 +5,7 @@ use lowtide_deadline::Bounds;
 use lowtide_sim::{
     fluid::{Capacity, Model, Price, Ratio, Role, Source, Transfer, Window, run},
     output::fluid::{Summary, write},
-    scenario::{Control, Experiment, RatioKind, Scenario, Steering},
+    scenario::{Control, Experiment, RatioKind, Scenario, Span, Steering},
 };
 use proptest::prelude::*;
 use std::{fs, path::Path, time::Duration};
@@ -56,6 +56,7 @@ fn defaults_are_those_of_the_paper() {
         duration: secs(60),
         measure_from: Duration::ZERO,
         sample_interval: secs(1),
+        spans: Vec::new(),
         step: Duration::from_millis(50),
         tracking: 0.02,
         most_rate: 200.0,
@@ -80,6 +81,7 @@ fn everything_can_be_written() {
         tracking = 0.05
         most_rate = 150
         least_price = 1e-9
+        span = [{ from = "1000s", to = "1010s" }]
 
         [bottleneck]
         capacity = 80
@@ -117,6 +119,7 @@ fn everything_can_be_written() {
     )
     .unwrap();
     assert_eq!((model.seed, model.measure_from, model.sample_interval), (7, secs(400), secs(5)));
+    assert_eq!(model.spans, [Span { from: secs(1000), to: secs(1010) }]);
     assert_eq!((model.step, model.tracking), (Duration::from_millis(100), 0.05));
     assert_eq!((model.most_rate, model.least_price, model.places), (150.0, 1e-9, 50));
     assert_eq!(model.capacity, Capacity { mean: 80.0, spread: 20.0, redraw: secs(2) });
@@ -153,6 +156,24 @@ fn a_source_is_there_in_its_windows() {
     assert!((mean - outcome.sources[0].sent / 40.0).abs() < 1e-9, "{mean}: of the time that it was there");
 }
 
+#[test]
+fn spans_have_means() {
+    let spans = "span=[{ from = '10s', to = '30s' }, { from = '30s', to = '50s' }]";
+    let outcome = run(&small(&[spans, "flow.count=2", "flow.stop=40s", "flow.weight=0.1"]));
+    let [both, half] = &outcome.spans[..] else { panic!("two spans") };
+    assert_eq!((both.from_s, both.to_s, both.flows.len()), (10.0, 30.0, 2));
+    let source = &both.flows[1];
+    assert!((source.mean_rate - outcome.mean_rate(1, 10.0, 30.0)).abs() < 1e-9);
+    assert!((source.of_fair_share - source.mean_rate / 45.0).abs() < 1e-9);
+    assert!((source.weight - 0.1).abs() < 1e-9 && source.target.is_none());
+    // there for half of the time, and that as much as before
+    let later = &half.flows[1];
+    assert!((later.mean_rate / source.mean_rate - 0.5).abs() < 0.01, "{} {}", later.mean_rate, source.mean_rate);
+    assert!((later.of_fair_share / source.of_fair_share - 1.0).abs() < 0.02);
+    let table = Summary::new(&outcome, secs(0)).to_string();
+    assert!(table.contains("10-30 s  bg-1"), "{table}");
+}
+
 const DUE: [&str; 2] = ["flow.size=900", "flow.deadline=30s"];
 
 #[test]
@@ -177,6 +198,7 @@ fn mistakes_have_a_sentence() {
         ("model=fluit", "model: unknown model `fluit`; did you mean `fluid`? There are packets and fluid"),
         ("step=0s", "step: it has to be 1ms or more, and no longer than the duration"),
         ("sample=10ms", "sample: it has to be a step of time (50ms) or more, and make at most 200000 samples"),
+        ("span=[{ from = '9s', to = '9s' }]", "to: it has to be after `from`, and not after the end of the simulation"),
         ("tracking=0", "tracking: \"0\" is not a number above 0 and at most 1"),
         ("bottleneck.capacity=-1", "capacity: \"-1\" is not a number from 0.001 to 1000000000"),
         ("bottleneck.spread=90", "spread: it has to be less than the capacity"),

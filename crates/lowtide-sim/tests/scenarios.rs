@@ -326,7 +326,7 @@ fn overrides_that_lead_nowhere_are_refused() {
             SMALL,
             "sed=1",
             "--set sed=1: unknown key `sed`; did you mean `seed`? There are model, seed, duration, measure_from, sample, \
-                          bottleneck, reverse, tcp and flow",
+                          span, bottleneck, reverse, tcp and flow",
         ),
         (
             SMALL,
@@ -352,7 +352,7 @@ fn overrides_that_lead_nowhere_are_refused() {
         (
             SMALL,
             "=1",
-            "--set =1: unknown key ``; there are model, seed, duration, measure_from, sample, bottleneck, reverse, tcp and flow",
+            "--set =1: unknown key ``; there are model, seed, duration, measure_from, sample, span, bottleneck, reverse, tcp and flow",
         ),
     ] {
         let error = parse(text, &[overriding]).unwrap_err();
@@ -394,7 +394,7 @@ fn mistakes_have_a_place_and_a_sentence() {
         (
             with("duration", "durration = \"1s\"\nduration"),
             "a.toml:2:1: unknown key `durration`; did you mean `duration`? There are model, seed, duration, measure_from, sample, \
-             bottleneck, reverse, tcp and flow",
+             span, bottleneck, reverse, tcp and flow",
         ),
         (with("rate = \"10mbit\"", ""), "a.toml:4:1: `rate` is missing here; write it like rate = \"10mbit\""),
         (with("rate =", "raet ="), "a.toml:5:1: unknown key `raet`; did you mean `rate`?"),

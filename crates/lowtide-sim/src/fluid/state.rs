@@ -76,6 +76,10 @@ impl<'a> State<'a> {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.source.name
+    }
+
     pub(super) const fn rate(&self) -> f64 {
         self.rate
     }

@@ -8,7 +8,7 @@ use super::{
     series::Lines,
     table::{number, verdict, write_columns},
 };
-use crate::fluid::{LinkOutcome, Model, Outcome, Sample, SourceOutcome, SourceState};
+use crate::fluid::{LinkOutcome, Model, Outcome, Sample, SourceOutcome, SourceState, SpanOutcome};
 use lowtide_net::units::format_duration;
 use serde::Serialize;
 use std::{fmt, path::Path, time::Duration};
@@ -23,6 +23,9 @@ pub struct Summary {
     pub flows: Vec<SourceOutcome>,
     /// The link.
     pub bottleneck: LinkOutcome,
+    /// The spans that the scenario asks for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<SpanOutcome>,
     /// Time that the run took, seconds.
     pub wall_s: f64,
     /// The seed.
@@ -38,6 +41,7 @@ impl Summary {
             model: "fluid",
             flows: outcome.sources.clone(),
             bottleneck: outcome.link,
+            spans: outcome.spans.clone(),
             wall_s: wall.as_secs_f64(),
             seed: outcome.seed,
             version: env!("CARGO_PKG_VERSION"),
@@ -82,6 +86,22 @@ impl fmt::Display for Summary {
         if !transfers.is_empty() {
             let head = ["transfer", "deadline", "units·s", "start/s", "done/s", "due/s"];
             write_columns(f, &head, 2, transfers.into_iter())?;
+            f.write_str("\n")?;
+        }
+        if !self.spans.is_empty() {
+            let rows = self.spans.iter().flat_map(|span| {
+                span.flows.iter().enumerate().map(move |(n, flow)| {
+                    vec![
+                        if n == 0 { format!("{}-{} s", span.from_s, span.to_s) } else { String::new() },
+                        flow.name.clone(),
+                        number(Some(flow.mean_rate), 2),
+                        format!("{:.0} %", 100.0 * flow.of_fair_share),
+                        number(flow.target, 2),
+                        number(Some(flow.weight), 4),
+                    ]
+                })
+            });
+            write_columns(f, &["span", "flow", "units", "of a fair share", "target", "weight"], 2, rows)?;
             f.write_str("\n")?;
         }
         writeln!(f, "{:.2} s; seed {}", self.wall_s, self.seed)

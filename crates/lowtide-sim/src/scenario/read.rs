@@ -36,7 +36,7 @@ impl Scenario {
 }
 
 pub(super) fn scenario(root: &Table, folder: &Path) -> Result<Scenario, ScenarioError> {
-    let Frame { seed, duration, measure_from, sample_interval } = frame(root, SAMPLE)?;
+    let Frame { seed, duration, measure_from, sample_interval, spans } = frame(root, SAMPLE)?;
     if sample_interval < SHORTEST_SAMPLE {
         return Err(root.error("sample", "sample: it has to be 10us or more"));
     }
@@ -56,7 +56,7 @@ pub(super) fn scenario(root: &Table, folder: &Path) -> Result<Scenario, Scenario
     let around = Surroundings { bottlenecks: &bottlenecks, duration, tcp, folder };
     let flows = flows(root, |table| flow::read(table, &around), |flow| &flow.name)?;
     root.finish()?;
-    Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval })
+    Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval, spans })
 }
 
 fn bottlenecks(root: &Table, folder: &Path) -> Result<Vec<Bottleneck>, ScenarioError> {
