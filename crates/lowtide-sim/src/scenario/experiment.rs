@@ -8,6 +8,7 @@ use tree::{Table, unknown, whole};
 
 /// What a file describes; its key `model` says which.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a run has one of it")]
 pub enum Experiment {
     /// `packets`, the default.
     Packets(Scenario),
