@@ -225,7 +225,7 @@ impl Forecast {
     pub fn ceiling(&self) -> Option<f64> {
         let n = self.seen.len().min(3);
         let last = self.seen.range(self.seen.len() - n..);
-        let sum: f64 = last.map(|o| o.network_rate * self.rise(o.weight).powf(1.0 / self.alpha)).sum();
+        let sum: f64 = last.map(|o| o.network_rate * libm::pow(self.rise(o.weight), 1.0 / self.alpha)).sum();
         let raw = (n > 0).then(|| sum / n as f64)?;
         Some(self.flat_rate().map_or(raw, |flat| raw.min(flat)))
     }
@@ -272,7 +272,7 @@ impl Forecast {
         };
         let own = 1.0 / self.alpha;
         let exponent = (GENEROSITY * own).min(own.max(1.0));
-        let raw = newest.network_rate * self.rise(self.lowest_recent_weight(intervals)).powf(exponent);
+        let raw = newest.network_rate * libm::pow(self.rise(self.lowest_recent_weight(intervals)), exponent);
         self.flat_rate().map_or(raw, |flat| raw.min(flat.max(newest.network_rate)))
     }
 
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn the_ceiling_follows_the_laws_exponent() {
-        for (alpha, factor) in [(2.0, 2.0), (1.0, 4.0), (4.0 / 3.0, 4f64.powf(0.75))] {
+        for (alpha, factor) in [(2.0, 2.0), (1.0, 4.0), (4.0 / 3.0, libm::pow(4.0, 0.75))] {
             let mut f = Forecast::new(alpha, 1.0);
             assert_eq!(f.ceiling(), None);
             feed(&mut f, 3, seen(0.25, 1e6), &question(100.0, 1.0));
@@ -440,7 +440,7 @@ mod tests {
             let mut f = Forecast::new(2.0, 1.0);
             let q = question(100.0, 3e6);
             for n in 0..20 {
-                let w = 0.004 * 1.15f64.powi(n);
+                let w = 0.004 * libm::pow(1.15, f64::from(n));
                 let rate = if flat { 1e6 } else { 1e6 * (w / 0.004).sqrt() };
                 f.observe(&seen(w, rate), Some(&q));
             }

@@ -34,13 +34,13 @@ impl Cubic {
     /// E\[W\] in segments, of the cubic region alone, at `price` loss events per packet and a round trip of `rtt` seconds.
     #[must_use]
     pub fn mean_window(&self, price: f64, rtt: f64) -> f64 {
-        self.constant() * (rtt / price).powf(0.75)
+        self.constant() * libm::pow(rtt / price, 0.75)
     }
 
     /// The price at which the cubic region alone holds a mean window of `window` segments.
     #[must_use]
     pub fn price_of_window(&self, window: f64, rtt: f64) -> f64 {
-        rtt * (self.constant() / window).powf(4.0 / 3.0)
+        rtt * libm::pow(self.constant() / window, 4.0 / 3.0)
     }
 }
 
@@ -154,8 +154,8 @@ impl Model {
     #[must_use]
     pub fn price_for(&self, rate: f64, seen: &Conditions) -> Option<f64> {
         match *self {
-            Model::AlphaFair { alpha, unit_rate, .. } => Some((rate / unit_rate).powf(-alpha)),
-            Model::Reno => Some(RENO / window(rate, seen)?.powi(2)),
+            Model::AlphaFair { alpha, unit_rate, .. } => Some(libm::pow(rate / unit_rate, -alpha)),
+            Model::Reno => window(rate, seen).map(|window| RENO / (window * window)),
             Model::Cubic(cubic) => {
                 let price = cubic.price_of_window(window(rate, seen)?, seen.rtt()?);
                 let reno = if cubic.reno_friendly { Model::Reno.price_for(rate, seen)? } else { 0.0 };
@@ -172,7 +172,7 @@ impl Model {
     pub fn rate_at(&self, price: f64, seen: &Conditions) -> Option<f64> {
         let rate_of = |window: f64| Some(window * seen.segment() / seen.rtt()?);
         match *self {
-            Model::AlphaFair { alpha, unit_rate, .. } => Some(unit_rate * price.powf(-1.0 / alpha)),
+            Model::AlphaFair { alpha, unit_rate, .. } => Some(unit_rate * libm::pow(price, -1.0 / alpha)),
             Model::Reno => rate_of((RENO / price).sqrt()),
             Model::Cubic(cubic) => {
                 let window = cubic.mean_window(price, seen.rtt()?);

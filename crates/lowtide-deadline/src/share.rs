@@ -12,7 +12,7 @@ use crate::Weight;
 #[must_use]
 pub fn socket_weight(w: Weight, n: u32, alpha: f64) -> Weight {
     let alpha = if alpha.is_finite() && alpha > 0.0 { alpha } else { 2.0 };
-    let each = w.get() * f64::from(n.max(1)).powf(-alpha);
+    let each = w.get() * libm::pow(f64::from(n.max(1)), -alpha);
     Weight::new(each.max(f64::MIN_POSITIVE)).unwrap_or(w)
 }
 
@@ -26,7 +26,7 @@ mod tests {
             for w in [0.004, 0.3, 1.0] {
                 let each = socket_weight(Weight::new(w).unwrap(), n, alpha).get();
                 // rate(q, w) = (q/w)^(-1/alpha) at the same price q
-                let rate = |w: f64| (1e-3 / w).powf(-1.0 / alpha);
+                let rate = |w: f64| libm::pow(1e-3 / w, -1.0 / alpha);
                 let sum = f64::from(n) * rate(each);
                 assert!((sum / rate(w) - 1.0).abs() < 1e-12, "{alpha} {n} {w}");
             }

@@ -125,7 +125,7 @@ impl Law {
             Law::Cdg(_) => RENO,
             Law::Kernel(name) => match name.as_str() {
                 "cubic" | "bic" => match (loss, rtt_s) {
-                    (Some(loss), Some(rtt)) if loss < 0.55 * rtt.powi(3) => 4.0 / 3.0,
+                    (Some(loss), Some(rtt)) if loss < 0.55 * rtt * rtt * rtt => 4.0 / 3.0,
                     _ => RENO,
                 },
                 "vegas" | "nv" => 1.0,

@@ -5,9 +5,9 @@ use crate::{
     error::{LabError, Result},
     experiment::{Experiment, Library},
     expression::{Language, fill},
-    recording::{Recorder, Recording},
+    recording::{Recorder, Recording, of_fluid},
 };
-use lowtide_sim::scenario::Scenario;
+use lowtide_sim::{fluid, scenario};
 use rhai::Scope;
 use std::path::PathBuf;
 use toml::{Table, Value};
@@ -15,11 +15,9 @@ use toml::{Table, Value};
 /// The most flows that a `count` makes.
 const MOST_FLOWS: f64 = 10_000.0;
 
-/// What the simulator runs.
+/// What the simulator runs: packets, or the numerical model.
 #[derive(Clone, Debug)]
-pub(crate) struct Simulation {
-    scenario: Scenario,
-}
+pub(crate) struct Simulation(scenario::Experiment);
 
 impl Simulation {
     /// The scenario of an experiment with the values of `scope`; expressions draw their chance from the language's context.
@@ -38,19 +36,24 @@ impl Simulation {
         };
         let seed = scope.get_value::<i64>("seed").unwrap_or(1);
         let overrides: Vec<String> = overrides.into_iter().chain([format!("seed={seed}")]).collect();
-        Ok(Self { scenario: Scenario::parse(&text, &path, &overrides)? })
+        Ok(Self(scenario::Experiment::parse(&text, &path, &overrides)?))
     }
 
     /// All of it, as `lowtide sim` reads it.
     pub(crate) fn to_toml(&self) -> String {
-        self.scenario.to_toml()
+        self.0.to_toml()
     }
 
     /// Runs it.
     pub(crate) fn record(&self, packets: &[String]) -> Recording {
-        let mut recorder = Recorder::new(&self.scenario, packets);
-        let outcome = lowtide_sim::run(&self.scenario, &mut recorder);
-        recorder.finish(&self.scenario, &outcome)
+        match &self.0 {
+            scenario::Experiment::Packets(scenario) => {
+                let mut recorder = Recorder::new(scenario, packets);
+                let outcome = lowtide_sim::run(scenario, &mut recorder);
+                recorder.finish(scenario, &outcome)
+            }
+            scenario::Experiment::Fluid(model) => of_fluid(model, &fluid::run(model)),
+        }
     }
 }
 

@@ -1,75 +1,90 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numerical model against what the paper's Figs 1, 2 and 6 show (the targets D-01 to D-07 and D-16). Bands are wide enough for
-//! every seed of the capacity.
+//! `scenarios/deadline/d0?-fluid-*.toml`, the numerical model, against what the paper's Figs 1, 2 and 6 show (the targets D-01 to
+//! D-07 and D-16). Bands are wide enough for every seed of the capacity.
 //!
 //! `cargo test -p lowtide-sim --test fluid -- --nocapture` prints what was measured.
 
-use lowtide_deadline::{RatioPolicy, RatioRule};
-use lowtide_sim::fluid::{Capacity, Control, Model, Outcome, Price, Ratio, Role, Source, run};
-use std::time::Duration;
+use lowtide_sim::{
+    fluid::{Model, Outcome, run},
+    scenario::Experiment,
+};
+use std::path::Path;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
-/// Place of the transfer.
-const TRANSFER: usize = 6;
-/// The share η of the link, and what ζ then is at the beginning.
-const SHARES: [f64; 2] = [0.1, 0.3];
+/// Place of the transfer in the scenarios that have one.
+const TRANSFER: usize = 0;
 
-/// Completion in seconds, once per seed.
-fn completions(name: &str, share: f64, model: impl Fn(u64) -> Model) -> Vec<(Outcome, f64)> {
-    let runs: Vec<_> = SEEDS
-        .map(|seed| {
-            let outcome = run(&model(seed)).unwrap();
-            let finished = outcome.sources[TRANSFER].finished_s.unwrap_or(f64::INFINITY);
-            (outcome, finished)
-        })
-        .collect();
-    let text: Vec<String> = runs.iter().map(|(_, finished)| format!("{finished:.0}")).collect();
-    println!("{name} eta {share}: done at {} s", text.join(", "));
-    runs
-}
-
-fn all_within(runs: &[(Outcome, f64)], from: f64, to: f64) {
-    for (outcome, finished) in runs {
-        assert!((from..=to).contains(finished), "seed {}: {finished}", outcome.seed);
+/// A scenario by its name, with overrides.
+fn model(name: &str, overrides: &[&str]) -> Model {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/deadline/{name}.toml"));
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    match Experiment::read(&path, &overrides) {
+        Ok(Experiment::Fluid(model)) => model,
+        other => panic!("{name}: {other:?}"),
     }
 }
 
-/// Highest second in the ten without other traffic.
+fn finished(outcome: &Outcome) -> f64 {
+    outcome.sources[TRANSFER].deadlines[0].finished_s.unwrap_or(f64::INFINITY)
+}
+
+/// A scenario with each seed; prints when the transfer was done.
+fn seeds(name: &str, overrides: &[&str]) -> Vec<Outcome> {
+    let model = model(name, overrides);
+    let runs: Vec<Outcome> = SEEDS.map(|seed| run(&Model { seed, ..model.clone() })).collect();
+    let text: Vec<String> = runs.iter().map(|outcome| format!("{:.0}", finished(outcome))).collect();
+    println!("{name} {}: done at {} s", overrides.join(" "), text.join(", "));
+    runs
+}
+
+fn all_within(runs: &[Outcome], from: f64, to: f64) {
+    for outcome in runs {
+        let finished = finished(outcome);
+        assert!((from..=to).contains(&finished), "seed {}: {finished}", outcome.seed);
+    }
+}
+
+/// Rate and target of the transfer in each second from after `from` to `to`.
+fn seconds(outcome: &Outcome, from: f64, to: f64) -> impl Iterator<Item = (f64, Option<f64>)> {
+    let within = outcome.samples.iter().filter(move |sample| sample.time_s > from && sample.time_s <= to);
+    within.map(|sample| {
+        let transfer = sample.sources[TRANSFER];
+        (transfer.rate, transfer.state.and_then(|state| state.target))
+    })
+}
+
+/// D-04: the highest second in the ten without other traffic.
 fn gap(outcome: &Outcome) -> f64 {
-    let within = outcome.samples.iter().filter(|sample| (1000.0..=1010.0).contains(&sample.time_s));
-    within.map(|sample| sample.rates[TRANSFER]).fold(0.0, f64::max)
+    seconds(outcome, 1000.0, 1010.0).map(|(rate, _)| rate).fold(0.0, f64::max)
 }
 
 /// The mean of ζ in this span.
 fn mean_target(outcome: &Outcome, from: f64, to: f64) -> f64 {
-    let within = outcome.samples.iter().filter(|sample| sample.time_s > from && sample.time_s <= to);
-    within.filter_map(|sample| sample.targets[TRANSFER]).sum::<f64>() / (to - from)
+    seconds(outcome, from, to).filter_map(|(_, target)| target).sum::<f64>() / (to - from)
 }
 
 /// What is missing of ζ in this span, in units times seconds: the depth times the length of the dips.
 fn missing(outcome: &Outcome, from: f64, to: f64) -> f64 {
-    let within = outcome.samples.iter().filter(|sample| sample.time_s > from && sample.time_s <= to);
-    within.filter_map(|sample| Some((sample.targets[TRANSFER]? - sample.rates[TRANSFER]).max(0.0))).sum()
+    seconds(outcome, from, to).filter_map(|(rate, target)| Some((target? - rate).max(0.0))).sum()
 }
 
 /// Seconds after `from` until the mean over ten seconds is back above 95 % of ζ.
 fn back_after(outcome: &Outcome, from: f64) -> f64 {
-    (1..40)
-        .map(|n| 10.0 * f64::from(n))
-        .find(|after| {
-            let target = outcome.samples[(from + after) as usize - 1].targets[TRANSFER].unwrap_or(0.0);
-            outcome.mean_rate(TRANSFER, from + after - 10.0, from + after) >= 0.95 * target
-        })
-        .unwrap_or(f64::INFINITY)
+    let tens = (1..40).map(|n| 10.0 * f64::from(n));
+    let mut back = tens.filter(|after| {
+        let span = (from + after - 10.0, from + after);
+        outcome.mean_rate(TRANSFER, span.0, span.1) >= 0.95 * mean_target(outcome, span.0, span.1)
+    });
+    back.next().unwrap_or(f64::INFINITY)
 }
 
-/// The standard deviation of means over ten seconds around their trend, as a part of the mean.
+/// The standard deviation of means over ten seconds, as a part of their mean.
 fn ripple(outcome: &Outcome, from: u32, to: u32) -> f64 {
     let means: Vec<f64> = (from / 10..to / 10)
         .map(|n| outcome.mean_rate(TRANSFER, 10.0 * f64::from(n), 10.0 * f64::from(n + 1)))
         .collect();
     let mean = means.iter().sum::<f64>() / means.len() as f64;
-    let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / means.len() as f64;
+    let variance = means.iter().map(|m| (m - mean) * (m - mean)).sum::<f64>() / means.len() as f64;
     variance.sqrt() / mean
 }
 
@@ -83,17 +98,13 @@ fn equilibria() {
     ];
     for (number, rows) in table {
         for (weight, expected) in rows {
-            let mut model = Model::new(Duration::from_secs(200), Capacity::Constant(90.0));
-            for _ in 0..number {
-                model.sources.push(Source::tcp("tcp", Duration::ZERO, None));
-            }
-            model
-                .sources
-                .push(Source { role: Role::Greedy { weight }, ..Source::tcp("weighted", Duration::ZERO, None) });
-            let rate = run(&model).unwrap().mean_rate(number, 150.0, 200.0);
+            let overrides = [format!("flow.tcp.count={number}"), format!("flow.weighted.weight={weight}")];
+            let outcome = run(&model("d16-fluid-equilibria", &overrides.each_ref().map(String::as_str)));
+            let rate = outcome.sources[number].mean_rate;
             println!("D-16 N = {number}, w = {weight}: {rate:.3}, expected {expected}");
-            // a percent, or what the printed value is rounded by
-            assert!((rate - expected).abs() <= (0.01 * expected).max(0.05), "{number} {weight}: {rate}");
+            // below 3 units what the expected value is rounded by is more than a percent
+            let within = if weight == 0.001 { 0.05 } else { 0.01 * expected };
+            assert!((rate - expected).abs() <= within, "{number} {weight}: {rate}");
         }
     }
 }
@@ -101,24 +112,25 @@ fn equilibria() {
 /// D-01, and D-04 with PID.
 #[test]
 fn pid_with_a_tenth() {
-    let runs = completions("D-01 PID", 0.1, |seed| Model::table_1(0.1, Control::Pid, seed));
+    let runs = seeds("d01-fluid-pid", &[]);
     all_within(&runs, 1600.0, 1710.0);
-    for (outcome, _) in &runs {
+    for outcome in &runs {
         println!("D-04 PID eta 0.1: {:.1} units in the gap", gap(outcome));
         assert!(gap(outcome) > 60.0);
     }
 }
 
-/// D-02: near the deadline, without a sustained oscillation.
+/// D-02: near the deadline, without a sustained oscillation. D-04 with PID.
 #[test]
 fn pid_with_three_tenths() {
-    let runs = completions("D-02 PID", 0.3, |seed| Model::table_1(0.3, Control::Pid, seed));
+    let runs = seeds("d02-fluid-pid", &[]);
     all_within(&runs, 1650.0, 1780.0);
-    for (outcome, _) in &runs {
+    for outcome in &runs {
         let ripples =
             [(700, 800), (1100, 1200), (1300, 1400), (1500, 1600)].map(|(from, to)| ripple(outcome, from, to));
-        println!("D-02 seed {}: ripple {ripples:.3?}, gap {:.1}", outcome.seed, gap(outcome));
+        println!("D-02 seed {}: ripple {ripples:.3?}, D-04 gap {:.1}", outcome.seed, gap(outcome));
         assert!(ripples.iter().all(|&r| r < 0.2), "{ripples:?}");
+        assert!(gap(outcome) > 60.0);
     }
 }
 
@@ -132,23 +144,19 @@ fn model_based_control() {
     let close = |outcome: &Outcome| {
         spans.map(|(from, to)| outcome.mean_rate(TRANSFER, from, to) / mean_target(outcome, from, to))
     };
-    for (share, most) in [(0.1, 2.0), (0.3, 1.5)] {
-        let runs = completions("D-03 MBC", share, |seed| Model::table_1(share, Control::ModelBased, seed));
+    // beside three others three tenths are more than a fair share from 1500 s on, and w is 1
+    for (name, most, feasible) in [("d03-fluid-mbc-10", 2.0, 5), ("d03-fluid-mbc-30", 1.5, 4)] {
+        let runs = seeds(name, &[]);
         all_within(&runs, 1640.0, 1710.0);
-        for (outcome, _) in &runs {
+        for outcome in &runs {
             let close = close(outcome);
             println!("D-03 seed {}: rate over zeta {close:.3?}; D-04 gap {:.1}", outcome.seed, gap(outcome));
             assert!(close.iter().all(|c| (0.95..most).contains(c)), "{close:?}");
             assert!(gap(outcome) > 60.0);
         }
-        let capacity = Capacity::Constant(90.0);
-        let model = Model { capacity, ..Model::table_1(share, Control::ModelBased, 1) };
-        let outcome = run(&model).unwrap();
-        let close = close(&outcome);
-        println!("D-03 constant capacity, eta {share}: rate over zeta {close:.3?}");
-        // beside three others three tenths are more than a fair share from 1500 s on, and w is 1
-        let feasible = if share > 0.2 { &close[..4] } else { &close[..] };
-        assert!(feasible.iter().all(|c| (0.95..1.05).contains(c)), "{close:?}");
+        let close = close(&run(&model(name, &["bottleneck.spread=0"])));
+        println!("D-03 constant capacity: rate over zeta {close:.3?}");
+        assert!(close[..feasible].iter().all(|c| (0.95..1.05).contains(c)), "{close:?}");
     }
 }
 
@@ -156,58 +164,60 @@ fn model_based_control() {
 /// limit, and so is model-based control with one. D-06: its completion.
 #[test]
 fn reaction_to_a_rise_of_the_load() {
-    for share in SHARES {
-        let of = |control| move |seed| Model::table_1(share, control, seed);
-        let pid = completions("D-05 PID", share, of(Control::Pid));
-        let free = completions("D-05 MBC", share, of(Control::ModelBased));
-        let limited = completions("D-06 MBC, l_w 0.05", share, |seed| {
-            Model::table_1(share, Control::ModelBased, seed).with_increase_limit(0.05)
-        });
-        all_within(&limited, 1640.0, 1800.0);
+    for names in [
+        ["d01-fluid-pid", "d03-fluid-mbc-10", "d06-fluid-mbc-limited-10"],
+        ["d02-fluid-pid", "d03-fluid-mbc-30", "d06-fluid-mbc-limited-30"],
+    ] {
+        let runs = names.map(|name| seeds(name, &[]));
+        all_within(&runs[2], 1640.0, 1800.0);
         for at in [1200.0, 1400.0] {
-            let mean = |runs: &[(Outcome, f64)], what: &dyn Fn(&Outcome) -> f64| {
-                runs.iter().map(|(outcome, _)| what(outcome)).sum::<f64>() / runs.len() as f64
+            let mean = |what: fn(&Outcome, f64) -> f64| {
+                runs.each_ref().map(|runs| runs.iter().map(|it| what(it, at)).sum::<f64>() / runs.len() as f64)
             };
-            let [p, f, l] = [&pid, &free, &limited].map(|runs| mean(runs, &|o| missing(o, at, at + 200.0)));
-            let [tp, tf, tl] = [&pid, &free, &limited].map(|runs| mean(runs, &|o| back_after(o, at)));
+            let [pid, free, limited] = mean(|outcome, at| missing(outcome, at, at + 200.0));
+            let back = mean(back_after);
             println!(
-                "D-05/06 eta {share} at {at}: missing PID {p:.0}, MBC {f:.0}, limited {l:.0}; back after {tp:.0}, {tf:.0}, {tl:.0} s"
+                "D-05/06 at {at}: missing PID {pid:.0}, MBC {free:.0}, limited {limited:.0}; back after {back:.0?} s"
             );
-            assert!(p > f && l > f, "{share} {at}: {p} {f} {l}");
+            assert!(pid > free && limited > free, "{at}: {pid} {free} {limited}");
         }
-    }
-}
-
-const STEP: Duration = Duration::from_millis(50);
-const T_W: Duration = Duration::from_secs(10);
-
-fn heterogeneous(share: f64, literal: bool, every: Duration, increase_limit: f64) -> impl Fn(u64) -> Model {
-    move |seed| {
-        let model = Model::table_1(share, Control::ModelBased, seed).with_increase_limit(0.05);
-        let mut model = model.heterogeneous(literal, every);
-        if let Some(ratio) = model.transfer().and_then(|(source, _)| source.ratio.as_mut()) {
-            ratio.policy.increase_limit = increase_limit;
-        }
-        model
     }
 }
 
 /// D-07: another price and another exponent, φ measured in each step of time.
 #[test]
 fn heterogeneous_prices() {
-    for literal in [false, true] {
-        for share in SHARES {
-            let name = if literal { "D-07 literal phi" } else { "D-07 phi*" };
-            let free = completions(name, share, heterogeneous(share, literal, STEP, 1.0));
-            all_within(&free, 1640.0, 1800.0);
-            let name = format!("{name}, l_phi 0.1,");
-            let limited = completions(&name, share, heterogeneous(share, literal, STEP, 0.1));
-            // With φ* an equal share asks for w^0.6 of the homogeneous weight, which is larger, so that the climb limited
-            // by l_w takes longer; φ that may not rise freely adds to it. Some seeds are 3 s beyond the target's band.
-            let late = if share > 0.2 && !literal { 10.0 } else { 0.0 };
-            all_within(&limited, 1640.0, 1800.0 + late);
+    for kind in ["corrected", "literal"] {
+        for share in [10, 30] {
+            let name = format!("d07-fluid-{kind}-{share}");
+            all_within(&seeds(&name, &["flow.transfer.policy.ratio_limit=1"]), 1640.0, 1800.0);
+            // some seeds are 3 s beyond the target's band; the next test has the reason
+            let late = if share == 30 && kind == "corrected" { 10.0 } else { 0.0 };
+            all_within(&seeds(&name, &[]), 1640.0, 1800.0 + late);
         }
     }
+}
+
+/// The climbs limited by l_w cost as much with another price as with the same: on a link of constant capacity both are as late. Where
+/// the capacity is drawn, model-based control runs ahead of ζ, since the weight goes with the mean of the price and the rate is convex in
+/// it. The price that the weight goes with is q with equal prices and q/φ* = q_std^0.6 otherwise, whose mean is raised less by chance:
+/// so it runs ahead by less, and is later.
+#[test]
+fn chance_helps_less_with_another_price() {
+    let names = ["d06-fluid-mbc-limited-30", "d07-fluid-corrected-30"];
+    let [same, other] = names.map(|name| finished(&run(&model(name, &["bottleneck.spread=0"]))));
+    println!("D-07 constant capacity: done at {same:.0} s with equal prices, {other:.0} s with another");
+    assert!((same - other).abs() < 5.0 && same > 1800.0, "{same} {other}");
+    // without the limit on increases, and beside one other source, where it is free to run ahead
+    let ahead = |name: &str, overrides: &[&str]| {
+        let runs = seeds(name, overrides);
+        let part = |outcome: &Outcome| outcome.mean_rate(TRANSFER, 700.0, 800.0) / mean_target(outcome, 700.0, 800.0);
+        runs.iter().map(part).sum::<f64>() / runs.len() as f64
+    };
+    let free = ["flow.transfer.policy.ratio_limit=1", "flow.transfer.policy.increase_limit=1"];
+    let (same, other) = (ahead("d03-fluid-mbc-30", &[]), ahead("d07-fluid-corrected-30", &free));
+    println!("D-07 rate over zeta in 700-800 s: {same:.2} with equal prices, {other:.2} with another");
+    assert!(same > 1.2 && (1.0..1.15).contains(&other), "{same} {other}");
 }
 
 /// φ measured only each T_w is a loop with a delay: the probability of loss answers a change of φ many times over within ten
@@ -215,9 +225,10 @@ fn heterogeneous_prices() {
 /// in time.
 #[test]
 fn a_ratio_measured_each_t_w_is_too_low() {
-    all_within(&completions("T_phi = T_w, phi*", 0.1, heterogeneous(0.1, false, T_W, 0.1)), 1640.0, 1800.0);
-    for (outcome, finished) in completions("T_phi = T_w, phi*", 0.3, heterogeneous(0.3, false, T_W, 0.1)) {
-        assert!(finished > 1800.0, "seed {}: {finished}", outcome.seed);
+    let each_t_w = ["flow.transfer.policy.ratio_interval=10s"];
+    all_within(&seeds("d07-fluid-corrected-10", &each_t_w), 1640.0, 1800.0);
+    for outcome in seeds("d07-fluid-corrected-30", &each_t_w) {
+        assert!(finished(&outcome) > 1800.0, "seed {}: {}", outcome.seed, finished(&outcome));
     }
 }
 
@@ -225,27 +236,12 @@ fn a_ratio_measured_each_t_w_is_too_low() {
 #[test]
 fn shares_at_full_weight_with_another_price() {
     for (number, literal_share) in [(1, 0.85), (2, 0.73), (3, 0.63)] {
-        let share = |literal: bool| {
-            let mut model = Model::new(Duration::from_secs(1500), Capacity::Constant(90.0));
-            for _ in 0..number {
-                model.sources.push(Source::tcp("tcp", Duration::ZERO, None));
-            }
-            let mut own =
-                Source { alpha: 1.2, price: Price::LongerThan(10), ..Source::tcp("other", Duration::ZERO, None) };
-            let rule = if literal {
-                RatioRule::Literal { standard_reduction: 1.0 }
-            } else {
-                let standard = Source::tcp("", Duration::ZERO, None).utility();
-                RatioRule::Corrected { own: own.utility(), standard }
-            };
-            let policy = RatioPolicy { enough_losses: 0.0, ..RatioPolicy::new(rule) };
-            own.ratio = Some(Ratio { policy, interval: STEP });
-            model.sources.push(own);
-            let outcome = run(&model).unwrap();
-            let rates: Vec<f64> = (0..=number).map(|n| outcome.mean_rate(n, 1200.0, 1500.0)).collect();
-            rates[number] / rates.iter().sum::<f64>()
+        let share = |kind: &str| {
+            let (count, kind) = (format!("flow.tcp.count={number}"), format!("flow.other.policy.price_ratio={kind}"));
+            let outcome = run(&model("d07-fluid-fair-share", &[&count, &kind]));
+            outcome.sources[number].mean_rate / outcome.sources.iter().map(|it| it.mean_rate).sum::<f64>()
         };
-        let (corrected, literal) = (share(false), share(true));
+        let (corrected, literal) = (share("corrected"), share("literal"));
         println!("D-07 w = 1 beside {number}: phi* {corrected:.4}, literal {literal:.4}");
         assert!((corrected * (number + 1) as f64 - 1.0).abs() < 0.01, "{corrected}");
         assert!((literal - literal_share).abs() < 0.01, "{literal}");
@@ -262,12 +258,12 @@ fn no_more_than_a_fair_share_at_full_weight() {
         (1300.0, 1400.0, 2.0),
         (1500.0, 1600.0, 3.0),
     ];
-    for seed in SEEDS {
-        let outcome = run(&heterogeneous(1.0, false, STEP, 0.1)(seed)).unwrap();
+    for outcome in seeds("d07-fluid-corrected-30", &["flow.transfer.eta=1"]) {
         for (from, to, others) in spans {
             let own = outcome.mean_rate(TRANSFER, from, to);
-            let all: f64 = (0..=TRANSFER).map(|n| outcome.mean_rate(n, from, to)).sum();
-            let weight = outcome.samples[to as usize - 1].weights[TRANSFER];
+            let all: f64 = (0..outcome.sources.len()).map(|n| outcome.mean_rate(n, from, to)).sum();
+            let weight = outcome.samples[to as usize - 1].sources[TRANSFER].state.unwrap().weight;
+            let seed = outcome.seed;
             println!("D-07 seed {seed}, {from}-{to}: w {weight:.2}, {:.3} of the link beside {others}", own / all);
             assert!(own / all <= 1.0 / (others + 1.0) + 0.05);
         }
@@ -276,26 +272,7 @@ fn no_more_than_a_fair_share_at_full_weight() {
 
 #[test]
 fn the_same_seed_gives_the_same_numbers() {
-    let model = |seed| Model::table_1(0.1, Control::ModelBased, seed);
-    assert_eq!(run(&model(3)).unwrap(), run(&model(3)).unwrap());
-    assert_ne!(run(&model(3)).unwrap().samples, run(&model(4)).unwrap().samples);
-}
-
-#[test]
-fn what_cannot_be_computed_is_refused() {
-    let good = Model::table_1(0.1, Control::Pid, 1);
-    let change = |change: &dyn Fn(&mut Model)| {
-        let mut model = good.clone();
-        change(&mut model);
-        run(&model).unwrap_err().to_string()
-    };
-    assert!(change(&|m| m.step = Duration::ZERO).contains("step"));
-    assert!(change(&|m| m.capacity = Capacity::Constant(0.0)).contains("capacity"));
-    assert!(change(&|m| m.places = 0).contains("queue"));
-    assert!(change(&|m| m.sources[0].alpha = f64::NAN).contains("source tcp-1"));
-    let sentence = change(&|m| {
-        let Role::Deadline(it) = &mut m.transfer().unwrap().0.role else { unreachable!() };
-        it.increase_limit = 2.0;
-    });
-    assert!(sentence.contains("source transfer: the limit on increases"), "{sentence}");
+    let samples = |seed: &str| run(&model("d03-fluid-mbc-10", &[seed])).samples;
+    assert_eq!(samples("seed=3"), samples("seed=3"));
+    assert_ne!(samples("seed=3"), samples("seed=4"));
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios as texts: what is read, what is refused and how, what is printed.
 
-use lowtide_deadline::{Control as Steering, Cubic, Model, RatioPolicy, RatioRule};
+use lowtide_deadline::{Bounds, Control as Law, Cubic, Model, RatioPolicy, RatioRule};
 use lowtide_net::{BufferSize, Discipline, LossModel, Rate};
-use lowtide_sim::scenario::{Control, Deadline, Direction, Flow, RatioKind, Scenario, Source, Tcp, Transport};
+use lowtide_sim::scenario::{
+    Control, Deadline, Direction, Experiment, Flow, RatioKind, Scenario, Source, Steering, Tcp, Transport,
+};
 use proptest::prelude::*;
 use std::{path::Path, time::Duration};
 
@@ -195,9 +197,16 @@ fn a_deadline_has_a_control_and_a_policy() {
         "flow.policy.ratio_every=2",
         "flow.policy.ratio_losses=7",
     ]);
-    assert_eq!((literal.control, literal.gap, literal.interval), (Control::ModelBased, Some(secs(10)), secs(5)));
-    assert_eq!((literal.bounds.min().get(), literal.bounds.max().get(), literal.increase_limit), (0.001, 0.5, 0.1));
-    assert!(!literal.scale_increase_limit && !literal.early_aim);
+    assert_eq!(literal.gap, Some(secs(10)));
+    let expected = Steering {
+        control: Control::ModelBased,
+        interval: secs(5),
+        bounds: Bounds::new(0.001, 0.5).unwrap(),
+        increase_limit: 0.1,
+        scale_increase_limit: false,
+        early_aim: false,
+    };
+    assert_eq!(literal.steering, expected);
     let ratio = literal.ratio.unwrap();
     assert_eq!((ratio.kind, ratio.standard.to_string()), (RatioKind::Literal, "cubic:variant=2008".into()));
     assert_eq!((ratio.increase_limit, ratio.every, ratio.enough_losses), (0.2, 2, 7));
@@ -216,10 +225,10 @@ fn a_policy_has_the_model_of_the_law() {
         let flow = &scenario.flows[0];
         flow.deadline.as_ref().unwrap().policy(&tcp(flow).law, &flow.steered_by().unwrap())
     };
-    assert_eq!(policy(&[]).control, Steering::ModelBased(Some(Model::Reno)));
-    assert_eq!(policy(&["flow.cc=dctcp"]).control, Steering::ModelBased(None));
+    assert_eq!(policy(&[]).control, Law::ModelBased(Some(Model::Reno)));
+    assert_eq!(policy(&["flow.cc=dctcp"]).control, Law::ModelBased(None));
     let vegas = policy(&["flow.cc=vegas"]);
-    assert_eq!(vegas.control, Steering::ModelBased(Some(Model::VEGAS)));
+    assert_eq!(vegas.control, Law::ModelBased(Some(Model::VEGAS)));
     let rule = RatioRule::Corrected { own: Model::VEGAS, standard: Model::Cubic(Cubic::RFC_9438) };
     assert_eq!(vegas.ratio, Some(RatioPolicy::new(rule)));
     let literal = policy(&["flow.policy.price_ratio=literal", "flow.policy.ratio_standard=cubic:variant=2008"]);
@@ -316,8 +325,8 @@ fn overrides_that_lead_nowhere_are_refused() {
         (
             SMALL,
             "sed=1",
-            "--set sed=1: unknown key `sed`; did you mean `seed`? There are seed, duration, measure_from, sample, \
-                          bottleneck, reverse, tcp and flow",
+            "--set sed=1: unknown key `sed`; did you mean `seed`? There are model, seed, duration, measure_from, sample, \
+                          span, bottleneck, reverse, tcp and flow",
         ),
         (
             SMALL,
@@ -343,7 +352,7 @@ fn overrides_that_lead_nowhere_are_refused() {
         (
             SMALL,
             "=1",
-            "--set =1: unknown key ``; there are seed, duration, measure_from, sample, bottleneck, reverse, tcp and flow",
+            "--set =1: unknown key ``; there are model, seed, duration, measure_from, sample, span, bottleneck, reverse, tcp and flow",
         ),
     ] {
         let error = parse(text, &[overriding]).unwrap_err();
@@ -384,8 +393,8 @@ fn mistakes_have_a_place_and_a_sentence() {
         (with("duration", "sample = \"1us\"\nduration"), "a.toml:2:10: sample: it has to be 10us or more"),
         (
             with("duration", "durration = \"1s\"\nduration"),
-            "a.toml:2:1: unknown key `durration`; did you mean `duration`? There are seed, duration, measure_from, sample, \
-             bottleneck, reverse, tcp and flow",
+            "a.toml:2:1: unknown key `durration`; did you mean `duration`? There are model, seed, duration, measure_from, sample, \
+             span, bottleneck, reverse, tcp and flow",
         ),
         (with("rate = \"10mbit\"", ""), "a.toml:4:1: `rate` is missing here; write it like rate = \"10mbit\""),
         (with("rate =", "raet ="), "a.toml:5:1: unknown key `raet`; did you mean `rate`?"),
@@ -479,20 +488,22 @@ fn a_file_that_is_not_there_is_named() {
 #[test]
 fn the_scenarios_that_come_along_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let mut number = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let mut lines = text.lines();
-            assert!(lines.next().unwrap().starts_with("# SPDX-License-Identifier: "), "{}", path.display());
-            assert!(lines.next().unwrap().starts_with("# "), "{}: what it shows", path.display());
-            let scenario = Scenario::read(&path, &[]).unwrap();
-            assert_eq!(parse(&scenario.to_toml(), &[]), Ok(scenario));
-            number += 1;
+    for (folder, expected) in [(folder.clone(), 10), (folder.join("deadline"), 12)] {
+        let mut number = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let mut lines = text.lines();
+                assert!(lines.next().unwrap().starts_with("# SPDX-License-Identifier: "), "{}", path.display());
+                assert!(lines.next().unwrap().starts_with("# "), "{}: what it shows", path.display());
+                let experiment = Experiment::read(&path, &[]).unwrap();
+                assert_eq!(Experiment::parse(&experiment.to_toml(), &path, &[]), Ok(experiment));
+                number += 1;
+            }
         }
+        assert_eq!(number, expected);
     }
-    assert_eq!(number, 10);
 }
 
 /// Texts that come near to a scenario.

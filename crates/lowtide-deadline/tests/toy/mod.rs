@@ -86,7 +86,7 @@ fn equilibrium_and_price(n: u32, w: f64, alpha: f64) -> (f64, f64) {
     if n == 0 {
         return (CAPACITY, 0.0);
     }
-    let ours = |q: f64| fair * (w / q).powf(1.0 / alpha);
+    let ours = |q: f64| fair * libm::pow(w / q, 1.0 / alpha);
     let total = |q: f64| ours(q) + f64::from(n) * fair / q.sqrt();
     let (mut low, mut high) = (1e-9_f64, 1e9_f64); // total falls with q
     for _ in 0..80 {
@@ -107,7 +107,7 @@ const EVENTS: f64 = 2e-3;
 /// beside more flows, or with another exponent than assumed, it is wrong.
 pub(crate) fn with_model(s: &Scenario) -> Policy {
     let alpha = s.assumed_alpha;
-    let unit_rate = 0.5 * CAPACITY * EVENTS.powf(1.0 / alpha);
+    let unit_rate = 0.5 * CAPACITY * libm::pow(EVENTS, 1.0 / alpha);
     let model = Model::AlphaFair { alpha, unit_rate, signal: SignalKind::Loss };
     Policy { control: Control::ModelBased(Some(model)), ..Policy::default() }
 }
@@ -180,7 +180,7 @@ fn drive(
             noise = chance.symmetric();
             noise_until = t + noise_span;
         }
-        let lag = 1.0 - (-dt / (s.lag * s.rtt)).exp();
+        let lag = 1.0 - libm::exp(-dt / (s.lag * s.rtt));
         if known_for != Some((n, w)) {
             known_for = Some((n, w));
             (target, price) = equilibrium_and_price(n, w, s.true_alpha);

@@ -60,7 +60,7 @@ fn flow_series(language: &mut Language) {
 }
 
 fn link_series(language: &mut Language) {
-    let columns: [(&'static str, &str, &str); 7] = [
+    let columns: [(&'static str, &str, &str); 8] = [
         ("queue(link)", "queue", "mean queueing delay of the packets that left in the sample interval, ms; `link` may be left out"),
         ("queue_packets(link)", "queue_packets", "packets in the buffer"),
         ("queue_bytes(link)", "queue_bytes", "bytes in the buffer"),
@@ -68,6 +68,7 @@ fn link_series(language: &mut Language) {
         ("drops(link)", "drops", "packets dropped in the sample interval"),
         ("marks(link)", "marks", "packets marked in the sample interval"),
         ("utilisation(link)", "utilisation", "the part of the capacity used"),
+        ("loss(link)", "loss", "the probability of loss; only of fluid models"),
     ];
     for (form, column, about) in columns {
         let (column, same) = (column.to_owned(), column.to_owned());
@@ -101,6 +102,18 @@ fn spans(language: &mut Language) {
         |call: NativeCallContext<'_>, flows: Text, from: Dynamic, to: Dynamic| {
             let rates = mean_rates(&call, &flows, number(&from)?, number(&to)?)?;
             Answer::Ok(rates.into_iter().map(Dynamic::from).collect::<Array>())
+        },
+    );
+    language.add(
+        "of_fair_share(flow, from, to)",
+        "the part of a fair share that it had in this span, which has to be a [[span]] of the scenario",
+        |call: NativeCallContext<'_>, flow: Text, from: Dynamic, to: Dynamic| {
+            let (recording, from, to) = (recording(&call)?, number(&from)?, number(&to)?);
+            let same = |(a, b, _): &&(f64, f64, f64)| (a - from).abs() < 1e-9 && (b - to).abs() < 1e-9;
+            match the_flow(&recording, &flow)?.spans.iter().find(same) {
+                Some((_, _, share)) => Ok(*share),
+                None => wrong(format!("the scenario has no [[span]] from {from} to {to} s in which {flow} was there")),
+            }
         },
     );
     language.add(

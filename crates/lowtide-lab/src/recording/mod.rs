@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was seen of a run: the same shape wherever it took place.
 
+mod fluid;
 mod observer;
 mod packets;
 
+pub(crate) use fluid::of_fluid;
 pub(crate) use observer::Recorder;
-pub(crate) use packets::{Arrival, Packets};
+pub(crate) use packets::Packets;
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -31,6 +33,9 @@ pub struct Track {
     pub facts: BTreeMap<&'static str, f64>,
     /// The transfers that a flow made, in the order of their starts.
     pub transfers: Vec<Transfer>,
+    /// Of the spans that the scenario asks for: where each begins and ends, in seconds, and the part of a fair share that
+    /// the flow had.
+    pub spans: Vec<(f64, f64, f64)>,
     /// The packets of a flow, where they were asked for.
     pub packets: Option<Packets>,
 }

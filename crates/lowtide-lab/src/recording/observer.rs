@@ -4,7 +4,7 @@
 use super::{Packets, Recording, Track, Transfer, matches};
 use lowtide_net::Time;
 use lowtide_sim::{
-    FlowOutcome, Outcome,
+    FlowOutcome, Outcome, SpanOutcome,
     observe::{BottleneckSample, FlowSample, Observer, PacketEvent},
     scenario::{Bottleneck, Flow, Scenario, Source},
 };
@@ -36,13 +36,14 @@ impl Recorder {
 
     /// The recording, with what is known only at the end.
     pub(crate) fn finish(self, scenario: &Scenario, outcome: &Outcome) -> Recording {
-        let number = self.times.len();
+        let (number, spans) = (self.times.len(), &outcome.spans);
         let flows = scenario.flows.iter().zip(&outcome.flows).zip(self.flows).zip(self.packets);
         let flows = flows.map(|(((flow, outcome), columns), packets)| Track {
             name: flow.name.clone(),
             columns: shared(columns, number),
             facts: flow_facts(flow, outcome),
             transfers: transfers(flow, outcome),
+            spans: spans.iter().flat_map(|span| shares(span, &flow.name)).collect(),
             packets,
         });
         let links = scenario.bottlenecks.iter().chain(&scenario.reverse).zip(self.links);
@@ -149,6 +150,11 @@ fn flow_facts(flow: &Flow, outcome: &FlowOutcome) -> BTreeMap<&'static str, f64>
 
 fn link_facts(link: &Bottleneck) -> BTreeMap<&'static str, f64> {
     BTreeMap::from([("capacity", link.rate.bits_per_second() as f64)])
+}
+
+fn shares<'a>(span: &'a SpanOutcome, name: &'a str) -> impl Iterator<Item = (f64, f64, f64)> + 'a {
+    let own = span.flows.iter().filter(move |flow| flow.name == name);
+    own.filter_map(|flow| Some((span.from_s, span.to_s, flow.of_fair_share?)))
 }
 
 /// Those with deadlines, those of a web source, or the only one of a sized source.

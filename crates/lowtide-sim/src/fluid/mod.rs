@@ -6,12 +6,20 @@
 //! x = (q/(w·φ))^(−1/α), and its rate goes a part γ of the way there. The weights come from `lowtide-deadline`, as they do
 //! everywhere else.
 //!
-//! Rates are in *units*; the paper's link has about 90 of them.
+//! Rates are in *units*; the paper's link has about 90 of them. Scenarios with `model = "fluid"` are read as those of packets are:
+//! [`Experiment`](crate::scenario::Experiment).
 
 mod model;
+mod outcome;
 mod queue;
 mod run;
+mod spans;
+mod state;
 
-pub use model::{Capacity, Control, Deadline, Model, ModelError, Price, Ratio, Role, Source};
+pub(crate) use model::TCP;
+pub use model::{Capacity, Model, Price, Ratio, Role, Source, Transfer, Window};
+pub use outcome::{
+    LinkOutcome, Outcome, Sample, SourceOutcome, SourceSample, SourceState, SpanOutcome, SpanSource, TransferOutcome,
+};
 pub use queue::{blocking, longer_than};
-pub use run::{Outcome, Sample, SourceOutcome, run};
+pub use run::run;

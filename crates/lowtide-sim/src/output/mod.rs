@@ -2,9 +2,12 @@
 //! What is left of a run: a summary, time series, a plot, a capture.
 
 pub mod axis;
+pub mod fluid;
 pub mod svg;
 
 mod capture;
+mod chart;
+mod directory;
 mod error;
 
 mod plot;

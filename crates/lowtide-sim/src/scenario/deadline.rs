@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `deadline` of a flow, and what steers it there: `control`, `policy` and `gap`.
+//! `deadline` of a flow of packets, and what belongs to it: `control`, `policy` and `gap`.
 
 use super::{
-    ScenarioError, Source, Transport,
+    RatioKind, ScenarioError, Source, Steering, Transport,
     model::{model_of, model_under},
     source::time_or_none,
-    tree::{Table, boolean, unknown, whole},
+    steering::part,
+    tree::{Table, whole},
 };
 use lowtide_cc::{Actuator, Law};
-use lowtide_deadline::{
-    Bounds, Control as Steering, DEFAULT_RATIO_INCREASE_LIMIT, Model, Policy, RatioPolicy, RatioRule,
-};
+use lowtide_deadline::{DEFAULT_RATIO_INCREASE_LIMIT, Model, Policy, RatioPolicy, RatioRule};
 use lowtide_net::units::format_duration;
 use std::time::Duration;
 
@@ -22,30 +21,10 @@ pub struct Deadline {
     /// So long after a transfer is complete the next one begins, of the same size and with a deadline of its own; `None`:
     /// there is but one.
     pub gap: Option<Duration>,
-    /// What moves the weight.
-    pub control: Control,
-    /// T_w for long transfers.
-    pub interval: Duration,
-    /// The range of weights.
-    pub bounds: Bounds,
-    /// l_w, in (0, 1].
-    pub increase_limit: f64,
-    /// Whether l_w is larger for short transfers.
-    pub scale_increase_limit: bool,
-    /// Whether to aim a little before the deadline.
-    pub early_aim: bool,
+    /// What steers it.
+    pub steering: Steering,
     /// φ, for a law that reacts to another price than the flows beside it; `None`: 1.
     pub ratio: Option<Ratio>,
-}
-
-/// What moves the weight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Control {
-    /// `pid`.
-    #[default]
-    Pid,
-    /// `mbc`: model-based, with the model of the flow's law. Without one PID takes over, and the results say so.
-    ModelBased,
 }
 
 /// How φ is measured.
@@ -63,62 +42,16 @@ pub struct Ratio {
     pub enough_losses: u32,
 }
 
-/// Which φ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RatioKind {
-    /// `literal`: the paper's.
-    Literal,
-    /// `corrected`: φ*, at which the law at w = 1 has the rate of the ordinary one.
-    Corrected,
-}
-
-/// Their names.
-const CONTROLS: [&str; 2] = ["pid", "mbc"];
-const RATIOS: [&str; 3] = ["off", "literal", "corrected"];
-
 impl Deadline {
     /// A single transfer that is due so long after its start, under the policy of `lowtide run`.
     pub fn new(after: Duration) -> Self {
-        let usual = Policy::default();
-        Self {
-            after,
-            gap: None,
-            control: Control::Pid,
-            interval: usual.nominal_interval,
-            bounds: usual.bounds,
-            increase_limit: usual.increase_limit,
-            scale_increase_limit: usual.scale_increase_limit,
-            early_aim: usual.early_aim,
-            ratio: None,
-        }
+        Self { after, gap: None, steering: Steering::default(), ratio: None }
     }
 
     /// The policy for a flow under this law, which takes its weight by this actuator.
     pub fn policy(&self, law: &Law, actuator: &Actuator) -> Policy {
         let model = model_under(law, actuator);
-        Policy {
-            bounds: self.bounds,
-            increase_limit: self.increase_limit,
-            scale_increase_limit: self.scale_increase_limit,
-            nominal_interval: self.interval,
-            early_aim: self.early_aim,
-            control: match self.control {
-                Control::Pid => Steering::Pid,
-                Control::ModelBased => Steering::ModelBased(model),
-            },
-            ratio: self.ratio.as_ref().and_then(|ratio| ratio.policy(model)),
-            ..Policy::default()
-        }
-    }
-}
-
-impl Control {
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pid => CONTROLS[0],
-            Self::ModelBased => CONTROLS[1],
-        }
+        Policy { ratio: self.ratio.as_ref().and_then(|ratio| ratio.policy(model)), ..self.steering.policy(model) }
     }
 }
 
@@ -147,16 +80,6 @@ impl Ratio {
     }
 }
 
-impl RatioKind {
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Literal => RATIOS[1],
-            Self::Corrected => RATIOS[2],
-        }
-    }
-}
-
 /// The part of its window that an ordinary flow takes off at a loss.
 fn reduction(standard: Model) -> Option<f64> {
     match standard {
@@ -173,17 +96,11 @@ pub(super) fn read(
     transport: &Transport,
     actuator: Option<&Actuator>,
 ) -> Result<Option<Deadline>, ScenarioError> {
-    let Some(after) = table.read("deadline", time_or_none)? else {
-        for key in ["control", "policy", "gap"] {
-            if table.get(key).is_some() {
-                return Err(table.error(key, format!("{key}: it needs a deadline, like deadline = \"600s\"")));
-            }
-        }
+    let Some(after) = after(table)? else {
+        let keys = ["control", "policy", "gap"];
+        keys.into_iter().try_for_each(|key| needs_a_deadline(table, key))?;
         return Ok(None);
     };
-    if after.is_zero() {
-        return Err(table.error("deadline", "deadline: it has to be after the start"));
-    }
     if !matches!(source, Source::Sized(_)) {
         return Err(table.error("deadline", "deadline: it needs a size, like size = \"1GB\""));
     }
@@ -194,43 +111,35 @@ pub(super) fn read(
         let law = tcp.law.name();
         return Err(table.error("deadline", format!("deadline: {law} takes no weight to be steered by; cdg does")));
     };
-    let control = table.read("control", control)?.unwrap_or_default();
     let gap = table.read("gap", time_or_none)?;
-    let empty = Table::empty(table.origin.clone());
-    let own = table.get("policy").map_or(Ok(&empty), |node| node.table("policy"))?;
-    let usual = Deadline { gap, control, ..Deadline::new(after) };
-    let deadline = policy(own, &tcp.law, &actuator, usual)?;
-    own.finish()?;
-    Ok(Some(deadline))
+    let policy = table.table_or_empty("policy")?;
+    let steering = Steering::read(table, &policy)?;
+    let ratio = ratio(&policy, &tcp.law, &actuator)?;
+    policy.finish()?;
+    Ok(Some(Deadline { after, gap, steering, ratio }))
 }
 
-fn policy(table: &Table, law: &Law, actuator: &Actuator, usual: Deadline) -> Result<Deadline, ScenarioError> {
-    let interval = table.read("interval", time_or_none)?.unwrap_or(usual.interval);
-    if interval.is_zero() {
-        return Err(table.error("interval", "interval: it has to be above zero"));
+/// `deadline`: how long after its start a transfer is due.
+pub(super) fn after(table: &Table) -> Result<Option<Duration>, ScenarioError> {
+    match table.read("deadline", time_or_none)? {
+        Some(after) if after.is_zero() => Err(table.error("deadline", "deadline: it has to be after the start")),
+        after => Ok(after),
     }
-    let w_min = table.read("w_min", part)?.unwrap_or(usual.bounds.min().get());
-    let w_max = table.read("w_max", part)?.unwrap_or(usual.bounds.max().get());
-    let bounds = Bounds::new(w_min, w_max).map_err(|error| {
-        let key = if table.peek("w_min").is_some() { "w_min" } else { "w_max" };
-        table.error(key, format!("{key}: {error}"))
-    })?;
-    Ok(Deadline {
-        interval,
-        bounds,
-        increase_limit: table.read("increase_limit", part)?.unwrap_or(usual.increase_limit),
-        scale_increase_limit: table.read("scale_increase_limit", boolean)?.unwrap_or(usual.scale_increase_limit),
-        early_aim: table.read("early_aim", boolean)?.unwrap_or(usual.early_aim),
-        ratio: ratio(table, law, actuator)?,
-        ..usual
-    })
+}
+
+/// A key that says nothing where there is no deadline.
+pub(super) fn needs_a_deadline(table: &Table, key: &'static str) -> Result<(), ScenarioError> {
+    match table.get(key) {
+        Some(node) => Err(node.origin.error(format!("{key}: it needs a deadline, like deadline = \"600s\""))),
+        None => Ok(()),
+    }
 }
 
 /// φ is there by default where a law's price is delay alone: beside laws that pay in losses.
 fn ratio(table: &Table, law: &Law, actuator: &Actuator) -> Result<Option<Ratio>, ScenarioError> {
     let model = model_under(law, actuator);
     let usual = matches!(model, Some(Model::Vegas { .. })).then_some(RatioKind::Corrected);
-    let kind = table.read("price_ratio", ratio_kind)?.unwrap_or(usual);
+    let kind = table.read("price_ratio", RatioKind::read)?.unwrap_or(usual);
     if kind == Some(RatioKind::Corrected) && model.is_none() {
         let name = law.name();
         let what = format!(
@@ -250,20 +159,6 @@ fn ratio(table: &Table, law: &Law, actuator: &Actuator) -> Result<Option<Ratio>,
     Ok(kind.map(|_| ratio))
 }
 
-fn control(text: &str) -> Result<Control, String> {
-    let known = [Control::Pid, Control::ModelBased];
-    known.into_iter().find(|it| it.name() == text).ok_or_else(|| unknown("control", text, &CONTROLS))
-}
-
-fn ratio_kind(text: &str) -> Result<Option<RatioKind>, String> {
-    let known = [RatioKind::Literal, RatioKind::Corrected];
-    match known.into_iter().find(|it| it.name() == text) {
-        None if text == RATIOS[0] => Ok(None),
-        None => Err(unknown("ratio of prices", text, &RATIOS)),
-        kind => Ok(kind),
-    }
-}
-
 fn standard(text: &str) -> Result<Law, String> {
     let law: Law = text.parse().map_err(|error: lowtide_cc::LawError| error.to_string())?;
     match model_of(&law).and_then(reduction) {
@@ -272,29 +167,16 @@ fn standard(text: &str) -> Result<Law, String> {
     }
 }
 
-/// A number above 0 and at most 1.
-fn part(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| *number > 0.0 && *number <= 1.0);
-    number.ok_or_else(|| format!("\"{text}\" is not a number above 0 and at most 1"))
-}
-
 /// The keys of a deadline, with all their values.
 pub(super) fn print(deadline: &Deadline, table: &mut toml::Table) {
     let text = |value: String| toml::Value::String(value);
     table.insert("deadline".into(), text(format_duration(deadline.after)));
-    table.insert("control".into(), text(deadline.control.name().into()));
     if let Some(gap) = deadline.gap {
         table.insert("gap".into(), text(format_duration(gap)));
     }
     let mut policy = toml::Table::new();
-    policy.insert("interval".into(), text(format_duration(deadline.interval)));
-    policy.insert("w_min".into(), deadline.bounds.min().get().into());
-    policy.insert("w_max".into(), deadline.bounds.max().get().into());
-    policy.insert("increase_limit".into(), deadline.increase_limit.into());
-    policy.insert("scale_increase_limit".into(), deadline.scale_increase_limit.into());
-    policy.insert("early_aim".into(), deadline.early_aim.into());
-    let kind = deadline.ratio.as_ref().map_or(RATIOS[0], |ratio| ratio.kind.name());
-    policy.insert("price_ratio".into(), text(kind.into()));
+    deadline.steering.print(table, &mut policy);
+    policy.insert("price_ratio".into(), RatioKind::name_of(deadline.ratio.as_ref().map(|ratio| ratio.kind)).into());
     if let Some(ratio) = &deadline.ratio {
         policy.insert("ratio_standard".into(), text(ratio.standard.to_string()));
         policy.insert("ratio_limit".into(), ratio.increase_limit.into());

@@ -32,13 +32,27 @@ pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>
     let rtt = table.read("rtt", time_or_none)?.unwrap_or(path.iter().map(|link| around.bottlenecks[*link].rtt).sum());
     let access = table.read("access", str::parse)?;
     let direction = table.read("direction", direction)?.unwrap_or_default();
-    let count = table.read("count", whole(1..=10_000))?;
+    let count = count(table)?;
     table.finish()?;
     let flow = Flow { name, transport, source, start, stop, deadline, weight, actuator, rtt, access, path, direction };
-    Ok(match count {
-        None => vec![flow],
-        Some(count) => (1..=count).map(|n| Flow { name: format!("{}-{n}", flow.name), ..flow.clone() }).collect(),
-    })
+    Ok(counted(flow, count, |flow| &mut flow.name))
+}
+
+/// `count`: how many alike.
+pub(super) fn count(table: &Table) -> Result<Option<u64>, ScenarioError> {
+    table.read("count", whole(1..=10_000))
+}
+
+/// One flow, or so many, which are numbered.
+pub(super) fn counted<T: Clone>(flow: T, count: Option<u64>, name: impl Fn(&mut T) -> &mut String) -> Vec<T> {
+    let Some(count) = count else { return vec![flow] };
+    let numbered = |n| {
+        let mut flow = flow.clone();
+        let name = name(&mut flow);
+        *name = format!("{name}-{n}");
+        flow
+    };
+    (1..=count).map(numbered).collect()
 }
 
 /// `source`, or `size` alone for a sized one.
@@ -113,7 +127,8 @@ fn header(text: &str) -> Result<u64, String> {
     bytes.is_multiple_of(4).then_some(bytes).ok_or_else(|| format!("\"{text}\" is not a multiple of four bytes"))
 }
 
-fn times(table: &Table, duration: Duration) -> Result<(Duration, Option<Duration>), ScenarioError> {
+/// `start` and `stop`.
+pub(super) fn times(table: &Table, duration: Duration) -> Result<(Duration, Option<Duration>), ScenarioError> {
     let start = table.read("start", time_or_none)?.unwrap_or_default();
     let stop = table.read("stop", time_or_none)?;
     if start >= duration {
@@ -138,6 +153,9 @@ fn actuator(table: &Table, transport: &Transport) -> Result<Option<Actuator>, Sc
     }
 }
 
+/// What is wrong with both.
+pub(super) const WEIGHT_AND_DEADLINE: &str = "weight: it follows from the deadline; leave out one of the two";
+
 /// A weight that stays the same.
 fn weight(table: &Table, transport: &Transport, deadline: bool) -> Result<Option<f64>, ScenarioError> {
     let read = |text: &str| {
@@ -146,7 +164,7 @@ fn weight(table: &Table, transport: &Transport, deadline: bool) -> Result<Option
     };
     let Some(weight) = table.read("weight", read)? else { return Ok(None) };
     match transport {
-        _ if deadline => Err(table.error("weight", "weight: it follows from the deadline; leave out one of the two")),
+        _ if deadline => Err(table.error("weight", WEIGHT_AND_DEADLINE)),
         Transport::Tcp(tcp) if tcp.law.takes_weight() => Ok(Some(weight)),
         Transport::Tcp(tcp) => {
             let law = tcp.law.name();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is simulated, and its form as a text in TOML.
 //!
-//! [`Scenario::read`] and [`Scenario::parse`] accept only what can be simulated. [`Scenario::to_toml`] prints a scenario
-//! with all its values, and what it prints reads back as the same scenario.
+//! [`Experiment::read`] and [`Experiment::parse`] accept only what can be simulated. [`Experiment::to_toml`] prints it with all its
+//! values, and what it prints reads back as the same.
 
 mod deadline;
 mod error;
+mod experiment;
 mod flow;
+mod fluid;
 mod link;
 mod model;
 mod overrides;
@@ -14,14 +16,17 @@ mod pareto;
 mod print;
 mod read;
 mod source;
+mod steering;
 mod trace;
 mod tree;
 
-pub use deadline::{Control, Deadline, Ratio, RatioKind};
+pub use deadline::{Deadline, Ratio};
 pub use error::ScenarioError;
+pub use experiment::Experiment;
 pub use model::model_of;
 pub use pareto::BoundedPareto;
 pub use source::{Source, SourceError, Web};
+pub use steering::{Control, RatioKind, Steering};
 
 use lowtide_cc::{Actuator, Law};
 use lowtide_net::{BufferSize, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
@@ -50,6 +55,17 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// Time between two samples of the time series.
     pub sample_interval: Duration,
+    /// Spans of time of which means are wanted.
+    pub spans: Vec<Span>,
+}
+
+/// A span of the simulated time, not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where it begins.
+    pub from: Duration,
+    /// Where it ends.
+    pub to: Duration,
 }
 
 /// One direction of a link with a queue.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a scenario back to TOML.
 
-use super::{Bottleneck, Direction, Flow, Scenario, Tcp, Transport, deadline};
+use super::{Bottleneck, Direction, Flow, Scenario, Span, Tcp, Transport, deadline};
 use lowtide_net::{Jitter, LossModel, Reordering, units::format_duration};
 use std::time::Duration;
 use toml::{Table, Value};
@@ -22,7 +22,19 @@ impl Scenario {
         }
         let flows: Vec<Value> = self.flows.iter().map(|flow| flow_table(flow, &self.bottlenecks).into()).collect();
         root.insert("flow".into(), Value::Array(flows));
+        spans(&self.spans, &mut root);
         root.to_string()
+    }
+}
+
+/// The key `span`.
+pub(super) fn spans(spans: &[Span], root: &mut Table) {
+    let span = |span: &Span| {
+        let bounds = [("from".to_owned(), time(span.from)), ("to".to_owned(), time(span.to))];
+        Value::Table(bounds.into_iter().collect())
+    };
+    if !spans.is_empty() {
+        root.insert("span".into(), Value::Array(spans.iter().map(span).collect()));
     }
 }
 
@@ -106,11 +118,11 @@ fn tcp_table(tcp: &Tcp) -> Table {
     table
 }
 
-fn text(value: impl ToString) -> Value {
+pub(super) fn text(value: impl ToString) -> Value {
     Value::String(value.to_string())
 }
 
-fn time(duration: Duration) -> Value {
+pub(super) fn time(duration: Duration) -> Value {
     text(format_duration(duration))
 }
 
@@ -119,6 +131,6 @@ fn bytes(bytes: u64) -> Value {
 }
 
 /// TOML's numbers have a sign, so a larger one goes as a text.
-fn whole(number: u64) -> Value {
+pub(super) fn whole(number: u64) -> Value {
     i64::try_from(number).map_or_else(|_| text(number), Value::Integer)
 }

@@ -2,60 +2,41 @@
 //! From TOML to a scenario that can be simulated.
 
 use super::{
-    Bottleneck, Flow, Scenario, ScenarioError, Tcp,
+    Bottleneck, Experiment, Scenario, ScenarioError, Tcp,
+    experiment::{Frame, frame},
     flow::{self, Surroundings},
-    link, overrides,
-    source::time_or_none,
-    tree::{self, Table, whole},
+    link,
+    tree::Table,
 };
 use lowtide_cc::Law;
-use std::{fs, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
-/// The longest simulated time; sums of such times stay far from the end of 64 bits of nanoseconds.
-const LONGEST: Duration = Duration::from_secs(1_000_000);
+/// Time between samples unless given.
+const SAMPLE: Duration = Duration::from_millis(100);
 
 /// The shortest time between samples; they are what a long run fills a disk with.
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(10);
 
 impl Scenario {
-    /// Reads a file. Each of `overrides` is `path=value` and replaces what the file says, as in `bottleneck.rate=20mbit` or
-    /// `flow.bg.cc=cdg:g=4`.
+    /// [`Experiment::read`], for a file that has to be of packets.
     ///
     /// # Errors
-    /// One sentence, with the place in the file or the override.
+    /// As there, and that it is not.
     pub fn read(path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
-        let text = fs::read_to_string(path).map_err(|error| {
-            ScenarioError::of_file(format!("cannot read it: {error}")).in_file(&path.display().to_string())
-        })?;
-        Self::parse(&text, path, overrides)
+        Experiment::read(path, overrides)?.of_packets(path)
     }
 
-    /// Reads a text as [`Scenario::read`] would read it in the file `path`, which need not exist: messages name it, and files
-    /// of traces are looked for beside it.
+    /// [`Experiment::parse`], for a text that has to be of packets.
     ///
     /// # Errors
-    /// As [`Scenario::read`].
+    /// As there, and that it is not.
     pub fn parse(text: &str, path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
-        let scenario = || {
-            let mut root = tree::parse(text)?;
-            overrides.iter().try_for_each(|text| overrides::apply(&mut root, text))?;
-            scenario(&root, path.parent().unwrap_or(Path::new("")))
-        };
-        scenario().map_err(|error| error.in_file(&path.display().to_string()))
+        Experiment::parse(text, path, overrides)?.of_packets(path)
     }
 }
 
-fn scenario(root: &Table, folder: &Path) -> Result<Scenario, ScenarioError> {
-    let seed = root.read("seed", whole(0..=u64::MAX))?.unwrap_or(1);
-    let duration = root.need("duration", "\"120s\"", time_or_none)?;
-    if duration.is_zero() || duration > LONGEST {
-        return Err(root.error("duration", "duration: it has to be above zero and at most 1000000s"));
-    }
-    let measure_from = root.read("measure_from", time_or_none)?.unwrap_or_default();
-    if measure_from >= duration {
-        return Err(root.error("measure_from", "measure_from: the simulation is over by then"));
-    }
-    let sample_interval = root.read("sample", time_or_none)?.unwrap_or(Duration::from_millis(100));
+pub(super) fn scenario(root: &Table, folder: &Path) -> Result<Scenario, ScenarioError> {
+    let Frame { seed, duration, measure_from, sample_interval, spans } = frame(root, SAMPLE)?;
     if sample_interval < SHORTEST_SAMPLE {
         return Err(root.error("sample", "sample: it has to be 10us or more"));
     }
@@ -72,9 +53,10 @@ fn scenario(root: &Table, folder: &Path) -> Result<Scenario, ScenarioError> {
         // also where no flow goes by TCP, a mistake is one
         flow::apply(tcp, &mut Tcp::new(Law::Reno(Default::default())))?;
     }
-    let flows = flows(root, &Surroundings { bottlenecks: &bottlenecks, duration, tcp, folder })?;
+    let around = Surroundings { bottlenecks: &bottlenecks, duration, tcp, folder };
+    let flows = flows(root, |table| flow::read(table, &around), |flow| &flow.name)?;
     root.finish()?;
-    Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval })
+    Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval, spans })
 }
 
 fn bottlenecks(root: &Table, folder: &Path) -> Result<Vec<Bottleneck>, ScenarioError> {
@@ -96,17 +78,22 @@ fn bottlenecks(root: &Table, folder: &Path) -> Result<Vec<Bottleneck>, ScenarioE
     Ok(links)
 }
 
-fn flows(root: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>, ScenarioError> {
+/// Reads each `[[flow]]`, which may stand for several; all of them have names of their own.
+pub(super) fn flows<T>(
+    root: &Table,
+    read: impl Fn(&Table) -> Result<Vec<T>, ScenarioError>,
+    name: impl Fn(&T) -> &String,
+) -> Result<Vec<T>, ScenarioError> {
     let tables = root.get("flow").map_or(Ok(Vec::new()), |node| node.tables("flow"))?;
     if tables.is_empty() {
         return Err(root.error("flow", "there is no [[flow]]"));
     }
-    let mut flows: Vec<Flow> = Vec::new();
+    let mut flows = Vec::new();
     let mut names = std::collections::HashSet::new();
     for table in tables {
-        for flow in flow::read(table, around)? {
-            if !names.insert(flow.name.clone()) {
-                return Err(table.error("name", format!("name: there is a flow `{}` already", flow.name)));
+        for flow in read(table)? {
+            if !names.insert(name(&flow).clone()) {
+                return Err(table.error("name", format!("name: there is a flow `{}` already", name(&flow))));
             }
             flows.push(flow);
         }

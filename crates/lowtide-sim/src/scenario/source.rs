@@ -275,14 +275,16 @@ pub(super) fn time_or_none(text: &str) -> Result<Duration, SourceError> {
     parse_duration(text).map_err(|error| SourceError(error.to_string()))
 }
 
-fn time(text: &str) -> Result<Duration, SourceError> {
+/// A length of time above zero.
+pub(super) fn time(text: &str) -> Result<Duration, SourceError> {
     match time_or_none(text)? {
         Duration::ZERO => Err(SourceError("it has to be above zero".into())),
         time => Ok(time),
     }
 }
 
-fn number(text: &str, least: f64, most: f64) -> Result<f64, SourceError> {
+/// A number within a range.
+pub(super) fn number(text: &str, least: f64, most: f64) -> Result<f64, SourceError> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| SourceError(format!("\"{text}\" is not a number from {least} to {most}")))
 }

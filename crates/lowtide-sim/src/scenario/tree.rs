@@ -2,7 +2,7 @@
 //! TOML whose values know where they stand, and tables that know which keys were asked for.
 
 use super::error::{Origin, ScenarioError};
-use std::{cell::RefCell, fmt::Display, ops::RangeInclusive};
+use std::{borrow::Cow, cell::RefCell, fmt::Display, ops::RangeInclusive};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -107,7 +107,7 @@ impl Node {
 impl Table {
     fn new(table: &DeTable<'_>, origin: Origin, place: &impl Fn(usize) -> Origin) -> Self {
         let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
-            let text: &std::borrow::Cow<'_, str> = key.get_ref();
+            let text: &Cow<'_, str> = key.get_ref();
             Entry { key: text.clone().into_owned(), origin: place(key.span().start), node: Node::new(value, place) }
         };
         Self { entries: table.iter().map(entry).collect(), ..Self::empty(origin) }
@@ -125,6 +125,14 @@ impl Table {
     /// The same without asking for it.
     pub(super) fn peek(&self, key: &str) -> Option<&Node> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+
+    /// The table of a key, an empty one if it is not there.
+    pub(super) fn table_or_empty(&self, key: &'static str) -> Result<Cow<'_, Table>> {
+        match self.get(key) {
+            Some(node) => node.table(key).map(Cow::Borrowed),
+            None => Ok(Cow::Owned(Self::empty(self.origin.clone()))),
+        }
     }
 
     /// A value, if it is there.
