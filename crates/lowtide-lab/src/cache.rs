@@ -89,7 +89,8 @@ impl Cache {
     /// # Errors
     /// There is no home directory.
     pub fn usual() -> Result<Self> {
-        let here = env::current_dir().map_err(|error| LabError::new(format!("there is no current directory: {error}")))?;
+        let here =
+            env::current_dir().map_err(|error| LabError::new(format!("there is no current directory: {error}")))?;
         if let Some(top) = here.ancestors().find(|path| path.join("crates/lowtide-lab/Cargo.toml").exists()) {
             return Ok(Self::new(top.join("target/lab")));
         }
@@ -126,7 +127,8 @@ impl Cache {
     /// # Errors
     /// It cannot be written.
     pub(crate) fn put(&self, key: &str, entry: &Entry) -> Result<()> {
-        let text = serde_json::to_vec(entry).map_err(|error| LabError::new(format!("a result cannot be kept: {error}")))?;
+        let text =
+            serde_json::to_vec(entry).map_err(|error| LabError::new(format!("a result cannot be kept: {error}")))?;
         write(&self.path(&entry.experiment, key), &text)
     }
 
@@ -202,7 +204,8 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> Result<()> {
 fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     let failed = LabError::at("read", directory);
     let entries = fs::read_dir(directory).map_err(&failed)?;
-    let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>().map_err(&failed)?;
+    let mut paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>().map_err(&failed)?;
     paths.sort();
     Ok(paths)
 }
@@ -212,10 +215,18 @@ mod tests {
     use super::*;
 
     fn entry(seed: u64, share: f64) -> Entry {
-        let measures = BTreeMap::from([("share".to_owned(), Value::from(share)), ("none".to_owned(), Value::Number(None))]);
+        let measures =
+            BTreeMap::from([("share".to_owned(), Value::from(share)), ("none".to_owned(), Value::Number(None))]);
         let curve = Curve { times: vec![0.1], values: vec![1.0 / 3.0] };
         let place = vec![("rtt".to_owned(), "20".to_owned())];
-        Entry { experiment: "e".to_owned(), place, seed, measures, series: [("r".to_owned(), curve)].into(), wall_s: 0.5 }
+        Entry {
+            experiment: "e".to_owned(),
+            place,
+            seed,
+            measures,
+            series: [("r".to_owned(), curve)].into(),
+            wall_s: 0.5,
+        }
     }
 
     #[test]

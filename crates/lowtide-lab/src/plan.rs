@@ -135,7 +135,8 @@ impl<'a> Plan<'a> {
                 let value = value.map_err(|error| error.within(format!("draw: {name}")))?;
                 scope.push_constant_dynamic(name, value);
             }
-            let simulation = Simulation::new(experiment, library, language, &scope).map_err(|it| it.within("scenario"))?;
+            let simulation =
+                Simulation::new(experiment, library, language, &scope).map_err(|it| it.within("scenario"))?;
             language.set_context(Context::Nothing);
             let mut series = Vec::new();
             for it in experiment.series.iter().filter(|_| run == 0) {

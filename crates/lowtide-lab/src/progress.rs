@@ -28,7 +28,8 @@ impl Progress {
     pub(crate) fn new(total: usize, cost: u64, visible: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         let target = if visible && terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %, {eta} left").expect("a constant template");
+        let style =
+            ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %, {eta} left").expect("a constant template");
         let bar = ProgressBar::with_draw_target(Some(cost), target).with_style(style);
         let now = Instant::now();
         let (done, fresh, line) = (Cell::new(0), Cell::new(0), Cell::new(now));

@@ -53,8 +53,6 @@ impl<'a> Results<'a> {
     pub fn curves(&self, name: &str, place: &Where) -> Vec<(&Where, &Curve)> {
         let cells = self.plan.cells.iter().zip(&self.entries);
         let wanted = cells.filter(|(cell, _)| place.iter().all(|value| cell.place.contains(value)));
-        wanted
-            .filter_map(|(cell, entries)| Some((&cell.place, entries.first()?.as_ref()?.series.get(name)?)))
-            .collect()
+        wanted.filter_map(|(cell, entries)| Some((&cell.place, entries.first()?.as_ref()?.series.get(name)?))).collect()
     }
 }

@@ -56,7 +56,8 @@ impl Runner<'_> {
             let runs = move |cell| (0..plan.seeds.len()).map(move |run| Number { plan: number, cell, run });
             (0..plan.cells.len()).flat_map(runs)
         });
-        let numbers: Vec<Number> = all.enumerate().filter(|(n, _)| self.shard.has(*n)).map(|(_, number)| number).collect();
+        let numbers: Vec<Number> =
+            all.enumerate().filter(|(n, _)| self.shard.has(*n)).map(|(_, number)| number).collect();
         let cost = |number: &Number| (plans[number.plan].experiment.run_seconds * 1e3).max(1.0) as u64;
         let progress = Progress::new(numbers.len(), numbers.iter().map(cost).sum(), self.run);
         let mut results: Vec<Results<'p>> = plans.iter().cloned().map(Results::none).collect();
@@ -106,8 +107,8 @@ impl Runner<'_> {
         if !self.run {
             return Ok(None);
         }
-        let entry = perform(plan, language, number, &job)
-            .map_err(|error| error.within(plan.place(number.cell, number.run)))?;
+        let entry =
+            perform(plan, language, number, &job).map_err(|error| error.within(plan.place(number.cell, number.run)))?;
         self.cache.put(&job.key, &entry)?;
         Ok(Some((entry, true)))
     }

@@ -24,7 +24,12 @@ impl Simulation {
     ///
     /// # Errors
     /// What is wrong with an expression or with the scenario that results.
-    pub(crate) fn new(experiment: &Experiment, library: &Library, language: &Language, scope: &Scope<'static>) -> Result<Self> {
+    pub(crate) fn new(
+        experiment: &Experiment,
+        library: &Library,
+        language: &Language,
+        scope: &Scope<'static>,
+    ) -> Result<Self> {
         let Some(table) = &experiment.scenario else { return Err(LabError::new("there is no [scenario]")) };
         let filler = Filler { language, functions: &experiment.functions };
         let (path, text, overrides) = match table.get("file") {
@@ -70,7 +75,9 @@ impl Filler<'_> {
 
     fn value(&self, key: &str, value: &Value, scope: &Scope<'static>) -> Result<Value> {
         let filled = match value {
-            Value::String(text) => Value::String(fill(text, self.language, self.functions, scope).map_err(|it| it.within(key))?),
+            Value::String(text) => {
+                Value::String(fill(text, self.language, self.functions, scope).map_err(|it| it.within(key))?)
+            }
             Value::Table(table) => Value::Table(self.table(table, scope).map_err(|error| error.within(key))?),
             Value::Array(values) => {
                 let mut filled = Vec::new();
@@ -105,7 +112,8 @@ impl Filler<'_> {
         let flow = |i: i64| {
             let mut scope = scope.clone();
             scope.push_constant("i", i as f64);
-            let mut one: Table = table.iter().filter(|(key, _)| *key != "count").map(|(k, v)| (k.clone(), v.clone())).collect();
+            let mut one: Table =
+                table.iter().filter(|(key, _)| *key != "count").map(|(k, v)| (k.clone(), v.clone())).collect();
             one.insert("name".to_owned(), Value::String(format!("{name}-{i}")));
             self.table(&one, &scope).map(Value::Table)
         };
@@ -153,10 +161,14 @@ mod tests {
 
     #[test]
     fn values_take_the_place_of_expressions() {
-        let flow = "[[scenario.flow]]\nname = \"fg\"\ncc = \"cubic\"\ncount = \"{n}\"\nstart = \"{i + uniform(0, 1)}s\"\n";
+        let flow =
+            "[[scenario.flow]]\nname = \"fg\"\ncc = \"cubic\"\ncount = \"{n}\"\nstart = \"{i + uniform(0, 1)}s\"\n";
         let text = simulation(&format!("{LINK}{flow}"), 3).unwrap().to_toml();
         assert!(text.contains("rtt = \"20ms\"") && text.contains("seed = 3"), "{text}");
-        assert!(text.contains("name = \"fg-1\"") && text.contains("start = \"1.") && text.contains("start = \"2."), "{text}");
+        assert!(
+            text.contains("name = \"fg-1\"") && text.contains("start = \"1.") && text.contains("start = \"2."),
+            "{text}"
+        );
         assert_eq!(text, simulation(&format!("{LINK}{flow}"), 3).unwrap().to_toml());
         assert_ne!(text, simulation(&format!("{LINK}{flow}"), 4).unwrap().to_toml());
     }
@@ -177,7 +189,8 @@ mod tests {
         assert!(error.contains("cc: `law`"), "{error}");
         let error = simulation(&format!("{LINK}[[scenario.flow]]\nname = \"a\"\ncc = \"renn\"\n"), 1).unwrap_err();
         assert!(error.contains("reno"), "{error}");
-        let error = simulation(&format!("{LINK}[[scenario.flow]]\nname = \"a\"\ncc = \"reno\"\ncount = 0.5\n"), 1).unwrap_err();
+        let error =
+            simulation(&format!("{LINK}[[scenario.flow]]\nname = \"a\"\ncc = \"reno\"\ncount = 0.5\n"), 1).unwrap_err();
         assert!(error.contains("count"), "{error}");
     }
 }

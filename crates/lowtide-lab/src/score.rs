@@ -180,7 +180,8 @@ impl<'r, 'a> Scores<'r, 'a> {
         let within = |error: LabError| error.within(format!("\"{what}\""));
         if let Some(predicate) = &check.holds {
             let holds = language.evaluate(functions, predicate, &scope).map_err(within)?;
-            let holds = holds.as_bool().map_err(|kind| LabError::new(format!("`holds` is a {kind}, not true or false")));
+            let holds =
+                holds.as_bool().map_err(|kind| LabError::new(format!("`holds` is a {kind}, not true or false")));
             let (holds, unit) = (holds.map_err(within)?, String::new());
             let (value, spread, expected, band) = (None, None, None, (None, None));
             return Ok(Checked { what, value, spread, expected, band, unit, predicate: true, holds });
@@ -194,7 +195,10 @@ impl<'r, 'a> Scores<'r, 'a> {
         }
         let low = self.bound(check.low.as_ref(), values, &scope).map_err(within)?;
         let high = self.bound(check.high.as_ref(), values, &scope).map_err(within)?;
-        let holds = value.is_some_and(|value| low.is_none_or(|low| value >= low) && high.is_none_or(|high| value <= high));
+        let in_band = |value: f64| {
+            low.is_none_or(|low| value >= low - fuzz(low)) && high.is_none_or(|high| value <= high + fuzz(high))
+        };
+        let holds = value.is_some_and(in_band);
         let (unit, band) = (check.unit.clone(), (low, high));
         Ok(Checked { what, value, spread, expected, band, unit, predicate: false, holds })
     }
@@ -233,13 +237,20 @@ impl<'r, 'a> Scores<'r, 'a> {
     }
 }
 
+/// What rounding in sums and products may make of the end of a band.
+fn fuzz(end: f64) -> f64 {
+    1e-9 * end.abs()
+}
+
 /// The value of an expression that is a number or nothing.
 fn single(language: &Language, functions: &str, expression: &str, scope: &Scope<'static>) -> Result<Option<f64>> {
     match language.value(functions, expression, scope)? {
         Value::Number(number) => Ok(number),
         Value::List(list) => {
             let number = list.len();
-            Err(LabError::new(format!("`{expression}` is a list of {number} numbers; one is needed, like their median(…)")))
+            Err(LabError::new(format!(
+                "`{expression}` is a list of {number} numbers; one is needed, like their median(…)"
+            )))
         }
     }
 }

@@ -25,7 +25,8 @@ impl Shard {
     pub fn of_environment(of: Option<usize>, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let number = |name: &str| -> Result<Option<usize>> {
             let Some(text) = variable(name) else { return Ok(None) };
-            let wrong = |error: ParseIntError| LabError::new(format!("{name} is \"{text}\", which is no number: {error}"));
+            let wrong =
+                |error: ParseIntError| LabError::new(format!("{name} is \"{text}\", which is no number: {error}"));
             text.trim().parse().map(Some).map_err(wrong)
         };
         let (index, name) = if let Some(task) = number("SLURM_ARRAY_TASK_ID")? {
@@ -44,10 +45,14 @@ impl Shard {
         };
         let of = match of {
             Some(of) => of,
-            None => number("SLURM_ARRAY_TASK_COUNT")?.ok_or_else(|| LabError::new(format!("{name} is set; say --shards N")))?,
+            None => number("SLURM_ARRAY_TASK_COUNT")?
+                .ok_or_else(|| LabError::new(format!("{name} is set; say --shards N")))?,
         };
         if index >= of {
-            return Err(LabError::new(format!("{name} makes this part {} of {of}; there are too few parts", index + 1)));
+            return Err(LabError::new(format!(
+                "{name} makes this part {} of {of}; there are too few parts",
+                index + 1
+            )));
         }
         Ok(Self { index, of })
     }
@@ -93,7 +98,8 @@ mod tests {
     #[test]
     fn batch_systems_say_which() {
         let of = |of, variables: &[(&str, &str)]| {
-            let look = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            let look =
+                |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
             Shard::of_environment(of, look).map_err(|error| error.to_string())
         };
         assert_eq!(of(Some(4), &[("JOB_COMPLETION_INDEX", "0")]), Ok("1/4".parse().unwrap()));

@@ -57,8 +57,9 @@ pub(crate) fn jain(list: &[f64]) -> Option<f64> {
 /// The slope of the straight line with the least squares.
 pub(crate) fn slope(xs: &[f64], ys: &[f64]) -> Option<f64> {
     let (x, y) = (mean(xs)?, mean(ys)?);
-    let (over, under) = xs.iter().zip(ys).fold((0.0, 0.0), |(over, under), (a, b)| {
-        (over + (a - x) * (b - y), under + (a - x) * (a - x))
-    });
+    let (over, under) = xs
+        .iter()
+        .zip(ys)
+        .fold((0.0, 0.0), |(over, under), (a, b)| (over + (a - x) * (b - y), under + (a - x) * (a - x)));
     (under > 0.0).then(|| over / under)
 }

@@ -109,7 +109,9 @@ fn print(out: &mut impl Write, score: &Score<'_>) -> Result<()> {
     for check in score.checks.iter().filter(|check| !check.holds) {
         let number = |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.4}"));
         let band = match check.band {
-            (low, high) if !check.predicate => format!(": {} is not in {} … {}", number(check.value), number(low), number(high)),
+            (low, high) if !check.predicate => {
+                format!(": {} is not in {} … {}", number(check.value), number(low), number(high))
+            }
             _ => " does not hold".to_owned(),
         };
         writeln!(out, "      {}{band}", check.what)?;
@@ -136,10 +138,15 @@ fn totals(scores: &[Score<'_>]) -> String {
 }
 
 fn report(experiments: &[&Experiment], library: &Library, cache: &Cache, out: &Path, seed: u64) -> Result<()> {
-    let (whole, quick) = report::plans(experiments, seed)?;
     let runner = Runner { library, cache, shard: Shard::WHOLE, run: false, threads: None };
-    let (whole, quick) = (runner.results(whole)?, runner.results(quick)?);
-    let sections = whole.into_iter().zip(quick).map(|(whole, quick)| Section::best(library, whole, quick));
+    let known = |quick| -> Result<_> {
+        let extent = Extent { quick, seed, ..Extent::default() };
+        let plans =
+            experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<Vec<_>, _>>()?;
+        Ok(runner.results(plans)?)
+    };
+    let sections =
+        known(false)?.into_iter().zip(known(true)?).map(|(whole, quick)| Section::best(library, whole, quick));
     let sections = sections.collect::<Result<Vec<_>, _>>()?;
     report::write(&sections, out)?;
     let scores: Vec<Score<'_>> = sections.iter().flat_map(|section| section.scores.iter().cloned()).collect();
@@ -162,7 +169,10 @@ fn scenario(library: &Library, id: &str, place: &[String], seed: u64) -> Result<
     let plan = Plan::new(experiment, Extent { seed, ..Extent::default() })?;
     let wanted: Vec<(&str, &str)> = place
         .iter()
-        .map(|text| text.split_once('=').ok_or_else(|| anyhow::anyhow!("\"{text}\" is no value of an axis; write it like rtt=20")))
+        .map(|text| {
+            text.split_once('=')
+                .ok_or_else(|| anyhow::anyhow!("\"{text}\" is no value of an axis; write it like rtt=20"))
+        })
         .collect::<Result<_>>()?;
     let has = |at: &lowtide_lab::PlannedCell<'_>| {
         wanted.iter().all(|(axis, value)| at.place.iter().any(|(name, written)| name == axis && written == value))

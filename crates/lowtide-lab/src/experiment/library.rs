@@ -43,7 +43,9 @@ impl Library {
         }
         if texts.is_empty() {
             let directory = directory.display();
-            return Err(LabError::new(format!("{directory} has no experiments; they are like PAPER/NAME.toml in there")));
+            return Err(LabError::new(format!(
+                "{directory} has no experiments; they are like PAPER/NAME.toml in there"
+            )));
         }
         Self::of(texts, Some(directory.to_owned()))
     }
@@ -57,7 +59,10 @@ impl Library {
             let words = experiment.targets.iter().map(|target| target.id.as_str()).chain([experiment.id.as_str()]);
             for word in words {
                 if let Some(other) = owners.insert(word, &experiment.id) {
-                    return Err(LabError::new(format!("the experiments {other} and {} both have {word}", experiment.id)));
+                    return Err(LabError::new(format!(
+                        "the experiments {other} and {} both have {word}",
+                        experiment.id
+                    )));
                 }
             }
         }
@@ -80,7 +85,11 @@ impl Library {
 
     fn unknown(&self, word: &str) -> LabError {
         let known = self.experiments.iter().flat_map(|experiment| {
-            experiment.targets.iter().map(|target| target.id.as_str()).chain([experiment.id.as_str(), &experiment.paper])
+            experiment
+                .targets
+                .iter()
+                .map(|target| target.id.as_str())
+                .chain([experiment.id.as_str(), &experiment.paper])
         });
         let likeness = |known: &&str| (strsim::normalized_damerau_levenshtein(word, known) * 1e3) as u32;
         let nearest = known.max_by_key(likeness).filter(|known| likeness(known) >= 500);

@@ -57,7 +57,9 @@ impl Experiment {
                 return fail("without a [scenario] there are only targets of the kind unit");
             }
             Kind::Quantitative if target.band.is_empty() => return fail("`band` has to say where its band comes from"),
-            Kind::Quantitative | Kind::Shape | Kind::Unit if target.checks.is_empty() => return fail("it has no check"),
+            Kind::Quantitative | Kind::Shape | Kind::Unit if target.checks.is_empty() => {
+                return fail("it has no check");
+            }
             _ => {}
         }
         for check in &target.checks {
@@ -96,7 +98,9 @@ impl Experiment {
                     Plot::Lines | Plot::Boxes if panel.x.is_none() => "the axis `x`",
                     Plot::Boxes | Plot::Cdf if panel.measure.is_none() => "a `measure`",
                     Plot::Series if panel.series.is_empty() => "`series`",
-                    Plot::Table if panel.columns.is_empty() || panel.x.is_none() => "columns, and the axis `x` of its rows",
+                    Plot::Table if panel.columns.is_empty() || panel.x.is_none() => {
+                        "columns, and the axis `x` of its rows"
+                    }
                     _ => continue,
                 };
                 return fail(format!("it needs {missing}"));

@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn cells_go_by_the_values_of_axes() {
-        let value = |language: &Language, expression: &str| language.value("", expression, &rhai::Scope::new()).unwrap();
+        let value =
+            |language: &Language, expression: &str| language.value("", expression, &rhai::Scope::new()).unwrap();
         let all = language(None);
         assert_eq!(value(&all, "samples(\"share\", #{rtt: 20, law: \"cdg\"})"), Value::List(vec![20.0, 21.0, 25.0]));
         assert_eq!(value(&all, "samples(\"share\").len()"), Value::from(12.0));

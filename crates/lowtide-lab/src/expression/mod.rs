@@ -112,7 +112,7 @@ impl Language {
         register(self);
     }
 
-    /// A function, under the name that `form` begins with.
+    /// A function, under the name that `form` has.
     fn add<A: 'static, const N: usize, const X: bool, R: Clone + 'static, const F: bool>(
         &mut self,
         form: &'static str,
@@ -147,9 +147,7 @@ impl Language {
     /// What Rhai says of the expression, or a function of its arguments.
     pub fn evaluate(&self, functions: &str, expression: &str, scope: &Scope<'_>) -> Result<Dynamic> {
         let text = together(functions, expression);
-        self.engine
-            .eval_with_scope::<Dynamic>(&mut scope.clone(), &text)
-            .map_err(|error| failed(expression, &error))
+        self.engine.eval_with_scope::<Dynamic>(&mut scope.clone(), &text).map_err(|error| failed(expression, &error))
     }
 
     /// The same, as a value that can be kept.
@@ -169,7 +167,10 @@ impl Language {
         let result = self.evaluate(functions, expression, scope)?;
         let kind = result.type_name();
         result.try_cast::<Series>().ok_or_else(|| {
-            LabError::new(format!("`{}` has to be a time series, like rate(\"bg\"), and is a {kind}", shortened(expression)))
+            LabError::new(format!(
+                "`{}` has to be a time series, like rate(\"bg\"), and is a {kind}",
+                shortened(expression)
+            ))
         })
     }
 }
@@ -191,8 +192,10 @@ fn shortened(expression: &str) -> String {
     }
 }
 
+/// The name of a function that is called like `f(x)` or `series.f(x)`.
 fn name(form: &'static str) -> &'static str {
-    form.split('(').next().unwrap_or(form)
+    let called = form.split('(').next().unwrap_or(form);
+    called.rsplit('.').next().unwrap_or(called)
 }
 
 /// An error of a function.
@@ -204,7 +207,9 @@ fn wrong<T>(what: impl Into<String>) -> Answer<T> {
 fn number(value: &Dynamic) -> Answer<f64> {
     let found = value.as_float().or_else(|_| value.as_int().map(|whole| whole as f64));
     found.or_else(|_| value.as_bool().map(f64::from)).or_else(|kind| match kind {
-        "()" => wrong("there is no value here where a number is needed (nothing was measured); use `??` for a stand-in"),
+        "()" => {
+            wrong("there is no value here where a number is needed (nothing was measured); use `??` for a stand-in")
+        }
         kind => wrong(format!("a number is needed here, not a {kind}")),
     })
 }

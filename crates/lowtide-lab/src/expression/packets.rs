@@ -11,13 +11,15 @@ type OfPackets = fn(&Packets, f64, f64) -> Vec<f64>;
 
 pub(super) fn register(language: &mut Language) {
     let functions: [(&'static str, &str, OfPackets); 6] = [
-        ("packet_delays(flow, from, to)", "one-way delays of the data packets that arrived in a span of time, ms", delays),
-        ("round_trips(flow, from, to)", "round-trip samples, one for each ACK that acknowledged data, ms", round_trips),
         (
-            "round_trip_times(flow, from, to)",
-            "when these were taken, s",
-            |packets, from, to| within(packets, from, to).map(|(time, _)| time).collect(),
+            "packet_delays(flow, from, to)",
+            "one-way delays of the data packets that arrived in a span of time, ms",
+            delays,
         ),
+        ("round_trips(flow, from, to)", "round-trip samples, one for each ACK that acknowledged data, ms", round_trips),
+        ("round_trip_times(flow, from, to)", "when these were taken, s", |packets, from, to| {
+            within(packets, from, to).map(|(time, _)| time).collect()
+        }),
         (
             "ertt(flow, from, to)",
             "the same round trips as FreeBSD's ERTT helper would measure them, by clocks of whole milliseconds, ms",
@@ -27,16 +29,14 @@ pub(super) fn register(language: &mut Language) {
             "frame_delays(flow, from, to)",
             "of the frames whose last packet arrived in a span of time, from sending to that arrival, ms; a frame is \
              what was sent at one instant",
-            |packets, from, to| packets.frames(from, to).iter().map(|frame| (frame.arrived - frame.sent) * 1e3).collect(),
-        ),
-        (
-            "frame_gaps(flow, from, to)",
-            "the times between the arrivals of two such frames, ms",
             |packets, from, to| {
-                let frames = packets.frames(from, to);
-                frames.windows(2).map(|pair| (pair[1].arrived - pair[0].arrived) * 1e3).collect()
+                packets.frames(from, to).iter().map(|frame| (frame.arrived - frame.sent) * 1e3).collect()
             },
         ),
+        ("frame_gaps(flow, from, to)", "the times between the arrivals of two such frames, ms", |packets, from, to| {
+            let frames = packets.frames(from, to);
+            frames.windows(2).map(|pair| (pair[1].arrived - pair[0].arrived) * 1e3).collect()
+        }),
     ];
     for (form, about, function) in functions {
         language.add(

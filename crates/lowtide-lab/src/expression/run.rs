@@ -9,6 +9,9 @@ use crate::{
 };
 use rhai::{Array, Dynamic, ImmutableString as Text, Map, NativeCallContext};
 
+/// How a function is called, the column or fact that it gives, and what that is.
+type Of = (&'static str, &'static str, &'static str);
+
 pub(super) fn register(language: &mut Language) {
     flow_series(language);
     link_series(language);
@@ -18,7 +21,7 @@ pub(super) fn register(language: &mut Language) {
 
 /// What has a column of its own.
 fn flow_series(language: &mut Language) {
-    let sums: [(&'static str, &str, &str); 5] = [
+    let sums: [Of; 5] = [
         ("rate(flows)", "rate", "payload delivered, bit/s, of all these flows together, as a time series"),
         ("delivered(flows)", "delivered", "payload bytes delivered so far, together"),
         ("in_flight(flows)", "in_flight", "bytes in flight, together"),
@@ -26,10 +29,9 @@ fn flow_series(language: &mut Language) {
         ("reductions(flows)", "reductions", "window reductions so far, together"),
     ];
     for (form, column, about) in sums {
-        let column = column.to_owned();
-        language.add(form, about, move |call: NativeCallContext<'_>, flows: Text| sum(&call, &flows, &column));
+        language.add(form, about, move |call: NativeCallContext<'_>, flows: Text| sum(&call, &flows, column));
     }
-    let singles: [(&'static str, &str, &str); 8] = [
+    let singles: [Of; 8] = [
         ("cwnd(flow)", "cwnd", "its window in segments"),
         ("ssthresh(flow)", "ssthresh", "its slow-start threshold in segments, once it is set"),
         ("rtt(flow)", "rtt", "its newest round-trip sample, ms"),
@@ -40,8 +42,7 @@ fn flow_series(language: &mut Language) {
         ("price_ratio(flow)", "price_ratio", "its φ"),
     ];
     for (form, column, about) in singles {
-        let column = column.to_owned();
-        language.add(form, about, move |call: NativeCallContext<'_>, flow: Text| one_flow(&call, &flow, &column));
+        language.add(form, about, move |call: NativeCallContext<'_>, flow: Text| one_flow(&call, &flow, column));
     }
     language.add(
         "inner(flow, name)",
@@ -60,8 +61,12 @@ fn flow_series(language: &mut Language) {
 }
 
 fn link_series(language: &mut Language) {
-    let columns: [(&'static str, &str, &str); 8] = [
-        ("queue(link)", "queue", "mean queueing delay of the packets that left in the sample interval, ms; `link` may be left out"),
+    let columns: [Of; 8] = [
+        (
+            "queue(link)",
+            "queue",
+            "mean queueing delay of the packets that left in the sample interval, ms; `link` may be left out",
+        ),
         ("queue_packets(link)", "queue_packets", "packets in the buffer"),
         ("queue_bytes(link)", "queue_bytes", "bytes in the buffer"),
         ("packets(link)", "packets", "packets delivered in the sample interval"),
@@ -71,9 +76,8 @@ fn link_series(language: &mut Language) {
         ("loss(link)", "loss", "the probability of loss; only of fluid models"),
     ];
     for (form, column, about) in columns {
-        let (column, same) = (column.to_owned(), column.to_owned());
-        language.add(form, about, move |call: NativeCallContext<'_>, link: Text| one_link(&call, Some(&link), &column));
-        language.also(form, move |call: NativeCallContext<'_>| one_link(&call, None, &same));
+        language.add(form, about, move |call: NativeCallContext<'_>, link: Text| one_link(&call, Some(&link), column));
+        language.also(form, move |call: NativeCallContext<'_>| one_link(&call, None, column));
     }
     let capacity = |call: NativeCallContext<'_>, link: Option<&str>| {
         let recording = recording(&call)?;
@@ -136,7 +140,7 @@ fn spans(language: &mut Language) {
 
 /// Transfers and single facts.
 fn transfers(language: &mut Language) {
-    let facts: [(&'static str, &str, &str); 5] = [
+    let facts: [Of; 5] = [
         ("started(flow)", "start", "when it began, s"),
         ("finished(flow)", "finish", "when all its data had been acknowledged, s; nothing if never"),
         ("due(flow)", "due", "when its first transfer was due, s; nothing without a deadline"),
@@ -144,10 +148,9 @@ fn transfers(language: &mut Language) {
         ("base_rtt(flow)", "base_rtt", "its round trip without queues, ms"),
     ];
     for (form, fact, about) in facts {
-        let fact = fact.to_owned();
         language.add(form, about, move |call: NativeCallContext<'_>, flow: Text| {
             let recording = recording(&call)?;
-            Answer::Ok(optional(the_flow(&recording, &flow)?.facts.get(fact.as_str()).copied()))
+            Answer::Ok(optional(the_flow(&recording, &flow)?.facts.get(fact).copied()))
         });
     }
     language.add(

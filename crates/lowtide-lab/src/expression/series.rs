@@ -148,9 +148,7 @@ fn arithmetic(language: &mut Language) {
         "series(times, values)",
         "a time series of one's own; + - * / also work between series with the same times, and with numbers",
         |times: Array, values: Array| match (numbers(&times)?, numbers(&values)?) {
-            (times, values) if times.len() == values.len() => {
-                Ok(Series { times: times.into(), values: values.into() })
-            }
+            (times, values) if times.len() == values.len() => Ok(Series { times: times.into(), values: values.into() }),
             (times, values) => wrong(format!("series: {} times and {} values", times.len(), values.len())),
         },
     );

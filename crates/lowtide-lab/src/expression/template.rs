@@ -36,7 +36,8 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Hole<'_>>> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(open) = rest.find(['{', '}']) {
-        let end = closing(&rest[open..]).ok_or_else(|| LabError::new(format!("a brace has no partner in \"{text}\"")))?;
+        let end =
+            closing(&rest[open..]).ok_or_else(|| LabError::new(format!("a brace has no partner in \"{text}\"")))?;
         parts.push(Hole::Words(&rest[..open]));
         parts.push(Hole::Expression(&rest[open + 1..open + end]));
         rest = &rest[open + end + 1..];
@@ -82,7 +83,10 @@ fn written(expression: &str, value: &Dynamic) -> Result<String> {
     if value.is_int() || value.is_bool() || value.is_string() || value.is_char() {
         return Ok(value.to_string());
     }
-    Err(LabError::new(format!("`{expression}` is a {}; a text has room for a number, a truth or a text", value.type_name())))
+    Err(LabError::new(format!(
+        "`{expression}` is a {}; a text has room for a number, a truth or a text",
+        value.type_name()
+    )))
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use lowtide_cc::{
     law::cdg::{Clock, Exp},
 };
 use lowtide_deadline::{
-    Bounds, Cubic, Model, ModelBased, Path, PriceMemory, Signal, SignalKind, Signals, Step, WeightControl, limit_increase,
+    Bounds, Cubic, Model, ModelBased, Path, PriceMemory, Signal, SignalKind, Signals, Step, WeightControl,
+    limit_increase,
 };
 use lowtide_net::{Ecn, Limit, Link, LinkConfig, Packet, Rate, Time};
 use lowtide_sim::fluid;
@@ -18,9 +19,11 @@ pub(super) fn register(language: &mut Language) {
     cdg(language);
     control(language);
     models(language);
-    language.add("serialisation_ms(bytes, rate)", "how long a link takes to send a packet: serialisation_ms(1514, \"10mbit\")", {
-        |bytes: Dynamic, rate: Text| serialisation(number(&bytes)?, &rate)
-    });
+    language.add(
+        "serialisation_ms(bytes, rate)",
+        "how long a link takes to send a packet: serialisation_ms(1514, \"10mbit\")",
+        |bytes: Dynamic, rate: Text| serialisation(number(&bytes)?, &rate),
+    );
 }
 
 fn cdg(language: &mut Language) {
@@ -112,11 +115,7 @@ fn mbc_weight(alpha: f64, price: f64, target: f64, achieved: f64, before: f64) -
         elapsed: interval,
         interval,
         path: Path::default(),
-        signals: Signals {
-            packets: 1.0,
-            loss: Signal { indications: price, reduction: 0.0 },
-            ..Signals::default()
-        },
+        signals: Signals { packets: 1.0, loss: Signal { indications: price, reduction: 0.0 }, ..Signals::default() },
         price_ratio: 1.0,
     };
     let first = control.update(&step(before, before, 1.0));

@@ -104,7 +104,8 @@ impl<'a> Source<'_, '_, 'a> {
                     let axis = self.scores.results.plan.experiment.axis(name)?;
                     Some((axis, axis.values.iter().find(|it| it.written() == *value)?))
                 });
-                let values = fixed.chain(further.iter().copied().flatten()).map(|(axis, value)| (axis.name.as_str(), value));
+                let values =
+                    fixed.chain(further.iter().copied().flatten()).map(|(axis, value)| (axis.name.as_str(), value));
                 let scope = self.scores.scope(&values.collect::<Vec<_>>());
                 (self.scores.value(expression, &scope)?, self.scores.spread(expression, &scope)?)
             }
@@ -140,9 +141,13 @@ impl<'a> Source<'_, '_, 'a> {
                     [] => continue,
                     [(_, curve)] => curve,
                     [(a, _), (b, _), ..] => {
-                        let words = |place: &Where| place.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");
+                        let words = |place: &Where| {
+                            place.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
+                        };
                         let (a, b) = (words(a), words(b));
-                        return Err(LabError::new(format!("`{series}` is there in several cells ({a}; {b}); use `where`")));
+                        return Err(LabError::new(format!(
+                            "`{series}` is there in several cells ({a}; {b}); use `where`"
+                        )));
                     }
                 };
                 let title = self.scores.results.plan.experiment.series.iter().find(|it| it.name == *series);
@@ -239,8 +244,11 @@ impl<'a> Source<'_, '_, 'a> {
         for value in self.values(axis) {
             let values = [(axis.name.as_str(), value)];
             let scope = self.scores.scope(&values);
-            let cells: Vec<Option<f64>> =
-                panel.columns.iter().map(|it| self.scores.bound(Some(&it.value), &values, &scope)).collect::<Result<_>>()?;
+            let cells: Vec<Option<f64>> = panel
+                .columns
+                .iter()
+                .map(|it| self.scores.bound(Some(&it.value), &values, &scope))
+                .collect::<Result<_>>()?;
             rows.push((value.written(), cells));
         }
         if let Some(column) = &panel.sort {

@@ -129,7 +129,8 @@ impl Quartiles {
 
 fn mark(svg: &mut Svg, (x, y): (&Scale, &Scale), at: (Option<f64>, Option<f64>), stroke: Option<&Stroke>, text: &str) {
     let pale = Stroke::pale();
-    let (stroke, font) = (stroke.unwrap_or(&pale), Font { size: 11.0, fill: "currentColor", bold: false, anchor: "start" });
+    let (stroke, font) =
+        (stroke.unwrap_or(&pale), Font { size: 11.0, fill: "currentColor", bold: false, anchor: "start" });
     svg.group(&format!("mark {}", stroke.class), text);
     match at {
         (Some(across), Some(up)) => {

@@ -74,7 +74,11 @@ mod tests {
     #[test]
     fn patterns() {
         assert!(matches("cdg-*", "cdg-1") && matches("cdg-*", "cdg-") && matches("*", "x"));
-        assert!(matches("a,b*", "bulk") && matches("a, b", "b") && matches("*-1", "cdg-1") && matches("c*g*1", "cdg-1"));
-        assert!(!matches("cdg", "cdg-1") && !matches("cdg-*", "cubic") && !matches("a,b", "c") && !matches("*-2", "cdg-1"));
+        assert!(
+            matches("a,b*", "bulk") && matches("a, b", "b") && matches("*-1", "cdg-1") && matches("c*g*1", "cdg-1")
+        );
+        assert!(
+            !matches("cdg", "cdg-1") && !matches("cdg-*", "cubic") && !matches("a,b", "c") && !matches("*-2", "cdg-1")
+        );
     }
 }

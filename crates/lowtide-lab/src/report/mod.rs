@@ -8,7 +8,6 @@ use crate::{
     error::Result,
     experiment::Experiment,
     figure::{self, Drawn},
-    plan::Plan,
     score::{self, Score},
     scoreboard,
 };
@@ -82,16 +81,4 @@ pub fn write(sections: &[Section<'_>], directory: &Path) -> Result<()> {
 /// The page.
 pub fn page(sections: &[Section<'_>]) -> String {
     page::page(sections).into_string()
-}
-
-/// The plan of a whole look and that of a quick one, of each of these experiments.
-///
-/// # Errors
-/// What is wrong with one of them.
-pub fn plans<'a>(experiments: &[&'a Experiment], seed: u64) -> Result<(Vec<Plan<'a>>, Vec<Plan<'a>>)> {
-    let plans = |quick| {
-        let extent = crate::Extent { quick, seed, ..crate::Extent::default() };
-        experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<Vec<_>>>()
-    };
-    Ok((plans(false)?, plans(true)?))
 }

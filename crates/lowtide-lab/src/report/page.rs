@@ -247,6 +247,12 @@ fn short(value: f64) -> String {
     if size > 0.0 && size < 0.001 {
         return format!("{value:.2e}");
     }
-    let digits = if size >= 100.0 { 1 } else if size >= 1.0 { 2 } else { 4 };
+    let digits = if size >= 100.0 {
+        1
+    } else if size >= 1.0 {
+        2
+    } else {
+        4
+    };
     label(format!("{value:.digits$}").parse().unwrap_or(value))
 }

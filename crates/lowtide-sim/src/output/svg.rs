@@ -160,7 +160,9 @@ mod tests {
         let mut outer = Svg::new(20.0, 20.0);
         outer.inset((4.0, 6.0), &inner);
         let file = outer.finish_styled("plot", ".plot{color:red}");
-        assert!(file.contains("<svg x=\"4.0\" y=\"6.0\" width=\"10\" height=\"5\">") && file.contains(".plot{color:red}"));
+        assert!(
+            file.contains("<svg x=\"4.0\" y=\"6.0\" width=\"10\" height=\"5\">") && file.contains(".plot{color:red}")
+        );
         assert!(!file.contains("fill=\"#ffffff\""), "{file}");
     }
 }
