@@ -195,7 +195,11 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> Result<()> {
     let failed = LabError::at("write", path);
     let directory = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory).map_err(&failed)?;
-    let mut file = tempfile::Builder::new().prefix(".lab-").tempfile_in(directory).map_err(&failed)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".lab-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less what the umask takes
+    let mut file = builder.tempfile_in(directory).map_err(&failed)?;
     file.write_all(text).map_err(&failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())

@@ -15,7 +15,7 @@ source = "Nobody's paper"
 runs = 4
 [scenario]
 duration = "DURATION"
-bottleneck = { rate = "2mbit", rtt = "{rtt}ms" }
+bottleneck = { rate = "2mbit", rtt = "{rtt}ms", buffer = "20p" }
 [[scenario.flow]]
 name = "flow"
 cc = "cdg:g={g}"

@@ -5,8 +5,12 @@ use super::{Answer, Language, number, wrong};
 use crate::statistics;
 use rhai::{Array, Dynamic};
 
+/// A function of a number, and one of a list.
+type OfNumber = fn(f64) -> f64;
+pub(super) type OfList = fn(&[f64]) -> Option<f64>;
+
 pub(super) fn register(language: &mut Language) {
-    let functions: [(&str, &str, fn(f64) -> f64); 9] = [
+    let functions: [(&str, &str, OfNumber); 9] = [
         ("abs(x)", "|x|", f64::abs),
         ("sqrt(x)", "√x", libm::sqrt),
         ("exp(x)", "eˣ", libm::exp),
@@ -21,7 +25,7 @@ pub(super) fn register(language: &mut Language) {
         language.add(form, about, move |x: Dynamic| Answer::Ok(function(number(&x)?)));
     }
     language.add("pow(x, y)", "xʸ", |x: Dynamic, y: Dynamic| Answer::Ok(libm::pow(number(&x)?, number(&y)?)));
-    let functions: [(&str, &str, fn(&[f64]) -> Option<f64>); 6] = [
+    let functions: [(&str, &str, OfList); 6] = [
         ("mean(list)", "the mean; nothing of an empty list", statistics::mean),
         ("median(list)", "the median; nothing of an empty list", statistics::median),
         ("min(list)", "the least", statistics::min),

@@ -3,7 +3,7 @@
 
 use super::{
     Answer, Language, number,
-    numbers::{numbers, optional},
+    numbers::{OfList, numbers, optional},
     wrong,
 };
 use crate::statistics;
@@ -60,7 +60,7 @@ fn spans(language: &mut Language) {
 
 /// Single numbers from a series.
 fn summaries(language: &mut Language) {
-    let functions: [(&str, &str, fn(&[f64]) -> Option<f64>); 7] = [
+    let functions: [(&str, &str, OfList); 7] = [
         ("series.mean()", "the mean of its samples", statistics::mean),
         ("series.median()", "the median", statistics::median),
         ("series.min()", "the least", statistics::min),
@@ -132,9 +132,11 @@ fn crossings(language: &mut Language) {
     );
 }
 
+type Operator = fn(f64, f64) -> f64;
+
 /// `+`, `-`, `*` and `/` of series with the same times, and of a series with a number.
 fn arithmetic(language: &mut Language) {
-    let operators: [(&'static str, fn(f64, f64) -> f64); 4] =
+    let operators: [(&'static str, Operator); 4] =
         [("+", |a, b| a + b), ("-", |a, b| a - b), ("*", |a, b| a * b), ("/", |a, b| a / b)];
     for (operator, function) in operators {
         let engine = &mut language.engine;

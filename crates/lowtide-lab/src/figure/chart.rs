@@ -18,7 +18,7 @@ const BELOW: f64 = 62.0;
 const ROW: f64 = 20.0;
 /// Line, and text of the legend; width of a letter on average.
 const SAMPLE: f64 = 20.0;
-const LETTER: f64 = 7.0;
+const LETTER: f64 = 6.6;
 
 const TEXT: Font = Font { size: 12.0, fill: "currentColor", bold: false, anchor: "start" };
 

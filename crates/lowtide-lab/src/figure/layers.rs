@@ -142,7 +142,7 @@ fn mark(svg: &mut Svg, (x, y): (&Scale, &Scale), at: (Option<f64>, Option<f64>),
         (None, Some(up)) => {
             let b = y.place(up);
             svg.line(&[(x.start, b), (x.end, b)], "currentColor", 1.2, pale.dash);
-            svg.text((x.end - 4.0, b - 5.0), Font { anchor: "end", ..font }, text);
+            svg.text((x.start + 4.0, b - 5.0), font, text);
         }
         (Some(across), None) => {
             let a = x.place(across);
