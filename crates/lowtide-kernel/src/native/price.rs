@@ -57,10 +57,21 @@ fn an_event_is_counted_once() {
         ),
         (
             "an episode of ours",
-            &[((OPEN, 0, 10, 0), false), ((CWR, 50, 10, 0), false), ((CWR, 50, 30, 0), false), ((OPEN, 50, 60, 0), false)],
+            &[
+                ((OPEN, 0, 10, 0), false),
+                ((CWR, 50, 10, 0), false),
+                ((CWR, 50, 30, 0), false),
+                ((OPEN, 50, 60, 0), false),
+            ],
         ),
-        ("a loss in an episode of ours", &[((CWR, 50, 10, 0), false), ((RECOVERY, 50, 20, 0), true), ((RECOVERY, 50, 30, 0), false)]),
-        ("a mark in an episode of ours", &[((CWR, 50, 10, 0), false), ((CWR, 50, 20, 2), true), ((CWR, 50, 30, 4), false)]),
+        (
+            "a loss in an episode of ours",
+            &[((CWR, 50, 10, 0), false), ((RECOVERY, 50, 20, 0), true), ((RECOVERY, 50, 30, 0), false)],
+        ),
+        (
+            "a mark in an episode of ours",
+            &[((CWR, 50, 10, 0), false), ((CWR, 50, 20, 2), true), ((CWR, 50, 30, 4), false)],
+        ),
         (
             // a classic receiver echoes it until it hears of the reduction
             "a mark, its echoes, and the next one",
@@ -75,7 +86,10 @@ fn an_event_is_counted_once() {
             "marked and lost in one window",
             &[((CWR, 50, 10, 1), true), ((RECOVERY, 50, 20, 1), false), ((OPEN, 50, 51, 1), false)],
         ),
-        ("an episode of ours after echoes of an old mark", &[((CWR, 50, 10, 1), true), ((OPEN, 50, 60, 9), false), ((CWR, 90, 60, 9), false)]),
+        (
+            "an episode of ours after echoes of an old mark",
+            &[((CWR, 50, 10, 1), true), ((OPEN, 50, 60, 9), false), ((CWR, 90, 60, 9), false)],
+        ),
         (
             "sequence numbers wrap within an event and long after one",
             &[
