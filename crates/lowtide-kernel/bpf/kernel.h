@@ -60,6 +60,7 @@ struct tcp_sock {
 	u32 write_seq;
 	u32 snd_cwnd;
 	u32 snd_ssthresh;
+	u32 high_seq;
 	u32 snd_cwnd_clamp;
 	u32 prior_cwnd;
 	u32 packets_out;

@@ -31,6 +31,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.cwnd = tp->snd_cwnd;
 	record.packets_out = tp->packets_out;
 	record.unsent = tp->write_seq - tp->snd_nxt;
+	record.mss = tp->mss_cache;
 	record.own_law = s->own_law;
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;

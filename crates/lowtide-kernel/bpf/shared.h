@@ -12,7 +12,9 @@
 struct lt_settings {
 	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
 	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
-	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price, per unit of price */
+	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price by signals, per unit of price; 0: no signals */
+	u64 hazard_q16;		/* and to that of delay, which our law prices itself */
+	u64 kept_q16;		/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
 	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
 	u64 increase_q16;	/* segments per round trip that the budget grows by: 1, or w above 1 */
 	u64 window_q16;		/* sum of the sending sockets' windows, segments */
@@ -20,7 +22,8 @@ struct lt_settings {
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	u32 set_tos;
 	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
-	u32 native;		/* 1: the law is ours and knows w; 0: a law of the kernel, phantom signals only */
+	u32 native;		/* 1: the law is ours; 0: a law of the kernel, phantom signals only */
+	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay has no grip */
 	u32 cdg_window;		/* w of CDG: gradients averaged, a power of two <= CDG_WINDOW_MAX */
 	u32 cdg_g0_us;		/* G0 */
 	u32 cdg_floor_us;	/* queueing delay that counts as none; 0: every gradient counts */
@@ -39,6 +42,7 @@ struct lt_totals {
 	u64 closed_retransmitted;
 	u64 segments;		/* data segments sent */
 	u64 losses;		/* real congestion signals: episodes, not packets */
+	u64 delay_price_q32;	/* what delay has cost: g+/G0 of each round, added up */
 	u64 phantoms;		/* phantom signals delivered */
 	u64 delay_backoffs;	/* reductions on account of delay */
 	u64 udp_sent;		/* bytes on the wire that nobody governs */
@@ -61,6 +65,7 @@ struct lt_socket_record {
 	u32 cwnd;
 	u32 packets_out;
 	u32 unsent;
+	u32 mss;		/* payload bytes of a full segment */
 	u32 own_law;
 };
 

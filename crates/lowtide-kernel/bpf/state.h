@@ -9,6 +9,7 @@
 #include "law/budget.h"
 #include "law/cdg.h"
 #include "law/phantom.h"
+#include "law/price.h"
 
 #define NSEC_PER_USEC 1000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
@@ -42,13 +43,12 @@ struct lt_socket {
 	u32 epoch;		/* last group reduction heard of */
 	u32 taken;		/* and the last one taken */
 	u32 signal;		/* enum signal */
-	u32 ca_state;		/* when last seen sending */
-	u32 delivered_ce;
 	u32 history;		/* last 16 reductions, newest in bit 0; 1: by delay */
 	u32 own_law;
 	u32 joins;		/* to start with window_q16, without slow start */
 	u32 closed;
 	struct phantom phantom;
+	struct price price;
 	struct cdg cdg;
 };
 

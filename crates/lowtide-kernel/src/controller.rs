@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lowtide_deadline::{Decision, Governor, Progress, Signal, Signals, Time, socket_weight};
 
-use crate::{Law, Result, Snapshot, Steering, Transfer, price::LossPrice};
+use crate::{Actuator, Law, Result, Setup, Snapshot, Steering, Transfer, price::LossPrice};
 
 /// The heartbeat is stale after this many update intervals.
 const STALE_INTERVALS: u32 = 2;
@@ -29,20 +29,21 @@ pub struct Controller {
     transfer: Transfer,
     governor: Governor,
     law: Law,
+    actuator: Actuator,
     price: LossPrice,
     priced: Option<Time>,
 }
 
 impl Controller {
-    /// Joins the two; `transfer` runs `law`.
-    pub fn new(transfer: Transfer, governor: Governor, law: Law) -> Controller {
-        Controller { transfer, governor, law, price: LossPrice::default(), priced: None }
+    /// Joins the two; `setup` is that of `transfer`.
+    pub fn new(transfer: Transfer, governor: Governor, setup: &Setup) -> Controller {
+        let (law, actuator) = (setup.law.clone(), setup.actuator);
+        Controller { transfer, governor, law, actuator, price: LossPrice::default(), priced: None }
     }
 
     /// The steering for a weight before anything is known of the network.
-    pub fn first_steering(w_min: f64) -> Steering {
-        let stale = STALE_INTERVALS * lowtide_deadline::NOMINAL_INTERVAL;
-        Steering { surplus: 1.0 / w_min - 1.0, phantom: 0.0, increase: 1.0, sockets: 0, window: 0.0, stale }
+    pub fn first_steering(w_min: f64, actuator: Actuator) -> Steering {
+        Steering { stale: STALE_INTERVALS * lowtide_deadline::NOMINAL_INTERVAL, ..actuator.steer(w_min, 0.0) }
     }
 
     /// Reads the sockets, lets the governor decide, and steers. Call it several times per update interval.
@@ -57,8 +58,10 @@ impl Controller {
             active: snapshot.unfinished,
             app_limited: !snapshot.backlogged,
             rtt: snapshot.srtt,
+            min_rtt: snapshot.min_rtt,
+            segment_bytes: snapshot.segment_bytes,
             signals: signals(&snapshot),
-            ..Progress::default()
+            price_ratio: None,
         });
         if self.priced.is_none_or(|last| now >= last + decision.interval) {
             self.priced = Some(now);
@@ -79,14 +82,11 @@ impl Controller {
             let alpha = self.law.exponent(self.price.get(), rtt);
             socket_weight(decision.weight, snapshot.sending.max(1), alpha).get()
         };
-        let surplus = 1.0 / w - 1.0;
         Steering {
-            surplus,
-            phantom: self.price.get().unwrap_or(0.0) * surplus,
-            increase: w,
             sockets: snapshot.sending,
             window: snapshot.window,
             stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),
+            ..self.actuator.steer(w, self.price.get().unwrap_or(0.0))
         }
     }
 
@@ -98,6 +98,11 @@ impl Controller {
 
 /// The real congestion signals so far, for the price that the governor's model goes by.
 fn signals(snapshot: &Snapshot) -> Signals {
-    let loss = Signal { indications: snapshot.totals.losses as f64, reduction: 0.0 };
-    Signals { packets: snapshot.totals.segments as f64, loss, ..Signals::default() }
+    let counted = |indications| Signal { indications, reduction: 0.0 };
+    Signals {
+        packets: snapshot.totals.segments as f64,
+        loss: counted(snapshot.totals.losses as f64),
+        delay: counted(snapshot.totals.delay_price),
+        ..Signals::default()
+    }
 }

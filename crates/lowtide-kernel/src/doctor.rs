@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, path::Path, process::Command};
 
 use nix::sys::utsname::uname;
 
-use crate::{Cgroup, Controller, Dscp, Error, Law, Setup, Transfer};
+use crate::{Actuator, Cgroup, Controller, Dscp, Error, Law, Setup, Transfer};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -138,8 +138,9 @@ fn own_laws() -> Feature {
 
 fn try_law(law: Law) -> Result<(), Error> {
     let group = Cgroup::create()?;
-    let setup = Setup { law, dscp: Dscp::Le, keep_law: true };
-    Transfer::start(&setup, &Controller::first_steering(1.0), &group).map(drop)
+    let actuator = Actuator::usual(&law);
+    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true };
+    Transfer::start(&setup, &Controller::first_steering(1.0, actuator), &group).map(drop)
 }
 
 fn tun() -> Feature {

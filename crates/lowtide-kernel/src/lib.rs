@@ -6,6 +6,7 @@
 //! [`Governor`](lowtide_deadline::Governor): sockets' progress goes up, the price weight comes down.
 //! [`diagnose`] says what this machine allows.
 
+mod actuator;
 mod cgroup;
 mod controller;
 mod doctor;
@@ -18,6 +19,7 @@ mod program;
 mod transfer;
 mod user;
 
+pub use actuator::Actuator;
 pub use cgroup::Cgroup;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};

@@ -15,7 +15,7 @@ use libbpf_rs::{
 };
 use nix::time::{ClockId, clock_gettime};
 
-use crate::{CdgParameters, Cgroup, Error, Law, Result};
+use crate::{Actuator, CdgParameters, Cgroup, Error, Law, Result};
 
 #[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
 mod skeleton {
@@ -56,6 +56,8 @@ impl Dscp {
 pub struct Setup {
     /// The control law of its sockets.
     pub law: Law,
+    /// How that law takes the weight.
+    pub actuator: Actuator,
     /// The code point of its packets.
     pub dscp: Dscp,
     /// Keep sockets on our law when the program asks for another one.
@@ -65,8 +67,12 @@ pub struct Setup {
 /// What the controller sets as it learns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steering {
-    /// 1/w − 1 of the weight that a socket applies.
+    /// 1/w − 1 of the weight that a socket applies to signals; 0: no phantom signals.
     pub surplus: f64,
+    /// The same for the price of delay in our own law: its hazard is this times g⁺/G₀.
+    pub hazard: f64,
+    /// The part, up to 1, that our own law keeps of what a reduction for real congestion leaves.
+    pub kept: f64,
     /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
     pub phantom: f64,
     /// Segments per round trip that the shared budget grows by: 1, or the weight where it is above 1.
@@ -79,8 +85,24 @@ pub struct Steering {
     pub stale: Duration,
 }
 
+impl Default for Steering {
+    /// Nobody sends, no signal is made up, and CDG is the one of G = G₀.
+    fn default() -> Steering {
+        Steering {
+            surplus: 0.0,
+            hazard: 1.0,
+            kept: 1.0,
+            phantom: 0.0,
+            increase: 1.0,
+            sockets: 0,
+            window: 0.0,
+            stale: Duration::ZERO,
+        }
+    }
+}
+
 /// Running totals since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Payload bytes that receivers acknowledged.
     pub acknowledged: u64,
@@ -90,8 +112,10 @@ pub struct Totals {
     pub retransmitted: u64,
     /// Data segments sent.
     pub segments: u64,
-    /// Real congestion episodes.
+    /// Real congestion: recoveries begun and marks answered, one for each window of data. None that a phantom signal made.
     pub losses: u64,
+    /// What delay has cost our own law: g⁺/G₀ of each round trip, added up.
+    pub delay_price: f64,
     /// Phantom signals.
     pub phantoms: u64,
     /// Window reductions on account of delay.
@@ -129,6 +153,8 @@ pub struct Snapshot {
     pub min_rtt: Option<Duration>,
     /// Sum of the sending connections' windows, in segments; fractions where shares are below one.
     pub window: f64,
+    /// Payload bytes of a full segment, mean of the sending connections.
+    pub segment_bytes: Option<u32>,
     /// Live connections that the program put on a law of its own.
     pub own_law: u32,
 }
@@ -234,6 +260,7 @@ impl Transfer {
             retransmitted: counted.closed_retransmitted,
             segments: counted.segments,
             losses: counted.losses,
+            delay_price: counted.delay_price_q32 as f64 / Q32,
             phantoms: counted.phantoms,
             delay_backoffs: counted.delay_backoffs,
             udp_sent: counted.udp_sent,
@@ -296,7 +323,7 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
     let sending: Vec<_> = records.iter().filter(|r| r.last_sent_ns > 0 && !idle(r)).collect();
     let mean = |value: fn(&types::lt_socket_record) -> u32| {
         let known: Vec<u64> = sending.iter().map(|r| u64::from(value(r))).filter(|v| *v > 0).collect();
-        (!known.is_empty()).then(|| Duration::from_micros(known.iter().sum::<u64>() / known.len() as u64))
+        (!known.is_empty()).then(|| known.iter().sum::<u64>() / known.len() as u64)
     };
     Snapshot {
         totals,
@@ -304,8 +331,9 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         sending: sending.len() as u32,
         backlogged: sending.iter().any(|r| r.unsent > 0),
         unfinished: records.iter().any(|r| r.unsent > 0 || r.packets_out > 0),
-        srtt: mean(|r| r.srtt_us),
-        min_rtt: mean(|r| r.min_rtt_us),
+        srtt: mean(|r| r.srtt_us).map(Duration::from_micros),
+        min_rtt: mean(|r| r.min_rtt_us).map(Duration::from_micros),
+        segment_bytes: mean(|r| r.mss).map(|bytes| bytes as u32),
         window: sending
             .iter()
             .map(|r| if r.window_q16 > 0 { r.window_q16 as f64 / Q16 } else { f64::from(r.cwnd) })
@@ -320,6 +348,7 @@ fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
         Law::Kernel(_) => CdgParameters::default(),
     };
     settings.native = setup.law.is_native().into();
+    settings.by_delay = (setup.actuator == Actuator::Native).into();
     settings.keep_law = setup.keep_law.into();
     settings.set_tos = setup.dscp.octet().is_some().into();
     settings.tos = setup.dscp.octet().unwrap_or(0);
@@ -336,6 +365,8 @@ fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
 
 fn apply(settings: &mut types::lt_settings, steering: &Steering) {
     settings.surplus_q16 = (steering.surplus.max(0.0) * Q16) as u64;
+    settings.hazard_q16 = (steering.hazard.max(0.0) * Q16) as u64;
+    settings.kept_q16 = (steering.kept.clamp(0.0, 1.0) * Q16) as u64;
     settings.phantom_q32 = (steering.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64;
     settings.increase_q16 = (steering.increase.max(1.0) * Q16) as u64;
     settings.sockets = steering.sockets;
@@ -399,6 +430,7 @@ mod tests {
             unsent,
             srtt_us: 60_000,
             min_rtt_us: 40_000,
+            mss: 1448,
             window_q16: 1 << 15,
             ..Default::default()
         }
@@ -411,7 +443,7 @@ mod tests {
         let snapshot = summarize(Totals::default(), &records, now);
         assert_eq!((snapshot.sockets, snapshot.sending, snapshot.backlogged), (3, 1, true));
         assert_eq!(snapshot.queueing_delay(), Some(Duration::from_millis(20)));
-        assert_eq!(snapshot.window, 0.5);
+        assert_eq!((snapshot.window, snapshot.segment_bytes), (0.5, Some(1448)));
     }
 
     #[test]

@@ -21,13 +21,15 @@ fn main() {
             100.0 * far.idle
         );
     }
-    for law in ["cdg", "cubic"] {
-        let run = deadline(law);
+    for (law, control) in [("cdg", "pid"), ("cdg", "mbc"), ("cubic", "pid"), ("cubic", "mbc")] {
+        let run = deadline(law, control);
         println!(
-            "40 MB in 50 s, {law}: took {:.1} % of the time, foreground {:.1} % of the link, {} false alarms",
+            "40 MB in 50 s, {law}, {control}: took {:.1} % of the time, foreground {:.1} % of the link, {} false alarms, the model \
+             ruled for {:.1} % of the time",
             100.0 * run.took,
             100.0 * run.foreground,
-            run.false_alarms
+            run.false_alarms,
+            100.0 * run.model
         );
     }
     let run = impossible();

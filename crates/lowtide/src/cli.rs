@@ -63,6 +63,14 @@ pub struct RunArguments {
     #[arg(long, value_name = "LAW", default_value = "cdg")]
     pub cc: String,
 
+    /// What moves the price weight towards a deadline
+    #[arg(long, value_enum, default_value_t = ControlArgument::Pid)]
+    pub control: ControlArgument,
+
+    /// What the price weight acts on; native with --cc cdg, phantom with a law of the kernel, unless given
+    #[arg(long, value_enum)]
+    pub actuator: Option<ActuatorArgument>,
+
     /// Write a report in JSON to this file at the end
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -71,7 +79,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN)]
     pub w_min: f64,
 
-    /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg) it takes more than its share from everybody else
+    /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg, --actuator native) it takes more than its share from everybody else
     #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MAX)]
     pub w_max: f64,
 
@@ -98,6 +106,26 @@ pub struct RunArguments {
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+/// `--control`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ControlArgument {
+    /// The rate achieved, by a PID controller
+    Pid,
+    /// A model of the control law and the price of congestion as measured; PID where there has been no congestion
+    Mbc,
+}
+
+/// `--actuator`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ActuatorArgument {
+    /// The law's own price of delay; with --cc cdg only
+    Native,
+    /// Phantom congestion signals, which any law takes for real ones
+    Phantom,
+    /// What the law keeps of its window at a reduction, scaled; with --cc cdg only
+    Beta,
 }
 
 /// `--dscp`.

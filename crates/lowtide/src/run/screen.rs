@@ -5,10 +5,10 @@ use std::{io::IsTerminal, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{Timestamp, Zoned};
-use lowtide_deadline::{Outlook, Time};
+use lowtide_deadline::{Control, Outlook, Time};
 use lowtide_kernel::Status;
 
-use super::{Ending, Plan, clock::Clock, journal::Journal, words};
+use super::{Ending, Plan, clock::Clock, control, journal::Journal, words};
 use crate::{size, when};
 
 /// Away from a terminal the same kind of news is repeated at most this often.
@@ -120,13 +120,16 @@ fn alarming(outlook: &Outlook) -> bool {
     )
 }
 
-/// Rate, needed rate, weight, queueing delay.
+/// Rate, needed rate, weight and what it rests on, queueing delay.
 fn figures(status: &Status, rate: f64) -> String {
     let mut text = size::show_rate(rate);
     if let Some(target) = status.decision.target_rate {
         text += &format!(" (needs {})", size::show_rate(target));
     }
     text += &format!("  w {}", weight(status.decision.weight.get()));
+    if status.decision.target_rate.is_some() {
+        text += control::remark(status.decision.basis);
+    }
     if let Some(delay) = status.snapshot.queueing_delay() {
         text += &format!("  queue {} ms", delay.as_millis());
     }
@@ -167,6 +170,10 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<
             totals.losses,
             totals.phantoms
         ));
+        if plan.policy.control != Control::Pid && plan.deadline.is_some() {
+            let part = 100.0 * journal.model_part();
+            lines.push(format!("the model ruled for {part:.0} % of the time, feedback for the rest"));
+        }
     }
     let mut ungoverned = Vec::new();
     let mut mention = |number: u64, text: String| {

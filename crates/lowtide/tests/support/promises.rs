@@ -45,17 +45,19 @@ pub(crate) struct Deadline {
     pub(crate) foreground: f64,
     /// Of the three runs, those in which it was said, wrongly, that this cannot be.
     pub(crate) false_alarms: usize,
+    /// Part of the time in which a model ruled.
+    pub(crate) model: f64,
 }
 
-/// The median run by the time taken.
-pub(crate) fn deadline(law: &str) -> Deadline {
+/// The median run by the time taken, under this law and this control of the weight.
+pub(crate) fn deadline(law: &str, control: &str) -> Deadline {
     const SECONDS: u32 = 50;
     let runs = three(
         || {
             let lab = Lab::new();
             // the foreground outlives the transfer whatever happens
             lab.beside(SECONDS + 2, || {
-                let options = ["--cc", law, "--size", "40MB", "--deadline", "50s"];
+                let options = ["--cc", law, "--control", control, "--size", "40MB", "--deadline", "50s"];
                 lab.bulk(&options, &["-n", "40000000"], patience(SECONDS + 20))
             })
         },
@@ -67,6 +69,7 @@ pub(crate) fn deadline(law: &str) -> Deadline {
         took: bulk.took() / f64::from(SECONDS),
         foreground: foreground / LINK,
         false_alarms: runs.iter().filter(|(_, bulk)| wrong(bulk)).count(),
+        model: bulk.model_part(),
     }
 }
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `lowtide run` counts as real congestion is what happened in the network, and nothing that it made up itself.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{collections::BTreeMap, fs, time::Duration};
+
+use lifecycle::{Receiver, finish, inside, kernel, lowtide, name, report};
+use lowtide_emu::{Arrived, Config, Emulator};
+use lowtide_net::{Link, Packet, Time};
+use serde_json::Value;
+
+/// After so many packets that overtook it a packet is taken for lost.
+const OVERTAKEN: usize = 3;
+/// Runs in which the machine stood still for longer than a retransmission timer are made again, so often.
+const ATTEMPTS: usize = 3;
+
+/// A buffer that never overflows.
+fn link(test: &str, rate: &str, rtt: u64, loss: &str, queue: &str) -> Config {
+    Config {
+        buffer: "2000p".parse().unwrap(),
+        loss: loss.parse().unwrap(),
+        discipline: queue.parse().unwrap(),
+        record: true,
+        realtime: true,
+        ..Config::new(
+            name(&format!("{test}-a")),
+            name(&format!("{test}-b")),
+            rate.parse().unwrap(),
+            Duration::from_millis(rtt),
+        )
+    }
+}
+
+/// What the kernel and the emulator saw of one run, and what Lowtide says of it.
+struct Seen {
+    report: Value,
+    /// The namespace's counters of TCP.
+    tcp: BTreeMap<String, u64>,
+    /// Windows of data in which the link dropped packets.
+    episodes: u64,
+    dropped: u64,
+    marked: u64,
+}
+
+impl Seen {
+    fn counted(&self, field: &str) -> u64 {
+        self.report[field].as_u64().unwrap()
+    }
+}
+
+/// `lowtide run OPTIONS -- lowtide traffic send SIZE` over a link, without timeouts.
+fn run(config: &Config, options: &[&str], size: &str) -> Seen {
+    let seen = (0..ATTEMPTS).map(|_| attempt(config.clone(), options, size)).find(|seen| seen.tcp["TCPTimeouts"] == 0);
+    seen.unwrap_or_else(|| panic!("{options:?}: timeouts in each of {ATTEMPTS} runs"))
+}
+
+fn attempt(config: Config, options: &[&str], size: &str) -> Seen {
+    let forward = config.forward();
+    let emulator = Emulator::start(config).unwrap();
+    for namespace in [emulator.a(), emulator.b()] {
+        namespace.run(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")).unwrap().unwrap();
+    }
+    let receiver = Receiver::start(emulator.b(), emulator.b4());
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let mut command = lowtide(["run", "--quiet", "--report"]);
+    command.arg(&file).args(options).arg("--").arg(env!("CARGO_BIN_EXE_lowtide"));
+    command.args(["traffic", "send", "--size", size, "--to", &receiver.address.to_string()]);
+    let ended = finish(&mut inside(emulator.a(), command));
+    assert!(ended.status.success(), "{ended:?}");
+    let tcp = emulator.a().run(counters).unwrap();
+    let arrivals = emulator.arrivals();
+    let totals = emulator.totals().forward;
+    Seen {
+        report: report(&file),
+        tcp,
+        episodes: episodes(&arrivals, &delivered(Link::new(&forward), &arrivals), forward.delay),
+        dropped: (totals.lost + totals.dropped()).packets,
+        marked: totals.marked.packets,
+    }
+}
+
+/// `/proc/net/netstat` of the calling thread's namespace.
+fn counters() -> BTreeMap<String, u64> {
+    let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    names.split(' ').map(str::to_owned).zip(values.split(' ').map(|value| value.parse().unwrap())).collect()
+}
+
+/// When each packet came out at the far end; `None` for those that the link dropped. It does with the same packets in virtual time
+/// what it did in real time.
+fn delivered(mut link: Link<usize>, arrivals: &[Arrived]) -> Vec<Option<Time>> {
+    for (number, &Arrived { at, bytes, ecn, flow }) in arrivals.iter().enumerate() {
+        link.arrive(at, Packet { bytes, ecn, flow, payload: number });
+    }
+    let mut delivered = vec![None; arrivals.len()];
+    while let Some(out) = link.poll(Time::from_nanos(u64::MAX - 1)) {
+        delivered[out.packet.payload] = Some(out.at);
+    }
+    delivered
+}
+
+/// Drops, as events: those that were on their way when the first of them became known are one. It is known when later packets have been
+/// acknowledged, half a round trip (`back`) after they came out.
+fn episodes(arrivals: &[Arrived], delivered: &[Option<Time>], back: Duration) -> u64 {
+    let (mut episodes, mut known) = (0, Time::ZERO);
+    for (number, out) in delivered.iter().enumerate() {
+        if out.is_some() || arrivals[number].at < known {
+            continue;
+        }
+        episodes += 1;
+        let overtaking = delivered[number..].iter().flatten().nth(OVERTAKEN - 1);
+        known = overtaking.map_or(Time::from_nanos(u64::MAX), |out| *out + back);
+    }
+    episodes
+}
+
+/// What a run is to show: of real and of phantom signals.
+enum Signals {
+    RealAlone,
+    PhantomAlone,
+    Both,
+}
+
+#[test]
+fn losses_are_those_of_the_network_and_phantom_signals_are_none() {
+    use Signals::{Both, PhantomAlone, RealAlone};
+    let cases: [(&str, &str, u64, &str, &[&str], &str, Signals); 7] = [
+        ("single", "10mbit", 20, "0.1%", &["--cc", "cubic", "--w-min", "1"], "12MB", RealAlone),
+        ("bursts", "10mbit", 20, "ge:p=0.1%,r=30%", &["--cc", "reno", "--w-min", "1"], "8MB", RealAlone),
+        ("cubic", "5mbit", 10, "0.2%", &["--cc", "cubic", "--w-min", "0.3"], "8MB", Both),
+        ("reno", "5mbit", 10, "ge:p=0.1%,r=50%", &["--cc", "reno", "--w-min", "0.3"], "8MB", Both),
+        ("signals", "5mbit", 10, "0.2%", &["--actuator", "phantom", "--w-min", "0.3"], "8MB", Both),
+        ("delay", "10mbit", 20, "0.1%", &["--cc", "cdg", "--w-min", "0.1"], "8MB", RealAlone),
+        ("clean", "10mbit", 20, "0", &["--cc", "cubic"], "2MB", PhantomAlone),
+    ];
+    for (test, rate, rtt, loss, options, size, signals) in cases {
+        if !kernel() {
+            return;
+        }
+        let seen = run(&link(test, rate, rtt, loss, "droptail"), options, size);
+        let (losses, phantoms) = (seen.counted("losses"), seen.counted("phantom_signals"));
+        let recoveries = seen.tcp["TCPSackRecovery"];
+        println!(
+            "{test}: {losses} losses counted, {recoveries} recoveries begun, {} packets dropped in {} windows; {phantoms} phantom signals",
+            seen.dropped, seen.episodes
+        );
+        assert_eq!(losses, recoveries, "{test}: recoveries that the kernel began");
+        assert_eq!(losses, seen.episodes, "{test}: windows in which the emulator dropped");
+        assert_eq!(losses > 0, !matches!(signals, PhantomAlone), "{test}");
+        assert_eq!(phantoms > 0, !matches!(signals, RealAlone), "{test}");
+    }
+}
+
+#[test]
+fn marks_are_counted_once_each() {
+    if !kernel() {
+        return;
+    }
+    let config = link("marks", "10mbit", 20, "0", "codel:ecn=on");
+    let seen = run(&config, &["--cc", "cubic", "--w-min", "0.3"], "10MB");
+    println!("{} counted, {} packets marked", seen.counted("losses"), seen.marked);
+    // CoDel marks one packet at a time, further apart than a round trip
+    assert_eq!((seen.counted("losses"), seen.dropped), (seen.marked, 0));
+    assert!(seen.marked > 3, "{}", seen.marked);
+}
