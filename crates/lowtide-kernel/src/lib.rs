@@ -6,10 +6,12 @@
 //! [`Governor`](lowtide_deadline::Governor): sockets' progress goes up, the price weight comes down.
 //! [`diagnose`] says what this machine allows.
 
+mod budget;
 mod cgroup;
 mod controller;
 mod doctor;
 mod error;
+mod goals;
 mod law;
 #[cfg(test)]
 mod native;
@@ -22,6 +24,7 @@ pub use cgroup::Cgroup;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use error::{Error, Result};
+pub use goals::SocketGoal;
 pub use law::{CdgParameters, Law};
 pub use program::{Exit, Program, inherited_tcp_sockets};
 pub use transfer::{Dscp, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};

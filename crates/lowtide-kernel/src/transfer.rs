@@ -10,12 +10,15 @@ use std::{
 };
 
 use libbpf_rs::{
-    Iter, Link, ObjectBuilder, OpenObject, PrintLevel,
+    Iter, Link, MapCore, MapFlags, ObjectBuilder, OpenObject, PrintLevel,
     skel::{OpenSkel, SkelBuilder},
 };
 use nix::time::{ClockId, clock_gettime};
 
-use crate::{CdgParameters, Cgroup, Error, Law, Result};
+use crate::{
+    CdgParameters, Cgroup, Error, Law, Result,
+    goals::{GoalRecord, SocketDecision, answer},
+};
 
 #[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
 mod skeleton {
@@ -25,6 +28,8 @@ use skeleton::{TransferSkel, TransferSkelBuilder, types};
 
 // SAFETY: a plain C structure of integers, laid out by the BPF compiler.
 unsafe impl plain::Plain for types::lt_socket_record {}
+// SAFETY: the same.
+unsafe impl plain::Plain for types::lt_decision {}
 
 const Q16: f64 = 65_536.0;
 const Q32: f64 = 4_294_967_296.0;
@@ -69,8 +74,13 @@ pub struct Steering {
     pub surplus: f64,
     /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
     pub phantom: f64,
-    /// Segments per round trip that the shared budget grows by: 1, or the weight where it is above 1.
+    /// Segments per round trip that the budget of `sockets` sockets grows by: 1, or the weight where it is above 1; another part of it where
+    /// some of them have goals of their own.
     pub increase: f64,
+    /// w, for programs that ask.
+    pub weight: f64,
+    /// Sockets with a goal of their own.
+    pub goals: u32,
     /// Sockets that share the budget.
     pub sockets: u32,
     /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.
@@ -146,6 +156,7 @@ pub struct Transfer {
     observer: Link,
     _links: Vec<Link>,
     acknowledged: u64,
+    goals: Vec<GoalRecord>,
 }
 
 impl std::fmt::Debug for Transfer {
@@ -206,14 +217,15 @@ impl Transfer {
         for (what, program) in [
             ("the egress program", &skeleton.progs.lt_egress),
             ("the ingress program", &skeleton.progs.lt_ingress),
-            ("the socket-option program", &skeleton.progs.lt_setsockopt),
+            ("the program for setsockopt", &skeleton.progs.lt_setsockopt),
+            ("the program for getsockopt", &skeleton.progs.lt_getsockopt),
             ("the socket program", &skeleton.progs.lt_sockops),
         ] {
             links.push(attach(what, program.attach_cgroup(fd))?);
         }
         let sockets = skeleton.maps.sockets.as_fd();
         let observer = attach("the socket iterator", skeleton.progs.lt_observe.attach_iter(sockets))?;
-        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0 })
+        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0, goals: Vec::new() })
     }
 
     /// Applies new values and shows the programs that the controller lives.
@@ -243,19 +255,13 @@ impl Transfer {
             law_refused: counted.law_refused,
             law_missed: counted.law_missed,
         };
-        let mut bytes = Vec::new();
-        Iter::new(&self.observer)
-            .map_err(std::io::Error::other)
-            .and_then(|mut iter| iter.read_to_end(&mut bytes))
-            .map_err(Error::Observe)?;
-        let records: Vec<types::lt_socket_record> = bytes
-            .chunks_exact(size_of::<types::lt_socket_record>())
-            .map(|chunk| {
-                let mut record = types::lt_socket_record::default();
-                plain::copy_from_bytes(&mut record, chunk).expect("a chunk is a record");
-                record
-            })
-            .collect();
+        let bytes = self.look()?;
+        let records: Vec<_> = bytes.chunks_exact(size_of::<types::lt_socket_record>()).map(record).collect();
+        // after the live ones: a socket that closes in between is in both, and the second word is the last
+        let mut closed = Vec::new();
+        while let Ok(Some(bytes)) = self.skeleton.maps.closed_goals.lookup_and_delete(&[]) {
+            closed.push(record(&bytes));
+        }
         for record in &records {
             totals.acknowledged += record.acked;
             totals.received += record.received;
@@ -263,7 +269,44 @@ impl Transfer {
         }
         self.acknowledged = self.acknowledged.max(totals.acknowledged);
         totals.acknowledged = self.acknowledged;
-        Ok(summarize(totals, &records, monotonic_now()))
+        let now = monotonic_now();
+        let all = records.iter().map(|record| (record, false)).chain(closed.iter().map(|record| (record, true)));
+        self.goals = all.filter(|(r, _)| r.goal.id > 0).map(|(r, closed)| goal_record(r, closed, now)).collect();
+        Ok(summarize(totals, &records, now))
+    }
+
+    /// Connections with a goal of their own at the last look; those that had closed by then come after the live ones.
+    pub(crate) fn goals(&self) -> &[GoalRecord] {
+        &self.goals
+    }
+
+    /// Applies what the governors of single sockets decided, and forgets those of sockets that are gone.
+    ///
+    /// # Errors
+    /// [`Error::Observe`]: the kernel does not take the decisions.
+    pub(crate) fn steer_sockets(&mut self, decisions: &[SocketDecision], gone: &[u64]) -> Result<()> {
+        let map = &self.skeleton.maps.decisions;
+        for id in gone {
+            let _ = map.delete(&id.to_ne_bytes()); // there was none if it never came to a decision
+        }
+        for decision in decisions {
+            let value = decision_value(decision);
+            // SAFETY: a plain C structure of integers without padding.
+            let bytes = unsafe { plain::as_bytes(&value) };
+            map.update(&decision.id.to_ne_bytes(), bytes, MapFlags::ANY)
+                .map_err(|error| Error::Observe(std::io::Error::other(error)))?;
+        }
+        if decisions.is_empty() { Ok(()) } else { self.look().map(drop) }
+    }
+
+    /// A record per socket; on this occasion sockets with goals take what was decided about them.
+    fn look(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        Iter::new(&self.observer)
+            .map_err(std::io::Error::other)
+            .and_then(|mut iter| iter.read_to_end(&mut bytes))
+            .map_err(Error::Observe)?;
+        Ok(bytes)
     }
 
     /// The name under which the kernel lists the law, if it is ours.
@@ -288,12 +331,66 @@ pub fn load_object(object: &[u8]) -> Result<()> {
     load().map_err(|error| words.refusal(error))
 }
 
+fn record(bytes: impl AsRef<[u8]>) -> types::lt_socket_record {
+    let mut record = types::lt_socket_record::default();
+    plain::copy_from_bytes(&mut record, bytes.as_ref()).expect("as long as a record");
+    record
+}
+
+fn is_sending(record: &types::lt_socket_record, now_ns: u64) -> bool {
+    let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
+    let idle = record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit;
+    record.last_sent_ns > 0 && !idle
+}
+
+fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns: u64) -> GoalRecord {
+    let known = |us: u32| (us > 0).then(|| Duration::from_micros(us.into()));
+    GoalRecord {
+        id: record.goal.id,
+        serial: record.goal.serial,
+        size: record.goal.size,
+        acknowledged_before: record.goal.acked_before,
+        acknowledged: record.acked,
+        left_ns: record.left_ns,
+        closed,
+        sending: !closed && is_sending(record, now_ns),
+        active: record.unsent > 0 || record.packets_out > 0,
+        backlogged: record.unsent > 0,
+        rtt: known(record.srtt_us),
+        min_rtt: known(record.min_rtt_us),
+    }
+}
+
+fn decision_value(decision: &SocketDecision) -> types::lt_decision {
+    let answer = answer(decision);
+    types::lt_decision {
+        serial: decision.serial,
+        surplus_q16: surplus_q16(decision.surplus),
+        phantom_q32: phantom_q32(decision.phantom),
+        increase_q16: increase_q16(decision.increase),
+        weight: answer.weight.to_bits(),
+        target_rate: answer.target_rate,
+        achieved_rate: answer.achieved_rate,
+        expected_ns: answer.expected_ns,
+        outlook: answer.outlook,
+        governed: (!decision.over).into(),
+    }
+}
+
+fn surplus_q16(surplus: f64) -> u64 {
+    (surplus.max(0.0) * Q16) as u64
+}
+
+fn phantom_q32(phantom: f64) -> u64 {
+    (phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64
+}
+
+fn increase_q16(increase: f64) -> u64 {
+    (increase.max(0.0) * Q16) as u64
+}
+
 fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {
-    let idle = |record: &types::lt_socket_record| {
-        let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
-        record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit
-    };
-    let sending: Vec<_> = records.iter().filter(|r| r.last_sent_ns > 0 && !idle(r)).collect();
+    let sending: Vec<_> = records.iter().filter(|r| is_sending(r, now_ns)).collect();
     let mean = |value: fn(&types::lt_socket_record) -> u32| {
         let known: Vec<u64> = sending.iter().map(|r| u64::from(value(r))).filter(|v| *v > 0).collect();
         (!known.is_empty()).then(|| Duration::from_micros(known.iter().sum::<u64>() / known.len() as u64))
@@ -335,9 +432,11 @@ fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
 }
 
 fn apply(settings: &mut types::lt_settings, steering: &Steering) {
-    settings.surplus_q16 = (steering.surplus.max(0.0) * Q16) as u64;
-    settings.phantom_q32 = (steering.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64;
-    settings.increase_q16 = (steering.increase.max(1.0) * Q16) as u64;
+    settings.surplus_q16 = surplus_q16(steering.surplus);
+    settings.phantom_q32 = phantom_q32(steering.phantom);
+    settings.increase_q16 = increase_q16(steering.increase);
+    settings.weight = steering.weight.to_bits();
+    settings.goals = steering.goals;
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;
