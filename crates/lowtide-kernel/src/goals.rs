@@ -32,7 +32,7 @@ pub(crate) struct GoalRecord {
 }
 
 /// A socket with a goal of its own, as one tick saw it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SocketGoal {
     /// Of the socket among those that were given a goal.
     pub id: u64,
@@ -51,7 +51,7 @@ pub struct SocketGoal {
     /// The goal has been met and no longer counts: the socket shares the others' weight.
     pub over: bool,
     /// It counts among the sockets that share the budget.
-    pub(crate) sending: bool,
+    pub sending: bool,
 }
 
 /// What one socket is to do, and what its program is told.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lowtide_deadline::{Outlook, Time};
 use lowtide_kernel::{Status, Totals};
 
-use super::words;
+use super::{goals::Goals, words};
 
 /// The rate that people see is the mean over so long.
 const RATE_WINDOW: Duration = Duration::from_secs(2);
@@ -45,6 +45,7 @@ pub(super) struct Journal {
     /// When bytes were last acknowledged.
     pub(super) last_progress: Option<Time>,
     pub(super) own_law_sockets: u32,
+    pub(super) goals: Goals,
 }
 
 impl Journal {
@@ -63,6 +64,7 @@ impl Journal {
             self.completed = Some(now);
         }
         self.own_law_sockets = self.own_law_sockets.max(status.snapshot.own_law);
+        self.goals.record(now, &status.goals);
         self.recent.push((now, acknowledged));
         while self.recent.len() > 2 && now.since(self.recent[1].0) >= RATE_WINDOW {
             self.recent.remove(0);
@@ -157,7 +159,13 @@ mod tests {
             outlook: Outlook::NoDeadline { expected: None },
         };
         let snapshot = Snapshot { totals, ..Snapshot::default() };
-        Status { now: Time::ZERO + Duration::from_secs(seconds), snapshot, decision, loss_price: None }
+        Status {
+            now: Time::ZERO + Duration::from_secs(seconds),
+            snapshot,
+            decision,
+            loss_price: None,
+            goals: Vec::new(),
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! `lowtide run`: PROGRAM in a group of its own, governed until everything it sent has arrived.
 
 mod clock;
+mod goals;
 mod journal;
 mod report;
 mod screen;
