@@ -75,7 +75,7 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 			shadow = s->cdg.shadow;
 	}
 	s->taken = s->epoch;
-	s->window_q16 = budget_cut(s->window_q16, keep_q10, settings.kept_q16, sharing_sockets());
+	s->window_q16 = budget_cut(s->window_q16, keep_q10, pressure_on(s)->kept_q16, sharing_sockets());
 	if (s->window_q16 < (u64)shadow << 16)
 		s->window_q16 = (u64)shadow << 16;
 	return s->ssthresh = budget_cwnd(s->window_q16);
@@ -213,7 +213,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (n > 1)
 		gradient = group_round(s, srtt_us(tp), now);
 	count(delay_price_q32, cdg_price_q32(gradient, settings.cdg_window, settings.cdg_g0_us));
-	hazard = cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, settings.hazard_q16);
+	hazard = cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, pressure_on(s)->hazard_q16);
 	if (cdg_backs_off(&s->cdg, hazard, settings.cdg_use_ineff, bpf_get_prandom_u32()) &&
 	    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
@@ -229,7 +229,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (window_limited(tp, s)) {
 		u64 before = s->window_q16;
 
-		s->window_q16 = budget_grow(before, tp->snd_ssthresh, acked, settings.increase_q16, n);
+		s->window_q16 = budget_grow(before, tp->snd_ssthresh, acked, pressure_on(s)->increase_q16, n);
 		clamp = tp->snd_cwnd_clamp;
 		if (s->window_q16 >> 16 > clamp)
 			s->window_q16 = (u64)clamp << 16;

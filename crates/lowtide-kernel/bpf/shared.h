@@ -8,16 +8,23 @@
 
 #define LT_CC_NAME 16
 
-/* Written by the controller, read by every program. One instance per transfer. */
-struct lt_settings {
-	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
-	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
+/* What the weight comes to on a socket. */
+struct lt_pressure {
 	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price by signals, per unit of price; 0: no signals */
 	u64 hazard_q16;		/* and to that of delay, which our law prices itself */
 	u64 kept_q16;		/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
 	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
-	u64 increase_q16;	/* segments per round trip that the budget grows by: 1, or w above 1 */
+	u64 increase_q16;	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
+};
+
+/* Written by the controller, read by every program. One instance per transfer. */
+struct lt_settings {
+	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
+	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
+	struct lt_pressure pressure;	/* on sockets without a goal of their own */
 	u64 window_q16;		/* sum of the sending sockets' windows, segments */
+	u64 weight;		/* w, for those who ask: the bits of a double */
+	u32 goals;		/* sockets that have a goal of their own */
 	u32 sockets;		/* sockets that are sending: they share one flow's budget */
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	u32 set_tos;
@@ -53,8 +60,31 @@ struct lt_totals {
 	u64 law_missed;		/* answers of the law that did not reach the stack, mended at the next ACK */
 };
 
-/* One line of the socket iterator. */
+/* A goal that a program set on its socket. */
+struct lt_goal {
+	u64 id;			/* of the socket among those with a goal, 0: none */
+	u64 serial;		/* counts the goals of this socket */
+	u64 size;
+	u64 acked_before;	/* bytes acknowledged when it was set */
+	u64 deadline_ns;	/* CLOCK_BOOTTIME */
+};
+
+/* What its governor decided: the pressure in place of that of lt_settings, and the answer to LOWTIDE_STATUS. */
+struct lt_decision {
+	u64 serial;		/* the goal decided on */
+	struct lt_pressure pressure;
+	u64 weight;		/* the bits of a double */
+	u64 target_rate;
+	u64 achieved_rate;
+	s64 expected_ns;	/* from now; in the socket's record CLOCK_BOOTTIME; negative: unknown */
+	u32 outlook;
+	u32 governed;		/* 0: the goal has ended, the socket shares the rest's weight */
+};
+
+/* One line of the socket iterator, or of the queue of sockets that closed with a goal. */
 struct lt_socket_record {
+	struct lt_goal goal;
+	s64 left_ns;		/* until its deadline */
 	u64 acked;
 	u64 received;
 	u64 retransmitted;

@@ -10,13 +10,15 @@
 #include "law/cdg.h"
 #include "law/phantom.h"
 #include "law/price.h"
+#include <lowtide.h>
 
 #define NSEC_PER_USEC 1000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
 
 struct lt_settings settings = {};
 struct lt_totals totals = {};
-struct lt_socket_record record_layout = {};	/* never written: carries the type to the controller */
+struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
+struct lt_decision decision_layout = {};
 
 /* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
 enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS };
@@ -26,6 +28,7 @@ struct {
 	u32 epoch;
 	u32 signal;	/* SIGNAL_GROUP_* */
 	u64 at_ns;
+	u64 goals;	/* sockets that have been given a goal, ever */
 	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
 	u64 round_end_ns;
 	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
@@ -37,6 +40,9 @@ struct lt_socket {
 	u64 last_sent_ns;
 	u64 window_q16;		/* this socket's share */
 	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program asked for itself, 0: none */
+	struct lt_goal goal;
+	struct lt_decision decision;
+	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 pacing;		/* the one in force */
 	u32 ssthresh;		/* what the law answered last */
 	u32 round_end;		/* CDG's round */
@@ -91,6 +97,12 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 	group.fresh = 1;
 	s->epoch = __sync_fetch_and_add(&group.epoch, 1) + 1;
 	return true;
+}
+
+/* Its own where a goal of its own rules, else everybody's. */
+static inline const struct lt_pressure *pressure_on(const struct lt_socket *s)
+{
+	return s->decision.governed ? &s->decision.pressure : &settings.pressure;
 }
 
 static inline void remember_reduction(struct lt_socket *s, bool by_delay)

@@ -3,7 +3,7 @@
 
 use lowtide_deadline::{Cubic, Model};
 
-use crate::{Error, Law, Result, Steering};
+use crate::{Error, Law, Result};
 
 /// What the weight acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,15 +67,38 @@ impl Actuator {
         }
     }
 
-    /// What a socket of weight `w` is told; `price` is p_loss.
-    pub(crate) fn steer(self, w: f64, price: f64) -> Steering {
+    /// What the weight `w` comes to on a socket; `price` is p_loss.
+    pub(crate) fn pressure(self, w: f64, price: f64) -> Pressure {
         let surplus = 1.0 / w - 1.0;
-        let signals = Steering { surplus, phantom: price * surplus, increase: w, ..Steering::default() };
+        let signals = Pressure { surplus, phantom: price * surplus, increase: w.max(1.0), ..Pressure::default() };
         match self {
-            Actuator::Native => Steering { hazard: surplus, ..signals },
+            Actuator::Native => Pressure { hazard: surplus, ..signals },
             Actuator::Phantom => signals,
-            Actuator::Beta => Steering { kept: w.min(1.0), increase: w, ..Steering::default() },
+            Actuator::Beta => Pressure { kept: w.min(1.0), increase: w.max(1.0), ..Pressure::default() },
         }
+    }
+}
+
+/// What a weight comes to on a socket, for each thing that it acts on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pressure {
+    /// 1/w − 1 for signals; 0: no phantom signals.
+    pub surplus: f64,
+    /// The same for the price of delay in our own law: its hazard is this times g⁺/G₀.
+    pub hazard: f64,
+    /// The part, up to 1, that our own law keeps of what a reduction for real congestion leaves.
+    pub kept: f64,
+    /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
+    pub phantom: f64,
+    /// Segments per round trip that our own law's budget grows by: 1, or the weight where it is above 1; another part of it where some
+    /// sockets have goals of their own.
+    pub increase: f64,
+}
+
+impl Default for Pressure {
+    /// No signal is made up, and CDG is the one of G = G₀.
+    fn default() -> Pressure {
+        Pressure { surplus: 0.0, hazard: 1.0, kept: 1.0, phantom: 0.0, increase: 1.0 }
     }
 }
 
@@ -103,7 +126,7 @@ mod tests {
     #[test]
     fn the_weight_goes_to_one_place() {
         let [native, phantom, beta] =
-            [Actuator::Native, Actuator::Phantom, Actuator::Beta].map(|actuator| actuator.steer(0.25, 0.01));
+            [Actuator::Native, Actuator::Phantom, Actuator::Beta].map(|actuator| actuator.pressure(0.25, 0.01));
         assert_eq!((native.surplus, native.hazard, native.phantom, native.kept), (3.0, 3.0, 0.03, 1.0));
         assert_eq!((phantom.surplus, phantom.hazard, phantom.phantom, phantom.kept), (3.0, 1.0, 0.03, 1.0));
         assert_eq!((beta.surplus, beta.hazard, beta.phantom, beta.kept), (0.0, 1.0, 0.0, 0.25));

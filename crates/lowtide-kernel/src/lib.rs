@@ -7,10 +7,12 @@
 //! [`diagnose`] says what this machine allows.
 
 mod actuator;
+mod budget;
 mod cgroup;
 mod controller;
 mod doctor;
 mod error;
+mod goals;
 mod law;
 #[cfg(test)]
 mod native;
@@ -19,11 +21,12 @@ mod program;
 mod transfer;
 mod user;
 
-pub use actuator::Actuator;
+pub use actuator::{Actuator, Pressure};
 pub use cgroup::Cgroup;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use error::{Error, Result};
+pub use goals::SocketGoal;
 pub use law::{CdgParameters, Law};
 pub use program::{Exit, Program, inherited_tcp_sockets};
 pub use transfer::{Dscp, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};

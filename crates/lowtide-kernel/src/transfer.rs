@@ -10,12 +10,15 @@ use std::{
 };
 
 use libbpf_rs::{
-    Iter, Link, ObjectBuilder, OpenObject, PrintLevel,
+    Iter, Link, MapCore, MapFlags, ObjectBuilder, OpenObject, PrintLevel,
     skel::{OpenSkel, SkelBuilder},
 };
 use nix::time::{ClockId, clock_gettime};
 
-use crate::{Actuator, CdgParameters, Cgroup, Error, Law, Result};
+use crate::{
+    Actuator, CdgParameters, Cgroup, Error, Law, Pressure, Result,
+    goals::{GoalRecord, SocketDecision, answer},
+};
 
 #[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
 mod skeleton {
@@ -25,6 +28,8 @@ use skeleton::{TransferSkel, TransferSkelBuilder, types};
 
 // SAFETY: a plain C structure of integers, laid out by the BPF compiler.
 unsafe impl plain::Plain for types::lt_socket_record {}
+// SAFETY: the same.
+unsafe impl plain::Plain for types::lt_decision {}
 
 const Q16: f64 = 65_536.0;
 const Q32: f64 = 4_294_967_296.0;
@@ -65,40 +70,20 @@ pub struct Setup {
 }
 
 /// What the controller sets as it learns.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Steering {
-    /// 1/w − 1 of the weight that a socket applies to signals; 0: no phantom signals.
-    pub surplus: f64,
-    /// The same for the price of delay in our own law: its hazard is this times g⁺/G₀.
-    pub hazard: f64,
-    /// The part, up to 1, that our own law keeps of what a reduction for real congestion leaves.
-    pub kept: f64,
-    /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
-    pub phantom: f64,
-    /// Segments per round trip that the shared budget grows by: 1, or the weight where it is above 1.
-    pub increase: f64,
+    /// On the sockets without a goal of their own.
+    pub pressure: Pressure,
+    /// w, for programs that ask.
+    pub weight: f64,
+    /// Sockets with a goal of their own.
+    pub goals: u32,
     /// Sockets that share the budget.
     pub sockets: u32,
     /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.
     pub window: f64,
     /// Age of the heartbeat from which the programs behave as plain TCP.
     pub stale: Duration,
-}
-
-impl Default for Steering {
-    /// Nobody sends, no signal is made up, and CDG is the one of G = G₀.
-    fn default() -> Steering {
-        Steering {
-            surplus: 0.0,
-            hazard: 1.0,
-            kept: 1.0,
-            phantom: 0.0,
-            increase: 1.0,
-            sockets: 0,
-            window: 0.0,
-            stale: Duration::ZERO,
-        }
-    }
 }
 
 /// Running totals since the start.
@@ -172,6 +157,7 @@ pub struct Transfer {
     observer: Link,
     _links: Vec<Link>,
     acknowledged: u64,
+    goals: Vec<GoalRecord>,
 }
 
 impl std::fmt::Debug for Transfer {
@@ -232,14 +218,15 @@ impl Transfer {
         for (what, program) in [
             ("the egress program", &skeleton.progs.lt_egress),
             ("the ingress program", &skeleton.progs.lt_ingress),
-            ("the socket-option program", &skeleton.progs.lt_setsockopt),
+            ("the program for setsockopt", &skeleton.progs.lt_setsockopt),
+            ("the program for getsockopt", &skeleton.progs.lt_getsockopt),
             ("the socket program", &skeleton.progs.lt_sockops),
         ] {
             links.push(attach(what, program.attach_cgroup(fd))?);
         }
         let sockets = skeleton.maps.sockets.as_fd();
         let observer = attach("the socket iterator", skeleton.progs.lt_observe.attach_iter(sockets))?;
-        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0 })
+        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0, goals: Vec::new() })
     }
 
     /// Applies new values and shows the programs that the controller lives.
@@ -270,19 +257,13 @@ impl Transfer {
             law_refused: counted.law_refused,
             law_missed: counted.law_missed,
         };
-        let mut bytes = Vec::new();
-        Iter::new(&self.observer)
-            .map_err(std::io::Error::other)
-            .and_then(|mut iter| iter.read_to_end(&mut bytes))
-            .map_err(Error::Observe)?;
-        let records: Vec<types::lt_socket_record> = bytes
-            .chunks_exact(size_of::<types::lt_socket_record>())
-            .map(|chunk| {
-                let mut record = types::lt_socket_record::default();
-                plain::copy_from_bytes(&mut record, chunk).expect("a chunk is a record");
-                record
-            })
-            .collect();
+        let bytes = self.look()?;
+        let records: Vec<_> = bytes.chunks_exact(size_of::<types::lt_socket_record>()).map(record).collect();
+        // after the live ones: a socket that closes in between is in both, and the second word is the last
+        let mut closed = Vec::new();
+        while let Ok(Some(bytes)) = self.skeleton.maps.closed_goals.lookup_and_delete(&[]) {
+            closed.push(record(&bytes));
+        }
         for record in &records {
             totals.acknowledged += record.acked;
             totals.received += record.received;
@@ -290,7 +271,44 @@ impl Transfer {
         }
         self.acknowledged = self.acknowledged.max(totals.acknowledged);
         totals.acknowledged = self.acknowledged;
-        Ok(summarize(totals, &records, monotonic_now()))
+        let now = monotonic_now();
+        let all = records.iter().map(|record| (record, false)).chain(closed.iter().map(|record| (record, true)));
+        self.goals = all.filter(|(r, _)| r.goal.id > 0).map(|(r, closed)| goal_record(r, closed, now)).collect();
+        Ok(summarize(totals, &records, now))
+    }
+
+    /// Connections with a goal of their own at the last look; those that had closed by then come after the live ones.
+    pub(crate) fn goals(&self) -> &[GoalRecord] {
+        &self.goals
+    }
+
+    /// Applies what the governors of single sockets decided, and forgets those of sockets that are gone.
+    ///
+    /// # Errors
+    /// [`Error::Observe`]: the kernel does not take the decisions.
+    pub(crate) fn steer_sockets(&mut self, decisions: &[SocketDecision], gone: &[u64]) -> Result<()> {
+        let map = &self.skeleton.maps.decisions;
+        for id in gone {
+            let _ = map.delete(&id.to_ne_bytes()); // there was none if it never came to a decision
+        }
+        for decision in decisions {
+            let value = decision_value(decision);
+            // SAFETY: a plain C structure of integers without padding.
+            let bytes = unsafe { plain::as_bytes(&value) };
+            map.update(&decision.id.to_ne_bytes(), bytes, MapFlags::ANY)
+                .map_err(|error| Error::Observe(std::io::Error::other(error)))?;
+        }
+        if decisions.is_empty() { Ok(()) } else { self.look().map(drop) }
+    }
+
+    /// A record per socket; on this occasion sockets with goals take what was decided about them.
+    fn look(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        Iter::new(&self.observer)
+            .map_err(std::io::Error::other)
+            .and_then(|mut iter| iter.read_to_end(&mut bytes))
+            .map_err(Error::Observe)?;
+        Ok(bytes)
     }
 
     /// The name under which the kernel lists the law, if it is ours.
@@ -315,12 +333,62 @@ pub fn load_object(object: &[u8]) -> Result<()> {
     load().map_err(|error| words.refusal(error))
 }
 
+fn record(bytes: impl AsRef<[u8]>) -> types::lt_socket_record {
+    let mut record = types::lt_socket_record::default();
+    plain::copy_from_bytes(&mut record, bytes.as_ref()).expect("as long as a record");
+    record
+}
+
+fn is_sending(record: &types::lt_socket_record, now_ns: u64) -> bool {
+    let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
+    let idle = record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit;
+    record.last_sent_ns > 0 && !idle
+}
+
+fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns: u64) -> GoalRecord {
+    let known = |us: u32| (us > 0).then(|| Duration::from_micros(us.into()));
+    GoalRecord {
+        id: record.goal.id,
+        serial: record.goal.serial,
+        size: record.goal.size,
+        acknowledged_before: record.goal.acked_before,
+        acknowledged: record.acked,
+        left_ns: record.left_ns,
+        closed,
+        sending: !closed && is_sending(record, now_ns),
+        active: record.unsent > 0 || record.packets_out > 0,
+        backlogged: record.unsent > 0,
+        rtt: known(record.srtt_us),
+        min_rtt: known(record.min_rtt_us),
+    }
+}
+
+fn decision_value(decision: &SocketDecision) -> types::lt_decision {
+    let answer = answer(decision);
+    types::lt_decision {
+        serial: decision.serial,
+        pressure: pressure_value(&decision.pressure),
+        weight: answer.weight.to_bits(),
+        target_rate: answer.target_rate,
+        achieved_rate: answer.achieved_rate,
+        expected_ns: answer.expected_ns,
+        outlook: answer.outlook,
+        governed: (!decision.over).into(),
+    }
+}
+
+fn pressure_value(pressure: &Pressure) -> types::lt_pressure {
+    types::lt_pressure {
+        surplus_q16: (pressure.surplus.max(0.0) * Q16) as u64,
+        hazard_q16: (pressure.hazard.max(0.0) * Q16) as u64,
+        kept_q16: (pressure.kept.clamp(0.0, 1.0) * Q16) as u64,
+        phantom_q32: (pressure.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64,
+        increase_q16: (pressure.increase.max(0.0) * Q16) as u64,
+    }
+}
+
 fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {
-    let idle = |record: &types::lt_socket_record| {
-        let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
-        record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit
-    };
-    let sending: Vec<_> = records.iter().filter(|r| r.last_sent_ns > 0 && !idle(r)).collect();
+    let sending: Vec<_> = records.iter().filter(|r| is_sending(r, now_ns)).collect();
     let mean = |value: fn(&types::lt_socket_record) -> u32| {
         let known: Vec<u64> = sending.iter().map(|r| u64::from(value(r))).filter(|v| *v > 0).collect();
         (!known.is_empty()).then(|| known.iter().sum::<u64>() / known.len() as u64)
@@ -364,11 +432,9 @@ fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
 }
 
 fn apply(settings: &mut types::lt_settings, steering: &Steering) {
-    settings.surplus_q16 = (steering.surplus.max(0.0) * Q16) as u64;
-    settings.hazard_q16 = (steering.hazard.max(0.0) * Q16) as u64;
-    settings.kept_q16 = (steering.kept.clamp(0.0, 1.0) * Q16) as u64;
-    settings.phantom_q32 = (steering.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64;
-    settings.increase_q16 = (steering.increase.max(1.0) * Q16) as u64;
+    settings.pressure = pressure_value(&steering.pressure);
+    settings.weight = steering.weight.to_bits();
+    settings.goals = steering.goals;
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Goals on single sockets, as programs see them: `socket_api/options.py` asks, this file gives it the place to do so.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::Duration,
+};
+
+use lifecycle::{Orphan, Receiver, Running, children, finish, inside, kernel, lowtide, name, namespace, report};
+use lowtide_emu::{Config, Emulator};
+use nix::sys::signal::Signal;
+
+fn options(check: &str) -> [String; 3] {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/socket_api/options.py");
+    ["python3".to_owned(), script.to_owned(), check.to_owned()]
+}
+
+/// `lowtide run OPTIONS -- …` with a check in it.
+fn run_check(options_of_run: &[&str], check: &str) -> Command {
+    let mut command = lowtide(["run"]);
+    command.args(options_of_run).arg("--").args(options(check));
+    command
+}
+
+/// A check under `lowtide run`, in a namespace of its own.
+fn holds_under(options_of_run: &[&str], check: &str) {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    if !kernel() {
+        return;
+    }
+    let space = namespace(&format!("so{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let ended = finish(&mut inside(&space, run_check(options_of_run, check)));
+    assert!(ended.status.success(), "{check}:\n{}{}", ended.out, ended.err);
+}
+
+fn holds(check: &str) {
+    holds_under(&["--quiet"], check);
+}
+
+#[test]
+fn outside_a_run_the_kernel_knows_no_such_option() {
+    let [python, rest @ ..] = options("absent");
+    let ended = finish(Command::new(python).args(rest));
+    assert!(ended.status.success(), "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn every_value_is_looked_at() {
+    holds("values");
+}
+
+#[test]
+fn connections_can_have_a_goal_and_nothing_else() {
+    holds("sockets");
+}
+
+#[test]
+fn a_law_of_the_programs_own_takes_no_goal() {
+    holds_under(&["--quiet", "--allow-own-cc"], "own_law");
+}
+
+#[test]
+fn bytes_count_from_the_call_on() {
+    holds("counting");
+}
+
+#[test]
+fn laws_of_the_kernel_take_goals_too() {
+    holds_under(&["--quiet", "--cc", "reno"], "counting");
+}
+
+#[test]
+fn a_goal_may_come_before_the_connection() {
+    holds("before_connect");
+}
+
+#[test]
+fn past_its_deadline_a_socket_is_an_ordinary_flow_until_it_is_done() {
+    holds("overdue");
+}
+
+#[test]
+fn a_goal_belongs_to_the_connection() {
+    holds("shared_descriptors");
+}
+
+#[test]
+fn groups_below_the_runs_are_covered() {
+    holds("nested_group");
+}
+
+#[test]
+fn options_that_are_not_ours_pass_untouched() {
+    holds("other_options");
+}
+
+#[test]
+fn only_so_many_sockets_have_goals() {
+    holds("limit");
+}
+
+#[test]
+fn nested_runs_agree() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("nested");
+    let mut command = lowtide(["run", "--quiet", "--", env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--"]);
+    command.args(options("nested_run"));
+    let ended = finish(&mut inside(&space, command));
+    assert!(ended.status.success(), "{}{}", ended.out, ended.err);
+}
+
+#[test]
+fn when_lowtide_is_killed_the_options_go_and_the_connection_stays() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("orphaned");
+    let run = Running::start(&mut inside(&space, run_check(&["--quiet"], "orphaned")));
+    run.says("ready");
+    let _program = Orphan(children(run.pid())[0]);
+    run.signal(Signal::SIGKILL);
+    run.says("goes on");
+}
+
+/// Mbit/s of the link of the examples, on which a CUBIC flow is busy.
+const LINK: u32 = 20;
+/// 4 Mbit/s: less than a fair share, more than a submissive flow gets.
+const BYTES: u64 = 12_500_000;
+const SECONDS: f64 = 25.0;
+
+/// What an example said: the weights, and when it was done.
+struct Told {
+    weights: Vec<f64>,
+    done: f64,
+}
+
+fn told(out: &str) -> Told {
+    let number = |line: &str, at: usize| line.split(' ').nth(at).and_then(|word| word.parse().ok());
+    let lines = |start: &'static str| out.lines().filter(move |line| line.starts_with(start));
+    Told {
+        weights: lines("w ").map(|line| number(line, 1).unwrap_or_else(|| panic!("{line:?}"))).collect(),
+        done: lines("done after ").last().and_then(|line| number(line, 2)).unwrap_or_else(|| panic!("{out:?}")),
+    }
+}
+
+/// The example beside a CUBIC flow: it is submissive first, presses harder as its deadline comes nearer, and is done in time.
+fn example_meets_its_deadline(test: &str, program: &[String]) {
+    let (a, b) = (format!("{}a", name(test)), format!("{}b", name(test)));
+    let rate = format!("{LINK}mbit").parse().unwrap();
+    let mut config = Config::new(a, b, rate, Duration::from_millis(40));
+    config.realtime = true;
+    let emulator = Emulator::start(config).unwrap();
+    let receiver = Receiver::start(emulator.b(), emulator.b4());
+    let address = receiver.address.to_string();
+    let mut foreground = lowtide(["traffic", "send", "--cc", "cubic", "--seconds", "60", "--to", &address]);
+    let _foreground = Running::start(emulator.a().enter_command(&mut foreground));
+    thread::sleep(Duration::from_secs(1));
+
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let mut command = lowtide(["run", "--quiet", "--report"]);
+    command.arg(&file).arg("--").args(program);
+    command.args([&receiver.address.ip().to_string(), &receiver.port().to_string()]);
+    command.args([&BYTES.to_string(), &SECONDS.to_string()]);
+    let ended = finish(emulator.a().enter_command(&mut command));
+    assert!(ended.status.success(), "{ended:?}");
+    print!("{test}:\n{}", ended.out);
+    assert!(ended.out.starts_with(&format!("goal {BYTES} bytes within {SECONDS} s\n")), "{}", ended.out);
+
+    let Told { weights, done } = told(&ended.out);
+    let most = weights.iter().copied().fold(0.0, f64::max);
+    assert!(weights[0] < 0.05 && most > 4.0 * weights[0], "{weights:?}");
+    assert!(done <= SECONDS, "done after {done} s");
+    let report = report(&file);
+    assert_eq!(report["socket_goals"]["number"], 1, "{report}");
+    assert_eq!(report["socket_goals"]["met"], 1, "{report}");
+    let goal = &report["socket_goals"]["list"][0];
+    assert_eq!(goal["acknowledged_bytes"], BYTES, "{goal}");
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_example_in_c() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("deadline");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"]);
+    compiler.arg(repository().join("crates/lowtide-kernel/include")).arg("-o").arg(&program);
+    let ended = finish(compiler.arg(repository().join("examples/deadline.c")));
+    assert!(ended.status.success(), "{}", ended.err);
+    example_meets_its_deadline("exc", &[program.display().to_string()]);
+}
+
+#[test]
+fn the_example_in_python() {
+    if !kernel() {
+        return;
+    }
+    let script = repository().join("examples/deadline.py");
+    example_meets_its_deadline("expy", &["python3".to_owned(), script.display().to_string()]);
+}
+
+#[test]
+fn the_example_in_rust() {
+    if !kernel() {
+        return;
+    }
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--locked", "-p", "lowtide-socket", "--example", "deadline"]);
+    let ended = finish(cargo.current_dir(repository()));
+    assert!(ended.status.success(), "{}", ended.err);
+    let program = Path::new(env!("CARGO_BIN_EXE_lowtide")).with_file_name("examples").join("deadline");
+    example_meets_its_deadline("exrs", &[program.display().to_string()]);
+}
+
+#[test]
+fn outside_a_run_an_example_sends_all_the_same() {
+    let space = match kernel() {
+        true => namespace("plain"),
+        false => return,
+    };
+    let receiver = Receiver::start(&space, std::net::Ipv4Addr::LOCALHOST);
+    let script = repository().join("examples/deadline.py");
+    let mut command = Command::new("python3");
+    command.arg(script).args(["127.0.0.1", &receiver.port().to_string(), "1000000", "5"]);
+    let ended = finish(&mut inside(&space, command));
+    assert!(ended.out.starts_with("no Lowtide here: an ordinary transfer\n"), "{ended:?}");
+    assert_eq!(receiver.received(), 1_000_000);
+}
