@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Governors of sockets, from their records to what their programs read.
 
 use lowtide_deadline::Control;
 
-use super::*;
+use super::{wire::answer, *};
 
 const MB: u64 = 1_000_000;
 
