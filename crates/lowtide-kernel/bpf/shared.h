@@ -60,7 +60,7 @@ struct lt_goal {
 	u64 deadline_ns;	/* CLOCK_BOOTTIME */
 };
 
-/* What its governor decided: the socket's part in place of the same fields of lt_settings, and the answer to LOWTIDE_STATUS. */
+/* What its governor decided: in place of the same fields of lt_settings, and for the answer to LOWTIDE_STATUS. */
 struct lt_decision {
 	u64 serial;		/* the goal decided on */
 	u64 surplus_q16;
