@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use lifecycle::{Orphan, Receiver, Running, children, finish, inside, kernel, lowtide, name, namespace, report};
+use lifecycle::{Ended, Orphan, Receiver, Running, children, finish, inside, kernel, lowtide, name, namespace, report};
 use lowtide_emu::{Config, Emulator};
 use nix::sys::signal::Signal;
 
@@ -178,10 +178,15 @@ impl BusyLink {
         let emulator = Emulator::start(config).unwrap();
         let receiver = Receiver::start(emulator.b(), emulator.b4());
         let address = receiver.address.to_string();
-        let mut foreground = lowtide(["traffic", "send", "--cc", "cubic", "--seconds", "60", "--to", &address]);
+        let mut foreground = lowtide(["traffic", "send", "--cc", "cubic", "--seconds", "100", "--to", &address]);
         let foreground = Running::start(emulator.a().enter_command(&mut foreground));
         thread::sleep(Duration::from_secs(1));
         BusyLink { _foreground: foreground, receiver, emulator }
+    }
+
+    /// Runs a command before the link; its connections may have to wait for a place in a full queue.
+    fn run(&self, command: &mut Command) -> Ended {
+        Running::start(self.emulator.a().enter_command(command)).end_within(Duration::from_secs(90))
     }
 
     /// Host and port of a receiver at the other end.
@@ -198,7 +203,7 @@ fn example_meets_its_deadline(test: &str, program: &[String]) {
     let mut command = lowtide(["run", "--quiet", "--report"]);
     command.arg(&file).arg("--").args(program).args(link.address());
     command.args([&BYTES.to_string(), &SECONDS.to_string()]);
-    let ended = finish(link.emulator.a().enter_command(&mut command));
+    let ended = link.run(&mut command);
     assert!(ended.status.success(), "{ended:?}");
     print!("{test}:\n{}", ended.out);
     assert!(ended.out.starts_with(&format!("goal {BYTES} bytes within {SECONDS} s\n")), "{}", ended.out);
@@ -284,7 +289,7 @@ fn send_beside_cubic(test: &str, options: &[&str], seconds: f64, goals: &[u64]) 
         .args(link.address())
         .arg(seconds.to_string())
         .args(goals.iter().map(u64::to_string));
-    let ended = finish(link.emulator.a().enter_command(&mut command));
+    let ended = link.run(&mut command);
     assert!(ended.status.success(), "{ended:?}");
     println!("{test}:\n{}", ended.out);
     let numbers = |line: &str| line.split(' ').map(|word| word.parse().unwrap()).collect::<Vec<f64>>();
