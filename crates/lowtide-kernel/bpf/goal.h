@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Goals of single sockets between the programs and the controller: goals and progress go up with the socket's record, decisions come down. */
+/*
+ * Goals of single sockets between the programs and the controller: goals and progress go up with the socket's record,
+ * decisions come down.
+ */
 #ifndef LOWTIDE_GOAL_H
 #define LOWTIDE_GOAL_H
 

@@ -69,7 +69,7 @@ struct lt_goal {
 	u64 deadline_ns;	/* CLOCK_BOOTTIME */
 };
 
-/* What its governor decided: the pressure in place of that of lt_settings, and the answer to LOWTIDE_STATUS. */
+/* What its governor decided: the pressure in place of that of lt_settings, and what answers LOWTIDE_STATUS. */
 struct lt_decision {
 	u64 serial;		/* the goal decided on */
 	struct lt_pressure pressure;

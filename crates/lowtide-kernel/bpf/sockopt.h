@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A program's own wishes for its sockets: its law and its DSCP are swallowed (unless allowed), its pacing limit is kept. Lowtide's own options
- * (options.h) are served here too.
+ * A program's own wishes for its sockets: its law and its DSCP are swallowed (unless allowed), its pacing limit is kept.
+ * Lowtide's own options (options.h) are served here too.
  */
 #ifndef LOWTIDE_SOCKOPT_H
 #define LOWTIDE_SOCKOPT_H

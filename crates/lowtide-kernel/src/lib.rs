@@ -12,7 +12,9 @@ mod cgroup;
 mod controller;
 mod doctor;
 mod error;
+mod fixed;
 mod goals;
+mod kernel_words;
 mod law;
 #[cfg(test)]
 mod native;

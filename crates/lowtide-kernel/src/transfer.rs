@@ -5,34 +5,33 @@ use std::{
     io::Read,
     mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd},
-    sync::Mutex,
     time::Duration,
 };
 
 use libbpf_rs::{
-    Iter, Link, MapCore, MapFlags, ObjectBuilder, OpenObject, PrintLevel,
+    Iter, Link, MapCore, MapFlags, ObjectBuilder, OpenObject,
     skel::{OpenSkel, SkelBuilder},
 };
 use nix::time::{ClockId, clock_gettime};
 
 use crate::{
     Actuator, CdgParameters, Cgroup, Error, Law, Pressure, Result,
-    goals::{GoalRecord, SocketDecision, answer},
+    fixed::{Q16, Q32, pressure_value},
+    goals::{GoalRecord, SocketDecision, decision_value, goal_record},
+    kernel_words::KernelWords,
 };
 
 #[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/transfer.skel.rs"));
 }
-use skeleton::{TransferSkel, TransferSkelBuilder, types};
+pub(crate) use skeleton::types;
+use skeleton::{TransferSkel, TransferSkelBuilder};
 
 // SAFETY: a plain C structure of integers, laid out by the BPF compiler.
 unsafe impl plain::Plain for types::lt_socket_record {}
 // SAFETY: the same.
 unsafe impl plain::Plain for types::lt_decision {}
-
-const Q16: f64 = 65_536.0;
-const Q32: f64 = 4_294_967_296.0;
 
 /// The code point that marks the transfer's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -339,52 +338,10 @@ fn record(bytes: impl AsRef<[u8]>) -> types::lt_socket_record {
     record
 }
 
-fn is_sending(record: &types::lt_socket_record, now_ns: u64) -> bool {
+pub(crate) fn is_sending(record: &types::lt_socket_record, now_ns: u64) -> bool {
     let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
     let idle = record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit;
     record.last_sent_ns > 0 && !idle
-}
-
-fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns: u64) -> GoalRecord {
-    let known = |us: u32| (us > 0).then(|| Duration::from_micros(us.into()));
-    GoalRecord {
-        id: record.goal.id,
-        serial: record.goal.serial,
-        size: record.goal.size,
-        acknowledged_before: record.goal.acked_before,
-        acknowledged: record.acked,
-        left_ns: record.left_ns,
-        closed,
-        sending: !closed && is_sending(record, now_ns),
-        active: record.unsent > 0 || record.packets_out > 0,
-        backlogged: record.unsent > 0,
-        rtt: known(record.srtt_us),
-        min_rtt: known(record.min_rtt_us),
-    }
-}
-
-fn decision_value(decision: &SocketDecision) -> types::lt_decision {
-    let answer = answer(decision);
-    types::lt_decision {
-        serial: decision.serial,
-        pressure: pressure_value(&decision.pressure),
-        weight: answer.weight.to_bits(),
-        target_rate: answer.target_rate,
-        achieved_rate: answer.achieved_rate,
-        expected_ns: answer.expected_ns,
-        outlook: answer.outlook,
-        governed: (!decision.over).into(),
-    }
-}
-
-fn pressure_value(pressure: &Pressure) -> types::lt_pressure {
-    types::lt_pressure {
-        surplus_q16: (pressure.surplus.max(0.0) * Q16) as u64,
-        hazard_q16: (pressure.hazard.max(0.0) * Q16) as u64,
-        kept_q16: (pressure.kept.clamp(0.0, 1.0) * Q16) as u64,
-        phantom_q32: (pressure.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64,
-        increase_q16: (pressure.increase.max(0.0) * Q16) as u64,
-    }
 }
 
 fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {
@@ -451,38 +408,6 @@ fn write_name(field: &mut [std::ffi::c_char; 16], name: &str) {
     *field = [0; 16];
     for (slot, byte) in field.iter_mut().take(15).zip(name.bytes()) {
         *slot = byte as std::ffi::c_char;
-    }
-}
-
-static WORDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Collects what libbpf and the verifier have to say, which error codes alone do not.
-struct KernelWords;
-
-impl KernelWords {
-    fn listen() -> KernelWords {
-        WORDS.lock().expect("no panic while held").clear();
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-            WORDS.lock().expect("no panic while held").push(text.trim_end().to_owned());
-        })));
-        KernelWords
-    }
-
-    /// The error, and the last lines that explain it.
-    fn reason(&self, error: &libbpf_rs::Error) -> String {
-        let words = WORDS.lock().expect("no panic while held");
-        let lines: Vec<&str> = words
-            .iter()
-            .flat_map(|text| text.lines())
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("processed ") && !line.contains("PROG LOAD LOG"))
-            .collect();
-        let last = &lines[lines.len().saturating_sub(4)..];
-        if last.is_empty() { format!("{error:#}") } else { format!("{error:#} ({})", last.join("; ")) }
-    }
-
-    fn refusal(&self, error: libbpf_rs::Error) -> Error {
-        Error::Load { reason: self.reason(&error) }
     }
 }
 

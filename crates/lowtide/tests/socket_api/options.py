@@ -294,6 +294,15 @@ def check_other_options():
     tcp.setsockopt(socket.SOL_SOCKET, 26, program)
 
 
+def check_brief():
+    """Set, met and closed between two looks at the sockets."""
+    pair = Pair()
+    set_goal(pair.client, 1000, 60 * SECOND)
+    pair.client.sendall(bytes(1000))
+    pair.client.close()
+    swallow(pair.server)
+
+
 def check_orphaned():
     """When Lowtide dies the options go and the connection stays."""
     pair = Pair()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Goals of single sockets: a governor for each, the same as the transfer's, and what the socket's program is told.
 
+mod wire;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -8,7 +10,12 @@ use std::{
 
 use lowtide_deadline::{Decision, Goal, Governor, Outlook, Policy, Progress, Time};
 
+pub(crate) use wire::{decision_value, goal_record};
+
 use crate::Pressure;
+
+/// As many as the kernel has room for: twice LOWTIDE_GOALS_MAX. It refuses more, but for those set between two looks.
+const MOST: usize = 8192;
 
 /// A socket with a goal, as the kernel tells of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +55,7 @@ pub struct SocketGoal {
     pub deadline: Time,
     /// The socket has closed; this is the last that is heard of it.
     pub closed: bool,
-    /// What its governor decided; `None` for a socket that closed before it was seen.
+    /// What its governor decided; `None` for a socket that closed before it was seen, or where there are too many.
     pub decision: Option<Decision>,
     /// The goal has been met and no longer counts: the socket shares the others' weight.
     pub over: bool,
@@ -65,39 +72,6 @@ pub(crate) struct SocketDecision {
     pub(crate) over: bool,
     pub(crate) now: Time,
     pub(crate) decision: Decision,
-}
-
-/// The controller's part of `struct lowtide_status`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Answer {
-    pub(crate) weight: f64,
-    pub(crate) target_rate: u64,
-    pub(crate) achieved_rate: u64,
-    /// From now; −1: unknown.
-    pub(crate) expected_ns: i64,
-    /// `enum lowtide_outlook`.
-    pub(crate) outlook: u32,
-}
-
-pub(crate) fn answer(decision: &SocketDecision) -> Answer {
-    let SocketDecision { now, decision, .. } = decision;
-    let expected = decision.outlook.expected().map(|time| time.since(*now).as_nanos());
-    Answer {
-        weight: decision.weight.get(),
-        target_rate: decision.target_rate.map_or(0, |rate| rate.ceil() as u64),
-        achieved_rate: decision.achieved_rate as u64,
-        expected_ns: expected.map_or(-1, |ns| i64::try_from(ns).unwrap_or(i64::MAX)),
-        outlook: match decision.outlook {
-            Outlook::TooEarly | Outlook::NoDeadline { .. } => 0,
-            Outlook::OnCourse { .. } => 1,
-            Outlook::CannotFinish { .. } => 2,
-            Outlook::ProgramLimited { .. } => 3,
-            Outlook::Stalled { .. } => 4,
-            Outlook::Overdue { .. } => 5,
-            Outlook::Done => 6,
-            Outlook::SizeExceeded { .. } => 7,
-        },
-    }
 }
 
 #[derive(Debug)]
@@ -170,7 +144,7 @@ impl Goals {
 
     fn look_at(&mut self, record: &GoalRecord, all: &Progress) -> SocketGoal {
         let now = all.now;
-        if !record.closed {
+        if !record.closed && (self.members.len() < MOST || self.members.contains_key(&record.id)) {
             let member = self.members.entry(record.id).or_insert_with(|| Member::new(self.policy, record, now));
             if member.serial != record.serial {
                 member.follow(record, now);
@@ -204,5 +178,4 @@ fn is_over(decision: &Decision, past_deadline: bool) -> bool {
 }
 
 #[cfg(test)]
-#[path = "goals_tests.rs"]
 mod tests;

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Governors of sockets, from their records to what their programs read.
 
 use lowtide_deadline::Control;
 
-use super::*;
+use super::{wire::answer, *};
 
 const MB: u64 = 1_000_000;
 
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
+}
+
+/// What the whole transfer tells: nothing but the time.
+fn seen_at(ms: u64) -> Progress {
+    Progress { now: at(ms), ..Progress::default() }
 }
 
 /// A socket that was given `size` bytes for 60 s.
@@ -35,7 +41,7 @@ fn run(goals: &mut Goals, mut socket: GoalRecord, rate: u64, from: u64, end: u64
     for ms in (from..=end).step_by(250) {
         socket.acknowledged = before + rate * (ms - from) / 1000;
         socket.left_ns = left - ((ms - from) * 1_000_000) as i64;
-        last = Some(goals.tick(at(ms), &[socket]).0[0]);
+        last = Some(goals.tick(&[socket], &seen_at(ms)).0[0]);
     }
     last.expect("at least one tick")
 }
@@ -51,7 +57,7 @@ fn each_socket_has_a_governor_of_its_own() {
     let mut seen = Vec::new();
     for ms in (0..=30_000).step_by(250) {
         (slow.acknowledged, fast.acknowledged) = (100 * ms, 400 * ms);
-        seen = goals.tick(at(ms), &[slow, fast]).0;
+        seen = goals.tick(&[slow, fast], &seen_at(ms)).0;
     }
     assert!(weight(&seen[0]) > 0.3, "one is far behind: {}", weight(&seen[0]));
     assert_eq!(weight(&seen[1]), 0.004, "the other ahead");
@@ -74,7 +80,7 @@ fn another_goal_keeps_what_was_learned_and_counts_from_its_call() {
     let mut goals = Goals::new(Policy::default());
     let pressed = run(&mut goals, record(1, 60 * MB), 100_000, 0, 30_000);
     let next = GoalRecord { serial: 2, acknowledged_before: 3 * MB, acknowledged: 3 * MB, ..record(1, 10 * MB) };
-    let goal = goals.tick(at(30_250), &[next]).0[0];
+    let goal = goals.tick(&[next], &seen_at(30_250)).0[0];
     assert_eq!(goal.deadline, at(90_250));
     assert_eq!(weight(&goal), weight(&pressed));
     let needed = goal.decision.unwrap().target_rate.unwrap();
@@ -85,8 +91,8 @@ fn another_goal_keeps_what_was_learned_and_counts_from_its_call() {
 fn a_deadline_in_the_past_is_overdue_and_an_ordinary_flow() {
     let mut goals = Goals::new(Policy::default());
     let late = GoalRecord { left_ns: -5, ..record(1, MB) };
-    goals.tick(at(0), &[late]);
-    let goal = goals.tick(at(250), &[late]).0[0];
+    goals.tick(&[late], &seen_at(0));
+    let goal = goals.tick(&[late], &seen_at(250)).0[0];
     assert_eq!(weight(&goal), 1.0);
     assert!(matches!(goal.decision.unwrap().outlook, Outlook::Overdue { .. }) && !goal.over);
 }
@@ -106,13 +112,13 @@ fn a_goal_that_is_met_ends_at_its_deadline() {
 #[test]
 fn sockets_that_close_or_lose_their_goal_are_forgotten() {
     let mut goals = Goals::new(Policy::default());
-    assert_eq!(goals.tick(at(0), &[record(1, MB), record(2, MB)]).1, [0; 0]);
+    assert_eq!(goals.tick(&[record(1, MB), record(2, MB)], &seen_at(0)).1, [0; 0]);
     let closed = GoalRecord { closed: true, acknowledged: MB, ..record(1, MB) };
-    let (seen, gone) = goals.tick(at(250), &[record(2, MB), closed]);
+    let (seen, gone) = goals.tick(&[record(2, MB), closed], &seen_at(250));
     assert_eq!(gone, [1]);
     assert!(seen[1].closed && seen[1].decision.unwrap().outlook == Outlook::Done);
     let unseen = GoalRecord { closed: true, ..record(3, MB) };
-    let (seen, gone) = goals.tick(at(500), &[unseen]);
+    let (seen, gone) = goals.tick(&[unseen], &seen_at(500));
     assert_eq!((gone, seen[0].decision), (vec![2], None));
     assert!(goals.members.is_empty());
 }
@@ -126,9 +132,7 @@ fn what_the_program_reads() {
         answer(&SocketDecision {
             id,
             serial,
-            surplus: 0.0,
-            phantom: 0.0,
-            increase: 1.0,
+            pressure: Pressure::default(),
             over,
             now: at(20_000),
             decision,
