@@ -2,10 +2,11 @@
 //! From TOML to a scenario that can be simulated.
 
 use super::{
-    Bottleneck, Experiment, Scenario, ScenarioError, Tcp,
+    Bottleneck, Experiment, Scenario, ScenarioError, Span, Tcp,
     experiment::{Frame, frame},
     flow::{self, Surroundings},
     link,
+    source::time_or_none,
     tree::Table,
 };
 use lowtide_cc::Law;
@@ -55,8 +56,9 @@ pub(super) fn scenario(root: &Table, folder: &Path) -> Result<Scenario, Scenario
     }
     let around = Surroundings { bottlenecks: &bottlenecks, duration, tcp, folder };
     let flows = flows(root, |table| flow::read(table, &around), |flow| &flow.name)?;
+    let spans = spans(root, duration)?;
     root.finish()?;
-    Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval })
+    Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval, spans })
 }
 
 fn bottlenecks(root: &Table, folder: &Path) -> Result<Vec<Bottleneck>, ScenarioError> {
@@ -99,6 +101,20 @@ pub(super) fn flows<T>(
         }
     }
     Ok(flows)
+}
+
+fn spans(root: &Table, duration: Duration) -> Result<Vec<Span>, ScenarioError> {
+    let tables = root.get("span").map_or(Ok(Vec::new()), |node| node.tables("span"))?;
+    let span = |table: &Table| {
+        let from = table.need("from", "\"400s\"", time_or_none)?;
+        let to = table.need("to", "\"600s\"", time_or_none)?;
+        table.finish()?;
+        match from < to && to <= duration {
+            true => Ok(Span { from, to }),
+            false => Err(table.error("to", "to: it has to be after `from`, and not after the end of the simulation")),
+        }
+    };
+    tables.into_iter().map(span).collect()
 }
 
 /// A name: what does not need quotes in TOML, in CSV or on a command line.
