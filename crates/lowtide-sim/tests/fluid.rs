@@ -25,8 +25,7 @@ fn model(name: &str, overrides: &[&str]) -> Model {
 }
 
 fn finished(outcome: &Outcome) -> f64 {
-    let transfer = outcome.sources[TRANSFER].transfer.expect("it has a deadline");
-    transfer.finished_s.unwrap_or(f64::INFINITY)
+    outcome.sources[TRANSFER].deadlines[0].finished_s.unwrap_or(f64::INFINITY)
 }
 
 /// A scenario with each seed; prints when the transfer was done.
@@ -103,8 +102,9 @@ fn equilibria() {
             let outcome = run(&model("d16-fluid-equilibria", &overrides.each_ref().map(String::as_str)));
             let rate = outcome.sources[number].mean_rate;
             println!("D-16 N = {number}, w = {weight}: {rate:.3}, expected {expected}");
-            // a percent, or what the printed value is rounded by
-            assert!((rate - expected).abs() <= (0.01 * expected).max(0.05), "{number} {weight}: {rate}");
+            // below 3 units what the expected value is rounded by is more than a percent
+            let within = if weight == 0.001 { 0.05 } else { 0.01 * expected };
+            assert!((rate - expected).abs() <= within, "{number} {weight}: {rate}");
         }
     }
 }
@@ -191,12 +191,33 @@ fn heterogeneous_prices() {
         for share in [10, 30] {
             let name = format!("d07-fluid-{kind}-{share}");
             all_within(&seeds(&name, &["flow.transfer.policy.ratio_limit=1"]), 1640.0, 1800.0);
-            // With φ* an equal share asks for w^0.6 of the homogeneous weight, which is larger, so that the climb limited
-            // by l_w takes longer; φ that may not rise freely adds to it. Some seeds are 3 s beyond the target's band.
+            // some seeds are 3 s beyond the target's band; the next test has the reason
             let late = if share == 30 && kind == "corrected" { 10.0 } else { 0.0 };
             all_within(&seeds(&name, &[]), 1640.0, 1800.0 + late);
         }
     }
+}
+
+/// The climbs limited by l_w cost as much with another price as with the same: on a link of constant capacity both are as late. Where
+/// the capacity is drawn, model-based control runs ahead of ζ, since the weight goes with the mean of the price and the rate is convex in
+/// it. The price that the weight goes with is q with equal prices and q/φ* = q_std^0.6 otherwise, whose mean is raised less by chance:
+/// so it runs ahead by less, and is later.
+#[test]
+fn chance_helps_less_with_another_price() {
+    let names = ["d06-fluid-mbc-limited-30", "d07-fluid-corrected-30"];
+    let [same, other] = names.map(|name| finished(&run(&model(name, &["bottleneck.spread=0"]))));
+    println!("D-07 constant capacity: done at {same:.0} s with equal prices, {other:.0} s with another");
+    assert!((same - other).abs() < 5.0 && same > 1800.0, "{same} {other}");
+    // without the limit on increases, and beside one other source, where it is free to run ahead
+    let ahead = |name: &str, overrides: &[&str]| {
+        let runs = seeds(name, overrides);
+        let part = |outcome: &Outcome| outcome.mean_rate(TRANSFER, 700.0, 800.0) / mean_target(outcome, 700.0, 800.0);
+        runs.iter().map(part).sum::<f64>() / runs.len() as f64
+    };
+    let free = ["flow.transfer.policy.ratio_limit=1", "flow.transfer.policy.increase_limit=1"];
+    let (same, other) = (ahead("d03-fluid-mbc-30", &[]), ahead("d07-fluid-corrected-30", &free));
+    println!("D-07 rate over zeta in 700-800 s: {same:.2} with equal prices, {other:.2} with another");
+    assert!(same > 1.2 && (1.0..1.15).contains(&other), "{same} {other}");
 }
 
 /// φ measured only each T_w is a loop with a delay: the probability of loss answers a change of φ many times over within ten

@@ -4,7 +4,7 @@
 use lowtide_deadline::{Bounds, Control as Law, Cubic, Model, RatioPolicy, RatioRule};
 use lowtide_net::{BufferSize, Discipline, LossModel, Rate};
 use lowtide_sim::scenario::{
-    Control, Deadline, Direction, Flow, RatioKind, Scenario, Source, Steering, Tcp, Transport,
+    Control, Deadline, Direction, Experiment, Flow, RatioKind, Scenario, Source, Steering, Tcp, Transport,
 };
 use proptest::prelude::*;
 use std::{path::Path, time::Duration};
@@ -325,8 +325,8 @@ fn overrides_that_lead_nowhere_are_refused() {
         (
             SMALL,
             "sed=1",
-            "--set sed=1: unknown key `sed`; did you mean `seed`? There are seed, duration, measure_from, sample, \
-                          bottleneck, reverse, tcp, flow and span",
+            "--set sed=1: unknown key `sed`; did you mean `seed`? There are model, seed, duration, measure_from, sample, \
+                          span, bottleneck, reverse, tcp and flow",
         ),
         (
             SMALL,
@@ -352,7 +352,7 @@ fn overrides_that_lead_nowhere_are_refused() {
         (
             SMALL,
             "=1",
-            "--set =1: unknown key ``; there are seed, duration, measure_from, sample, bottleneck, reverse, tcp, flow and span",
+            "--set =1: unknown key ``; there are model, seed, duration, measure_from, sample, span, bottleneck, reverse, tcp and flow",
         ),
     ] {
         let error = parse(text, &[overriding]).unwrap_err();
@@ -393,8 +393,8 @@ fn mistakes_have_a_place_and_a_sentence() {
         (with("duration", "sample = \"1us\"\nduration"), "a.toml:2:10: sample: it has to be 10us or more"),
         (
             with("duration", "durration = \"1s\"\nduration"),
-            "a.toml:2:1: unknown key `durration`; did you mean `duration`? There are seed, duration, measure_from, sample, \
-             bottleneck, reverse, tcp, flow and span",
+            "a.toml:2:1: unknown key `durration`; did you mean `duration`? There are model, seed, duration, measure_from, sample, \
+             span, bottleneck, reverse, tcp and flow",
         ),
         (with("rate = \"10mbit\"", ""), "a.toml:4:1: `rate` is missing here; write it like rate = \"10mbit\""),
         (with("rate =", "raet ="), "a.toml:5:1: unknown key `raet`; did you mean `rate`?"),
@@ -497,12 +497,12 @@ fn the_scenarios_that_come_along_can_be_read() {
             let mut lines = text.lines();
             assert!(lines.next().unwrap().starts_with("# SPDX-License-Identifier: "), "{}", path.display());
             assert!(lines.next().unwrap().starts_with("# "), "{}: what it shows", path.display());
-            let scenario = Scenario::read(&path, &[]).unwrap();
-            assert_eq!(parse(&scenario.to_toml(), &[]), Ok(scenario));
+            let experiment = Experiment::read(&path, &[]).unwrap();
+            assert_eq!(Experiment::parse(&experiment.to_toml(), &path, &[]), Ok(experiment));
             number += 1;
         }
     }
-    assert_eq!(number, 19);
+    assert_eq!(number, 31);
 }
 
 /// Texts that come near to a scenario.

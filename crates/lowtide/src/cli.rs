@@ -228,6 +228,7 @@ pub struct EmulateArguments {
 #[command(after_help = "\
   lowtide sim scenarios/cubic-and-cdg.toml
   lowtide sim scenarios/cubic-and-cdg.toml --set bottleneck.rate=20mbit --set flow.bg.cc=cdg:g=4 --out result --plot
+  lowtide sim scenarios/deadline/d01-fluid-pid.toml --set flow.transfer.eta=0.2
 
 The same scenario, seed and version give the same result on every machine. docs/simulator.md has all keys.")]
 pub struct SimArguments {
@@ -247,7 +248,7 @@ pub struct SimArguments {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
-    /// Write plot.svg, too: the rates of the flows over the queueing delay
+    /// Write plot.svg, too: the rates of the flows, over the weights of those with a deadline and the queueing delay
     #[arg(long, requires = "out")]
     pub plot: bool,
 

@@ -2,18 +2,20 @@
 //! `lowtide sim`: runs a scenario, shows how far it is, and prints or writes what came out.
 
 use std::{
+    fmt::Display,
     io::{self, IsTerminal, Write},
     process::ExitCode,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use lowtide_net::Time;
 use lowtide_sim::{
+    fluid,
     observe::Observer,
-    output::{Results, Side, Summary, Wanted},
-    scenario::Scenario,
+    output::{self, Results, Side, Summary, Wanted},
+    scenario::{Experiment, Scenario},
 };
 
 use crate::cli::{SideArgument, SimArguments};
@@ -25,22 +27,50 @@ use crate::cli::{SideArgument, SimArguments};
 pub fn sim(arguments: &SimArguments) -> Result<ExitCode> {
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let overrides: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
-    let scenario = Scenario::read(&arguments.scenario, &overrides)?;
+    match Experiment::read(&arguments.scenario, &overrides)? {
+        Experiment::Packets(scenario) => packets(arguments, &scenario),
+        Experiment::Fluid(model) => fluid(arguments, &model),
+    }
+}
+
+fn packets(arguments: &SimArguments, scenario: &Scenario) -> Result<ExitCode> {
     let wanted = Wanted { plot: arguments.plot, capture: arguments.pcap.map(Side::from) };
     let results =
-        arguments.out.as_deref().map(|directory| Results::create(directory, &scenario, &wanted)).transpose()?;
+        arguments.out.as_deref().map(|directory| Results::create(directory, scenario, &wanted)).transpose()?;
 
     let started = Instant::now();
     let mut observers = (results, Progress::new(started, scenario.duration));
-    let outcome = lowtide_sim::run(&scenario, &mut observers);
+    let outcome = lowtide_sim::run(scenario, &mut observers);
     let summary = Summary::new(&outcome, started.elapsed());
     let (results, progress) = observers;
     progress.finish();
 
     let files = results.map(|results| results.finish(&outcome, &summary)).transpose()?;
+    say(arguments, &summary, &summary.to_json(), files)
+}
+
+fn fluid(arguments: &SimArguments, model: &fluid::Model) -> Result<ExitCode> {
+    if arguments.pcap.is_some() {
+        bail!("{}: --pcap: a fluid model has no packets", arguments.scenario.display());
+    }
+    let started = Instant::now();
+    let outcome = fluid::run(model);
+    let summary = output::fluid::Summary::new(&outcome, started.elapsed());
+    let write = |directory| output::fluid::write(directory, model, &outcome, &summary, arguments.plot);
+    let files = arguments.out.as_deref().map(write).transpose()?;
+    say(arguments, &summary, &summary.to_json(), files)
+}
+
+/// What came out, for people or as JSON, and which files were written.
+fn say(
+    arguments: &SimArguments,
+    summary: &impl Display,
+    json: &str,
+    files: Option<Vec<&'static str>>,
+) -> Result<ExitCode> {
     let mut out = io::stdout().lock();
     if arguments.json {
-        write!(out, "{}", summary.to_json())?;
+        write!(out, "{json}")?;
         return Ok(ExitCode::SUCCESS);
     }
     write!(out, "{summary}")?;

@@ -19,9 +19,24 @@ name = "bg"
 cc = "reno"
 "#;
 
+const FLUID: &str = r#"model = "fluid"
+seed = 7
+duration = "60s"
+bottleneck = { capacity = 90, spread = 10 }
+
+[[flow]]
+name = "bg"
+deadline = "30s"
+eta = 0.5
+"#;
+
 /// Runs `lowtide sim s.toml ARGUMENTS` in a directory with that scenario.
 fn sim(directory: &Path, arguments: &[&str]) -> Output {
-    fs::write(directory.join("s.toml"), SCENARIO).unwrap();
+    sim_of(SCENARIO, directory, arguments)
+}
+
+fn sim_of(scenario: &str, directory: &Path, arguments: &[&str]) -> Output {
+    fs::write(directory.join("s.toml"), scenario).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
     command.args(["sim", "s.toml"]).args(arguments).current_dir(directory).output().unwrap()
 }
@@ -74,6 +89,40 @@ fn a_result_can_be_repeated_from_its_own_scenario() {
         summary
     };
     assert_eq!(summary("one"), summary("two"));
+}
+
+#[test]
+fn a_fluid_model_goes_the_same_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = |arguments: &[&str]| sim_of(FLUID, directory.path(), arguments);
+    let text = String::from_utf8(sim(&[]).stdout).unwrap();
+    assert!(text.contains("\nbg  ") && text.contains("  met, ") && text.ends_with("; seed 7\n"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&sim(&["--json", "--seed", "9", "--set", "flow.bg.eta=0.9"]).stdout).unwrap();
+    assert_eq!((&json["seed"], &json["flows"][0]["deadlines"][0]["size"]), (&9.into(), &2430.0.into()));
+
+    let text = String::from_utf8(sim(&["--out", "one", "--plot"]).stdout).unwrap();
+    let files = "summary.json, scenario.toml, flows.csv, bottlenecks.csv, plot.svg";
+    assert!(text.ends_with(&format!("\nIn one: {files}\n")), "{text}");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+    again.args(["sim", "one/scenario.toml", "--out", "two", "--plot"]).current_dir(directory.path());
+    assert!(again.status().unwrap().success());
+    for name in files.split(", ").filter(|name| *name != "summary.json") {
+        let read = |result: &str| fs::read(directory.path().join(result).join(name)).unwrap();
+        assert!(read("one") == read("two"), "{name} differs");
+    }
+
+    let refused = |arguments: &[&str]| {
+        let output = sim(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        refused(&["--set", "flow.bg.cc=cubic"]),
+        "lowtide: --set flow.bg.cc=cubic: `cc` has no meaning in a fluid model; leave it out\n"
+    );
+    assert_eq!(refused(&["--out", "three", "--pcap"]), "lowtide: s.toml: --pcap: a fluid model has no packets\n");
+    assert!(!directory.path().join("three").exists());
 }
 
 #[test]

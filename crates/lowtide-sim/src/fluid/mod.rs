@@ -13,10 +13,13 @@ mod model;
 mod outcome;
 mod queue;
 mod run;
+mod spans;
 mod state;
 
 pub(crate) use model::TCP;
 pub use model::{Capacity, Model, Price, Ratio, Role, Source, Transfer, Window};
-pub use outcome::{LinkOutcome, Outcome, Sample, SourceOutcome, SourceSample, SourceState, TransferOutcome};
+pub use outcome::{
+    LinkOutcome, Outcome, Sample, SourceOutcome, SourceSample, SourceState, SpanOutcome, SpanSource, TransferOutcome,
+};
 pub use queue::{blocking, longer_than};
 pub use run::run;

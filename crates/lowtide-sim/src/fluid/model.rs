@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is computed.
 
-use crate::scenario::{RatioKind, Steering};
+use crate::scenario::{RatioKind, Span, Steering};
 use lowtide_deadline::{self as deadline, RatioPolicy, RatioRule, SignalKind};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub struct Model {
     pub measure_from: Duration,
     /// Time between two samples of the time series, which are means over it; a step of time or more.
     pub sample_interval: Duration,
+    /// Spans of time of which means are wanted.
+    pub spans: Vec<Span>,
     /// Length of a step of time, above zero.
     pub step: Duration,
     /// γ: the part of the way to its wish that a rate goes in each step; in (0, 1].

@@ -10,6 +10,8 @@ pub struct Outcome {
     pub sources: Vec<SourceOutcome>,
     /// The link.
     pub link: LinkOutcome,
+    /// The spans that the model asks for.
+    pub spans: Vec<SpanOutcome>,
     /// The time series.
     pub samples: Vec<Sample>,
     /// The seed.
@@ -25,9 +27,9 @@ pub struct SourceOutcome {
     pub mean_rate: f64,
     /// Units times seconds sent in all.
     pub sent: f64,
-    /// Its transfer, if it has a deadline.
-    #[serde(flatten)]
-    pub transfer: Option<TransferOutcome>,
+    /// Its transfer, if it has a deadline; a list, as flows of packets have it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadlines: Vec<TransferOutcome>,
 }
 
 /// What became of a transfer with a deadline.
@@ -35,6 +37,8 @@ pub struct SourceOutcome {
 pub struct TransferOutcome {
     /// Units times seconds that it had to send.
     pub size: f64,
+    /// When it began, in seconds.
+    pub start_s: f64,
     /// When it was due, in seconds.
     pub due_s: f64,
     /// When it was done, in seconds; `None`: never.
@@ -55,6 +59,33 @@ pub struct LinkOutcome {
     pub utilisation: f64,
     /// The mean probability of loss.
     pub loss: f64,
+}
+
+/// Means over a span of time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SpanOutcome {
+    /// Where it begins, in seconds.
+    pub from_s: f64,
+    /// Where it ends, in seconds.
+    pub to_s: f64,
+    /// The sources that were there in it.
+    pub flows: Vec<SpanSource>,
+}
+
+/// A source in a span.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SpanSource {
+    /// Its name.
+    pub name: String,
+    /// Its mean rate in units over the whole span.
+    pub mean_rate: f64,
+    /// That as a part of what it would have had if, while it was there, all had shared the capacity equally.
+    pub of_fair_share: f64,
+    /// The mean of ζ in units, of a transfer that was not past its deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<f64>,
+    /// The mean of its weight while it was there.
+    pub weight: f64,
 }
 
 /// Means over a sample interval.

@@ -5,6 +5,7 @@ use super::{
     model::{Capacity, Model},
     outcome::{LinkOutcome, Outcome, Sample, SourceSample},
     queue::blocking,
+    spans::SpanSums,
     state::State,
 };
 use lowtide_cc::Random;
@@ -16,6 +17,7 @@ pub fn run(model: &Model) -> Outcome {
     let mut sources: Vec<State<'_>> = model.sources.iter().map(State::new).collect();
     let mut link = Link { random: Random::new(model.seed), capacity: 0.0, next_draw: Duration::ZERO };
     let (mut interval, mut measured) = (Means::new(sources.len()), Means::new(sources.len()));
+    let mut spans: Vec<_> = model.spans.iter().map(|span| SpanSums::new(*span, sources.len())).collect();
     let mut samples = Vec::new();
     let mut now = Duration::ZERO;
     let mut next_sample = model.sample_interval;
@@ -30,8 +32,11 @@ pub fn run(model: &Model) -> Outcome {
             state.follow(load, loss, model);
         }
         interval.add(link.capacity, loss, &sources);
-        if now >= model.measure_from {
+        if now + model.step > model.measure_from {
             measured.add(link.capacity, loss, &sources);
+        }
+        for span in &mut spans {
+            span.add(now, link.capacity, &sources);
         }
         now += model.step;
         for state in &mut sources {
@@ -46,6 +51,7 @@ pub fn run(model: &Model) -> Outcome {
     Outcome {
         sources: (0..sources.len()).map(|n| sources[n].outcome(measured.rate_while_there(n), now)).collect(),
         link: measured.link(),
+        spans: spans.iter().map(|span| span.outcome(&sources)).collect(),
         samples,
         seed: model.seed,
     }

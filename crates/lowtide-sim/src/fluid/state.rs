@@ -76,6 +76,10 @@ impl<'a> State<'a> {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.source.name
+    }
+
     pub(super) const fn rate(&self) -> f64 {
         self.rate
     }
@@ -161,18 +165,20 @@ impl<'a> State<'a> {
 
     /// What became of it until `end`.
     pub(super) fn outcome(&self, mean_rate: f64, end: Duration) -> SourceOutcome {
-        let transfer = self.steered.as_ref().map(|it| {
+        let transfer = |it: &Steered| {
             let due = self.source.start() + it.transfer.deadline;
             let settled = it.finished.is_some() || end >= due;
             TransferOutcome {
                 size: it.transfer.size,
+                start_s: self.source.start().as_secs_f64(),
                 due_s: due.as_secs_f64(),
                 finished_s: it.finished.map(|at| at.as_secs_f64()),
                 met: settled.then_some(it.finished.is_some_and(|at| at <= due)),
                 late_s: settled.then_some(it.finished.unwrap_or(end).as_secs_f64() - due.as_secs_f64()),
             }
-        });
-        SourceOutcome { name: self.source.name.clone(), mean_rate, sent: self.sent, transfer }
+        };
+        let deadlines = self.steered.iter().map(transfer).collect();
+        SourceOutcome { name: self.source.name.clone(), mean_rate, sent: self.sent, deadlines }
     }
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is left of a run: a summary, time series, a plot, a capture.
 
+pub mod fluid;
 pub mod svg;
 
 mod axis;
 mod capture;
+mod chart;
+mod directory;
 mod error;
 
 mod plot;

@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directory of a result.
+//! The result of a simulation of packets.
 
 use super::{
     OutputError, Side, Summary,
     capture::Capture,
+    directory::{CAPTURE, PLOT, SUMMARY, TRANSFERS, begin, files, write},
     plot::Plot,
-    series::{CONTROL, FLOWS, INNER, LINKS, Lines, Series},
+    series::{Lines, Series},
 };
 use crate::{
     Outcome,
     observe::{BottleneckSample, FlowSample, Observer, PacketEvent},
     scenario::Scenario,
 };
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
-
-const SUMMARY: &str = "summary.json";
-const SCENARIO: &str = "scenario.toml";
-const TRANSFERS: (&str, &[&str]) = ("transfers.csv", &["flow", "start_s", "bytes", "completion_s"]);
-const PLOT: &str = "plot.svg";
-const CAPTURE: &str = "packets.pcapng";
-
-/// All files that a result may have.
-const NAMES: [&str; 9] = [SUMMARY, SCENARIO, FLOWS.0, INNER.0, CONTROL.0, LINKS.0, TRANSFERS.0, PLOT, CAPTURE];
-
-/// The first line of `scenario.toml`, by which a directory is known as a result.
-const MARK: &str = "# A result of lowtide sim; `lowtide sim` with this file repeats it.";
+use std::path::{Path, PathBuf};
 
 /// What there shall be besides the summary, the scenario and the time series.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +43,7 @@ impl Results {
     /// # Errors
     /// The directory holds something else, or cannot be written.
     pub fn create(directory: &Path, scenario: &Scenario, wanted: &Wanted) -> Result<Self, OutputError> {
-        claim(directory)?;
-        write(&directory.join(SCENARIO), &format!("{MARK}\n\n{}", scenario.to_toml()))?;
+        begin(directory, &scenario.to_toml())?;
         let capture = |side| Capture::create(directory.join(CAPTURE), side, scenario);
         Ok(Self {
             directory: directory.to_owned(),
@@ -81,9 +66,10 @@ impl Results {
         }
         let directory = &self.directory;
         self.series.finish()?;
-        write(&directory.join(SUMMARY), &summary.to_json())?;
+        write(directory, SUMMARY, &summary.to_json())?;
         if outcome.flows.iter().any(|flow| !flow.transfers.is_empty()) {
-            let mut transfers = Lines::create(directory, TRANSFERS)?;
+            let columns = ["flow", "start_s", "bytes", "completion_s"];
+            let mut transfers = Lines::create(directory, TRANSFERS, &columns)?;
             for flow in &outcome.flows {
                 for it in &flow.transfers {
                     let (start, bytes, completion) = (it.start_s, it.bytes, it.completion_s);
@@ -98,12 +84,12 @@ impl Results {
             transfers.finish()?;
         }
         if let Some(plot) = &self.plot {
-            write(&directory.join(PLOT), &plot.draw(summary))?;
+            write(directory, PLOT, &plot.draw(summary))?;
         }
         if let Some(capture) = self.capture {
             capture.finish()?;
         }
-        Ok(NAMES.into_iter().filter(|name| directory.join(name).exists()).collect())
+        Ok(files(directory))
     }
 
     fn note(&mut self, result: Result<(), OutputError>) {
@@ -146,29 +132,4 @@ impl Observer for Results {
             self.note(result);
         }
     }
-}
-
-/// Makes the directory, or empties it of an earlier result.
-fn claim(directory: &Path) -> Result<(), OutputError> {
-    let failed = OutputError::at(directory);
-    fs::create_dir_all(directory).map_err(&failed)?;
-    if fs::read_dir(directory).map_err(&failed)?.next().is_none() {
-        return Ok(());
-    }
-    let scenario = fs::read_to_string(directory.join(SCENARIO)).unwrap_or_default();
-    if scenario.lines().next() != Some(MARK) {
-        return Err(OutputError::Occupied(directory.to_owned()));
-    }
-    for name in NAMES {
-        let path = directory.join(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(OutputError::at(&path)(error)),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), OutputError> {
-    fs::write(path, text).map_err(OutputError::at(path))
 }

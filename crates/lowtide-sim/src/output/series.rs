@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `flows.csv`, `inner.csv` and `bottlenecks.csv`: the samples of a run, a line each.
 
-use super::OutputError;
+use super::{
+    OutputError,
+    directory::{CONTROL, FLOWS, INNER, LINKS},
+};
 use crate::observe::{BottleneckSample, FlowSample};
 use lowtide_deadline::{Basis, FallbackReason};
 use std::{
@@ -10,30 +13,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The files of the time series, with their columns.
-pub(super) const FLOWS: (&str, &[&str]) = (
-    "flows.csv",
-    &[
-        "time_s",
-        "flow",
-        "delivered_bytes",
-        "rate_bps",
-        "cwnd_segments",
-        "ssthresh_segments",
-        "in_flight_bytes",
-        "rtt_ms",
-        "one_way_delay_ms",
-        "retransmits",
-        "reductions",
-    ],
-);
-pub(super) const INNER: (&str, &[&str]) = ("inner.csv", &["time_s", "flow", "name", "value"]);
-pub(super) const CONTROL: (&str, &[&str]) =
-    ("control.csv", &["time_s", "flow", "weight", "target_bps", "achieved_bps", "price_ratio", "basis"]);
-pub(super) const LINKS: (&str, &[&str]) = (
-    "bottlenecks.csv",
-    &["time_s", "bottleneck", "queue_packets", "queue_bytes", "queue_ms", "packets", "drops", "marks", "utilisation"],
-);
+const FLOW_COLUMNS: [&str; 11] = [
+    "time_s",
+    "flow",
+    "delivered_bytes",
+    "rate_bps",
+    "cwnd_segments",
+    "ssthresh_segments",
+    "in_flight_bytes",
+    "rtt_ms",
+    "one_way_delay_ms",
+    "retransmits",
+    "reductions",
+];
+const INNER_COLUMNS: [&str; 4] = ["time_s", "flow", "name", "value"];
+const CONTROL_COLUMNS: [&str; 7] = ["time_s", "flow", "weight", "target_bps", "achieved_bps", "price_ratio", "basis"];
+const LINK_COLUMNS: [&str; 9] =
+    ["time_s", "bottleneck", "queue_packets", "queue_bytes", "queue_ms", "packets", "drops", "marks", "utilisation"];
 
 /// A CSV file.
 pub(super) struct Lines {
@@ -43,7 +39,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Makes the file, with its header.
-    pub(super) fn create(directory: &Path, (name, columns): (&str, &[&str])) -> Result<Self, OutputError> {
+    pub(super) fn create(directory: &Path, name: &str, columns: &[&str]) -> Result<Self, OutputError> {
         let path = directory.join(name);
         let file = File::create(&path).map_err(OutputError::at(&path))?;
         let mut lines = Self { path, writer: csv::Writer::from_writer(file) };
@@ -75,10 +71,10 @@ impl Series {
     /// Makes the files; `deadlines`: a flow has a deadline.
     pub(super) fn create(directory: &Path, deadlines: bool) -> Result<Self, OutputError> {
         Ok(Self {
-            flows: Lines::create(directory, FLOWS)?,
-            inner: Lines::create(directory, INNER)?,
-            control: deadlines.then(|| Lines::create(directory, CONTROL)).transpose()?,
-            links: Lines::create(directory, LINKS)?,
+            flows: Lines::create(directory, FLOWS, &FLOW_COLUMNS)?,
+            inner: Lines::create(directory, INNER, &INNER_COLUMNS)?,
+            control: deadlines.then(|| Lines::create(directory, CONTROL, &CONTROL_COLUMNS)).transpose()?,
+            links: Lines::create(directory, LINKS, &LINK_COLUMNS)?,
         })
     }
 

@@ -2,7 +2,6 @@
 //! The summary as a table for people.
 
 use super::Summary;
-use crate::DeadlineOutcome;
 use std::fmt;
 
 impl fmt::Display for Summary {
@@ -60,7 +59,7 @@ impl Summary {
             };
             vec![
                 (*name).clone(),
-                verdict(it),
+                verdict(it.late_s, it.finished_s),
                 data(it.bytes),
                 number(Some(it.start_s), 2),
                 number(it.finished_s, 2),
@@ -100,8 +99,8 @@ impl Summary {
 }
 
 /// Whether a deadline was met, in words.
-fn verdict(transfer: &DeadlineOutcome) -> String {
-    match (transfer.late_s, transfer.finished_s) {
+pub(super) fn verdict(late_s: Option<f64>, finished_s: Option<f64>) -> String {
+    match (late_s, finished_s) {
         (None, _) => "open".to_owned(),
         (Some(late), Some(_)) if late <= 0.0 => format!("met, {:.1} s early", -late),
         (Some(late), Some(_)) => format!("missed by {late:.1} s"),
@@ -119,12 +118,12 @@ fn data(bytes: u64) -> String {
     format!("{:.2}", bytes as f64 / 1e6)
 }
 
-fn number(value: Option<f64>, decimals: usize) -> String {
+pub(super) fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 /// Columns as wide as they need to be, the first `left` of them flush left.
-fn write_columns(
+pub(super) fn write_columns(
     f: &mut fmt::Formatter<'_>,
     head: &[&str],
     left: usize,
@@ -134,7 +133,7 @@ fn write_columns(
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> =
-        (0..columns).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
+        (0..columns).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
     for row in &rows {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {

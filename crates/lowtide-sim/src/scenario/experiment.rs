@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file of either kind: of packets, or of the numerical model.
 
-use super::{Scenario, ScenarioError, fluid, overrides, read, source::time_or_none, tree};
+use super::{Scenario, ScenarioError, Span, fluid, overrides, read, source::time_or_none, tree};
 use crate::fluid::Model;
 use std::{fs, path::Path, time::Duration};
 use tree::{Table, unknown, whole};
 
 /// What a file describes; its key `model` says which.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a run has one of it")]
 pub enum Experiment {
     /// `packets`, the default.
     Packets(Scenario),
@@ -81,6 +82,7 @@ pub(super) struct Frame {
     pub(super) duration: Duration,
     pub(super) measure_from: Duration,
     pub(super) sample_interval: Duration,
+    pub(super) spans: Vec<Span>,
 }
 
 /// The longest simulated time; sums of such times stay far from the end of 64 bits of nanoseconds.
@@ -98,5 +100,20 @@ pub(super) fn frame(root: &Table, usual_sample: Duration) -> Result<Frame, Scena
         return Err(root.error("measure_from", "measure_from: the simulation is over by then"));
     }
     let sample_interval = root.read("sample", time_or_none)?.unwrap_or(usual_sample);
-    Ok(Frame { seed, duration, measure_from, sample_interval })
+    let spans = spans(root, duration)?;
+    Ok(Frame { seed, duration, measure_from, sample_interval, spans })
+}
+
+fn spans(root: &Table, duration: Duration) -> Result<Vec<Span>, ScenarioError> {
+    let tables = root.get("span").map_or(Ok(Vec::new()), |node| node.tables("span"))?;
+    let span = |table: &Table| {
+        let from = table.need("from", "\"400s\"", time_or_none)?;
+        let to = table.need("to", "\"600s\"", time_or_none)?;
+        table.finish()?;
+        match from < to && to <= duration {
+            true => Ok(Span { from, to }),
+            false => Err(table.error("to", "to: it has to be after `from`, and not after the end of the simulation")),
+        }
+    };
+    tables.into_iter().map(span).collect()
 }

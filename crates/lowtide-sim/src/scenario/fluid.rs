@@ -40,7 +40,7 @@ const OF_RATIOS: [&str; 3] = ["ratio_standard", "ratio_every", "ratio_losses"];
 
 /// Reads a model that can be computed.
 pub(super) fn model(root: &Table) -> Result<Model, ScenarioError> {
-    let Frame { seed, duration, measure_from, sample_interval } = frame(root, SAMPLE)?;
+    let Frame { seed, duration, measure_from, sample_interval, spans } = frame(root, SAMPLE)?;
     let step = root.read("step", time_or_none)?.unwrap_or(STEP);
     if step < SHORTEST_STEP || step > duration {
         return Err(root.error("step", "step: it has to be 1ms or more, and no longer than the duration"));
@@ -68,6 +68,7 @@ pub(super) fn model(root: &Table) -> Result<Model, ScenarioError> {
         duration,
         measure_from,
         sample_interval,
+        spans,
         step,
         tracking,
         most_rate,
@@ -243,6 +244,7 @@ impl Model {
         root.insert("bottleneck".into(), link.into());
         let flows: Vec<toml::Value> = self.sources.iter().map(|source| print_source(source).into()).collect();
         root.insert("flow".into(), flows.into());
+        print::spans(&self.spans, &mut root);
         root.to_string()
     }
 }

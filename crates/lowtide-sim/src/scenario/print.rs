@@ -22,14 +22,19 @@ impl Scenario {
         }
         let flows: Vec<Value> = self.flows.iter().map(|flow| flow_table(flow, &self.bottlenecks).into()).collect();
         root.insert("flow".into(), Value::Array(flows));
-        let span = |span: &Span| {
-            let bounds = [("from".to_owned(), time(span.from)), ("to".to_owned(), time(span.to))];
-            Value::Table(bounds.into_iter().collect())
-        };
-        if !self.spans.is_empty() {
-            root.insert("span".into(), Value::Array(self.spans.iter().map(span).collect()));
-        }
+        spans(&self.spans, &mut root);
         root.to_string()
+    }
+}
+
+/// The key `span`.
+pub(super) fn spans(spans: &[Span], root: &mut Table) {
+    let span = |span: &Span| {
+        let bounds = [("from".to_owned(), time(span.from)), ("to".to_owned(), time(span.to))];
+        Value::Table(bounds.into_iter().collect())
+    };
+    if !spans.is_empty() {
+        root.insert("span".into(), Value::Array(spans.iter().map(span).collect()));
     }
 }
 

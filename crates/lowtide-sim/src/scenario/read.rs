@@ -37,7 +37,7 @@ impl Scenario {
 }
 
 pub(super) fn scenario(root: &Table, folder: &Path) -> Result<Scenario, ScenarioError> {
-    let Frame { seed, duration, measure_from, sample_interval } = frame(root, SAMPLE)?;
+    let Frame { seed, duration, measure_from, sample_interval, spans } = frame(root, SAMPLE)?;
     if sample_interval < SHORTEST_SAMPLE {
         return Err(root.error("sample", "sample: it has to be 10us or more"));
     }
@@ -101,20 +101,6 @@ pub(super) fn flows<T>(
         }
     }
     Ok(flows)
-}
-
-fn spans(root: &Table, duration: Duration) -> Result<Vec<Span>, ScenarioError> {
-    let tables = root.get("span").map_or(Ok(Vec::new()), |node| node.tables("span"))?;
-    let span = |table: &Table| {
-        let from = table.need("from", "\"400s\"", time_or_none)?;
-        let to = table.need("to", "\"600s\"", time_or_none)?;
-        table.finish()?;
-        match from < to && to <= duration {
-            true => Ok(Span { from, to }),
-            false => Err(table.error("to", "to: it has to be after `from`, and not after the end of the simulation")),
-        }
-    };
-    tables.into_iter().map(span).collect()
 }
 
 /// A name: what does not need quotes in TOML, in CSV or on a command line.
