@@ -153,7 +153,7 @@ impl Plot {
     fn title(&self, svg: &mut Svg) {
         let describe = |link: &Bottleneck| {
             let rate = link.schedule.as_ref().map_or(link.rate.to_string(), |schedule| schedule.to_string());
-            let (rtt, buffer, queue) = (format_duration(link.rtt), link.buffer, link.queue);
+            let (rtt, buffer, queue) = (format_duration(link.rtt), link.buffer, &link.queue);
             format!("{rate}, {rtt}, buffer {buffer}, {queue}")
         };
         let text = match &self.links[..] {
