@@ -18,4 +18,4 @@ mod engine;
 mod outcome;
 
 pub use engine::run;
-pub use outcome::{BottleneckOutcome, FlowOutcome, Outcome, Transfer};
+pub use outcome::{BasisTimes, BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome, Transfer};

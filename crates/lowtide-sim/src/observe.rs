@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Watching a simulation while it runs.
 
+use lowtide_deadline::Basis;
 use lowtide_net::{Ecn, Time};
 
 /// Who watches. Every method has an empty default, and a simulation that nobody watches costs nothing for it.
@@ -61,6 +62,23 @@ pub struct FlowSample<'a> {
     pub reductions: u64,
     /// The law's inner values, by name.
     pub inner: &'a [(&'static str, f64)],
+    /// What steers it, while a transfer with a deadline is under way.
+    pub control: Option<ControlSample>,
+}
+
+/// The state of the control of a weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ControlSample {
+    /// w.
+    pub weight: f64,
+    /// ζ, bits per second; `None` past the deadline.
+    pub target_bps: Option<f64>,
+    /// x̄ of the latest update interval, bits per second.
+    pub achieved_bps: f64,
+    /// φ.
+    pub price_ratio: f64,
+    /// What w rests on.
+    pub basis: Basis,
 }
 
 /// The state of a bottleneck. Counts are over the interval since the sample before.

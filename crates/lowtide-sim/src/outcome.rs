@@ -52,6 +52,51 @@ pub struct FlowOutcome {
     /// The transfers that it has completed, for a source that makes several (web).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<Transfer>,
+    /// The transfers with a deadline, in the order of their starts; the last one may not be complete.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadlines: Vec<DeadlineOutcome>,
+}
+
+/// What became of a transfer with a deadline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeadlineOutcome {
+    /// Its payload.
+    pub bytes: u64,
+    /// When it began, in seconds.
+    pub start_s: f64,
+    /// When it was due, in seconds.
+    pub due_s: f64,
+    /// When all of it had been acknowledged, in seconds; `None`: never.
+    pub finished_s: Option<f64>,
+    /// Whether it was complete by then; `None`: it was not, but neither was it due before all ended.
+    pub met: Option<bool>,
+    /// From the deadline to its end, in seconds: negative if it was early; if it was never complete, the least that it can
+    /// have been. `None` as for `met`.
+    pub late_s: Option<f64>,
+    /// What its weight rested on until the deadline.
+    pub basis_s: BasisTimes,
+}
+
+/// For how many seconds a weight rested on what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BasisTimes {
+    /// On a model of the law and the measured price.
+    pub model: f64,
+    /// On feedback, as its control means to.
+    pub feedback: f64,
+    /// On feedback in place of a model, since the law has none.
+    pub no_model: f64,
+    /// On feedback in place of a model, since there was no congestion signal to price.
+    pub no_price: f64,
+    /// On feedback in place of a model, since the round-trip time was unknown.
+    pub no_rtt: f64,
+}
+
+impl BasisTimes {
+    /// For how long feedback stood in for a model.
+    pub const fn fallback(&self) -> f64 {
+        self.no_model + self.no_price + self.no_rtt
+    }
 }
 
 /// A transfer that was completed.

@@ -35,6 +35,7 @@ fn result(directory: &Path, scenario: &Scenario, wanted: &Wanted) -> Result<Vec<
                 retransmits: n,
                 reductions: 1,
                 inner: &[("gradient", -0.25)][..usize::from(flow == 0)],
+                control: None,
             });
         }
         results.bottleneck(&BottleneckSample {

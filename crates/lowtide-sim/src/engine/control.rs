@@ -1,46 +1,147 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A flow with a deadline: its weight follows from its progress.
+//! A transfer with a deadline: its weight follows from its progress.
 
-use lowtide_deadline::{Goal, Governor, Policy, Progress, Time as Instant};
+use crate::{BasisTimes, DeadlineOutcome, observe::ControlSample, scenario::Deadline, scenario::Tcp, tcp::Sender};
+use lowtide_cc::{Actuator, EcnUse, Prices};
+use lowtide_deadline::{Basis, FallbackReason, Goal, Governor, Progress, Signal, Signals, Time as Instant};
 use lowtide_net::Time;
 use std::time::Duration;
 
 /// Between two looks at the progress; the governor itself decides when to update the weight.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// Steers a law towards a deadline.
+/// Steers a transfer towards its deadline.
 pub(super) struct Control {
     governor: Governor,
-    weight: f64,
+    size: u64,
+    start: Time,
+    due: Time,
+    /// Whether the law is told of every mark, and answers their number.
+    accurate: bool,
+    segment_bytes: u32,
+    /// The time of the latest look, and what it came to.
+    looked: Time,
+    state: ControlSample,
+    times: BasisTimes,
+}
+
+/// What control has added up to, over all transfers of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Steered {
+    /// Seconds under control.
+    pub(super) seconds: f64,
+    /// The weight times seconds.
+    pub(super) weight: f64,
+    /// Bytes of the target rate.
+    pub(super) target: f64,
 }
 
 impl Control {
-    /// A transfer of `size` bytes that starts now and is due after `deadline`, both above zero.
-    pub(super) fn new(size: u64, deadline: Duration, now: Time) -> Self {
-        let start = instant(now);
-        let goal = Goal { size: Some(size), deadline: Some(start + deadline) };
-        let policy = Policy::default();
-        let governor = Governor::new(policy, goal, start).expect("the scenario was checked");
-        Self { governor, weight: policy.bounds.min().get() }
+    /// A transfer of `size` bytes, above zero, that starts now.
+    pub(super) fn new(size: u64, deadline: &Deadline, (tcp, actuator): (&Tcp, &Actuator), now: Time) -> Self {
+        let policy = deadline.policy(&tcp.law, actuator);
+        let goal = Goal { size: Some(size), deadline: Some(instant(now) + deadline.after) };
+        let governor = Governor::new(policy, goal, instant(now)).expect("the scenario was checked");
+        Self {
+            size,
+            start: now,
+            due: now + deadline.after,
+            accurate: matches!(tcp.law.ecn_use(), EcnUse::Accurate | EcnUse::L4s),
+            segment_bytes: tcp.mss,
+            looked: now,
+            state: ControlSample {
+                weight: governor.weight().get(),
+                target_bps: None,
+                achieved_bps: 0.0,
+                price_ratio: 1.0,
+                basis: Basis::Feedback,
+            },
+            times: BasisTimes::default(),
+            governor,
+        }
     }
 
-    /// A look at the progress; gives the weight that it calls for.
-    pub(super) fn tick(&mut self, now: Time, acknowledged_bytes: u64, rtt: Option<Duration>) -> f64 {
+    /// A look at the progress: sets the weight that it calls for, and adds the time since the last look to `steered`.
+    pub(super) fn tick(&mut self, now: Time, sender: &mut Sender, steered: &mut Steered) {
         let decision = self.governor.tick(&Progress {
             now: instant(now),
-            acknowledged_bytes,
+            acknowledged_bytes: sender.acked_bytes(),
             active: true,
             app_limited: false,
-            rtt,
-            ..Progress::default()
+            rtt: sender.srtt(),
+            min_rtt: sender.min_rtt(),
+            segment_bytes: Some(self.segment_bytes),
+            signals: self.signals(sender),
+            price_ratio: None,
         });
-        self.weight = decision.weight.get();
-        self.weight
+        let seconds = (now - self.looked).as_secs_f64();
+        steered.seconds += seconds;
+        steered.weight += seconds * self.state.weight;
+        steered.target += seconds * decision.target_rate.unwrap_or(0.0);
+        if now <= self.due {
+            *self.times.of(decision.basis) += seconds;
+        }
+        self.looked = now;
+        self.state = ControlSample {
+            weight: decision.weight.get(),
+            target_bps: decision.target_rate.map(|rate| 8.0 * rate),
+            achieved_bps: 8.0 * decision.achieved_rate,
+            price_ratio: decision.price_ratio,
+            basis: decision.basis,
+        };
+        sender.set_weight_and_ratio(self.state.weight, self.state.price_ratio);
     }
 
-    /// The weight.
-    pub(super) const fn weight(&self) -> f64 {
-        self.weight
+    /// What the network has said so far.
+    fn signals(&self, sender: &Sender) -> Signals {
+        let mut prices = Prices::default();
+        sender.law().prices(&mut prices);
+        let signal = |price: lowtide_cc::Price| Signal { indications: price.indications, reduction: price.removed };
+        let (mut loss, mut mark) = (signal(prices.loss), signal(prices.mark));
+        if !self.accurate {
+            loss.indications += mark.indications;
+            loss.reduction += mark.reduction;
+            mark = Signal::default();
+        }
+        Signals { packets: sender.statistics().segments as f64, loss, mark, delay: signal(prices.delay) }
+    }
+
+    /// The state after the latest look.
+    pub(super) const fn state(&self) -> &ControlSample {
+        &self.state
+    }
+
+    /// Bytes to be moved.
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// What became of it: it was completed `now`, or it was not by `now`, when all ends.
+    pub(super) fn outcome(&self, complete: bool, now: Time) -> DeadlineOutcome {
+        let seconds = |time: Time| (time - Time::ZERO).as_secs_f64();
+        let late = seconds(now) - seconds(self.due);
+        let settled = complete || now >= self.due;
+        DeadlineOutcome {
+            bytes: self.size,
+            start_s: seconds(self.start),
+            due_s: seconds(self.due),
+            finished_s: complete.then(|| seconds(now)),
+            met: settled.then_some(complete && now <= self.due),
+            late_s: settled.then_some(late),
+            basis_s: self.times,
+        }
+    }
+}
+
+impl BasisTimes {
+    fn of(&mut self, basis: Basis) -> &mut f64 {
+        match basis {
+            Basis::Feedback => &mut self.feedback,
+            Basis::Model => &mut self.model,
+            Basis::Fallback(FallbackReason::NoModel) => &mut self.no_model,
+            Basis::Fallback(FallbackReason::NoPrice) => &mut self.no_price,
+            Basis::Fallback(FallbackReason::NoRoundTripTime) => &mut self.no_rtt,
+        }
     }
 }
 

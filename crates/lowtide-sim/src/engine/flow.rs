@@ -2,10 +2,15 @@
 //! A flow at work, and what is measured of it.
 
 use super::{
-    connection::Connection, control::Control, events::Wake, measure::Times, network::Traveller, traffic::Application,
+    connection::Connection,
+    control::{Control, Steered},
+    events::Wake,
+    measure::Times,
+    network::Traveller,
+    traffic::Application,
 };
 use crate::{
-    FlowOutcome, Transfer,
+    DeadlineOutcome, FlowOutcome, Transfer,
     scenario::{Flow, Transport},
     tcp::Sender,
 };
@@ -53,8 +58,13 @@ pub(super) struct FlowState<'a> {
     pub(super) connection: Option<u32>,
     /// How its law takes a weight.
     pub(super) actuator: Option<Actuator>,
-    /// What steers it towards its deadline.
+    /// What steers the transfer that is under way towards its deadline.
     pub(super) control: Option<Control>,
+    pub(super) control_wake: Wake,
+    /// What that has added up to.
+    pub(super) steered: Steered,
+    /// Transfers with a deadline that are over.
+    pub(super) deadlines: Vec<DeadlineOutcome>,
     /// Connections opened.
     pub(super) connections: u32,
     /// What connections that are over have done.
@@ -98,6 +108,9 @@ impl<'a> FlowState<'a> {
             connection: None,
             actuator: flow.steered_by(),
             control: None,
+            control_wake: Wake::default(),
+            steered: Steered::default(),
+            deadlines: Vec::new(),
             connections: 0,
             past: Totals::default(),
             datagrams: 0,
@@ -129,6 +142,20 @@ impl<'a> FlowState<'a> {
         }
     }
 
+    /// Its connection is over; gives whether the flow goes on, with another transfer.
+    pub(super) fn goes_on(&mut self, connection: &Connection, now: Time) -> bool {
+        let Some(control) = self.control.take() else { return false };
+        let complete = connection.sender.acked_bytes() == control.size();
+        self.deadlines.push(control.outcome(complete, now));
+        let stopped = self.flow.stop.is_some_and(|stop| now >= Time::ZERO + stop);
+        let Some(gap) = self.flow.deadline.as_ref().and_then(|deadline| deadline.gap).filter(|_| !stopped) else {
+            return false;
+        };
+        self.connection = None;
+        self.application = Application::new(&self.flow.source, now + gap, self.seeds.bits());
+        true
+    }
+
     /// What became of it, with `delivered` payload bytes in all.
     pub(super) fn outcome<'c>(
         &self,
@@ -145,6 +172,8 @@ impl<'a> FlowState<'a> {
             Transport::Tcp(tcp) => tcp.law.to_string(),
             Transport::Udp => "udp".to_owned(),
         };
+        let under_way = self.control.as_ref().map(|control| control.outcome(false, end));
+        let deadlines = self.deadlines.iter().cloned().chain(under_way).collect();
         FlowOutcome {
             name: self.flow.name.clone(),
             cc,
@@ -160,6 +189,7 @@ impl<'a> FlowState<'a> {
             mean_queue_ms: self.queue.mean_ms(),
             p95_queue_ms: self.queue.p95_ms(),
             transfers: self.transfers.clone(),
+            deadlines,
         }
     }
 }

@@ -353,13 +353,21 @@ impl<'a> Simulation<'a> {
         let connection = self.open(flow);
         let state = &mut self.flows[flow as usize];
         state.connection = Some(connection);
-        if let (Some(deadline), Source::Sized(size)) = (state.flow.deadline, &state.flow.source) {
-            let control = Control::new(*size, deadline, self.now);
-            self.connections[connection as usize].sender.set_weight(control.weight());
+        let actuator = state.actuator.as_ref();
+        if let (Some(deadline), Source::Sized(size), Transport::Tcp(tcp), Some(actuator)) =
+            (&state.flow.deadline, &state.flow.source, &state.flow.transport, actuator)
+        {
+            let control = Control::new(*size, deadline, (tcp, actuator), self.now);
+            self.connections[connection as usize].sender.set_weight(control.state().weight);
             state.control = Some(control);
-            self.events.plan(self.now + control::TICK, Event::Control(flow));
+            self.arm_control(flow);
         }
         connection
+    }
+
+    fn arm_control(&mut self, flow: u32) {
+        let next = Some(self.now + control::TICK);
+        self.flows[flow as usize].control_wake.arm(next, self.now, Event::Control(flow), &mut self.events);
     }
 
     fn open(&mut self, flow: u32) -> u32 {
@@ -391,21 +399,26 @@ impl<'a> Simulation<'a> {
         let (flow, now) = (connection.flow, self.now);
         let state = &mut self.flows[flow as usize];
         match connection.session {
-            None if state.finished.is_none() => state.finished = Some(now),
-            None => (),
+            None if state.finished.is_some() => return,
+            None => {
+                if !state.goes_on(connection, now) {
+                    state.finished = Some(now);
+                    return;
+                }
+            }
             Some(session) => {
-                state.past.add(&connection.sender);
                 state.transfers.push(Transfer {
                     start_s: (connection.opened - Time::ZERO).as_secs_f64(),
                     bytes: connection.sender.acked_bytes(),
                     completion_s: (now - connection.opened).as_secs_f64(),
                 });
                 state.application.page_done(now, session);
-                self.free.push(index);
-                self.connections[index as usize].retire();
-                self.arm_source(flow);
             }
         }
+        state.past.add(&connection.sender);
+        self.free.push(index);
+        self.connections[index as usize].retire();
+        self.arm_source(flow);
     }
 
     fn on_stop(&mut self, index: u32) {
@@ -423,13 +436,12 @@ impl<'a> Simulation<'a> {
     /// A look at the progress of a transfer with a deadline.
     fn on_control(&mut self, index: u32) {
         let state = &mut self.flows[index as usize];
-        if let (Some(control), Some(place)) = (&mut state.control, state.connection)
-            && state.finished.is_none()
-        {
-            let sender = &mut self.connections[place as usize].sender;
-            let weight = control.tick(self.now, sender.acked_bytes(), sender.srtt());
-            sender.set_weight(weight);
-            self.events.plan(self.now + control::TICK, Event::Control(index));
+        if !state.control_wake.due(self.now) {
+            return;
+        }
+        if let (Some(control), Some(place)) = (&mut state.control, state.connection) {
+            control.tick(self.now, &mut self.connections[place as usize].sender, &mut state.steered);
+            self.arm_control(index);
             self.pump(place);
         }
     }
@@ -466,7 +478,6 @@ impl<'a> Simulation<'a> {
             if let Some(connection) = connection {
                 connection.sender.law().inspect(&mut |name, value| inner.push((name, value)));
             }
-            inner.extend(state.control.as_ref().map(|control| ("weight", control.weight())));
             let totals = state.past.with(self.live_connections(index));
             let mss = state.mss();
             let segments = |bytes: u64| bytes as f64 / mss;
@@ -483,6 +494,7 @@ impl<'a> Simulation<'a> {
                 retransmits: totals.retransmits,
                 reductions: totals.reductions,
                 inner: &inner,
+                control: state.control.as_ref().map(|control| *control.state()),
             });
             let state = &mut self.flows[index];
             (state.sampled, state.inner) = (delivered, inner);

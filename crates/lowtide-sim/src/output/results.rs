@@ -5,7 +5,7 @@ use super::{
     OutputError, Side, Summary,
     capture::Capture,
     plot::Plot,
-    series::{FLOWS, INNER, LINKS, Lines, Series},
+    series::{CONTROL, FLOWS, INNER, LINKS, Lines, Series},
 };
 use crate::{
     Outcome,
@@ -24,7 +24,7 @@ const PLOT: &str = "plot.svg";
 const CAPTURE: &str = "packets.pcapng";
 
 /// All files that a result may have.
-const NAMES: [&str; 8] = [SUMMARY, SCENARIO, FLOWS.0, INNER.0, LINKS.0, TRANSFERS.0, PLOT, CAPTURE];
+const NAMES: [&str; 9] = [SUMMARY, SCENARIO, FLOWS.0, INNER.0, CONTROL.0, LINKS.0, TRANSFERS.0, PLOT, CAPTURE];
 
 /// The first line of `scenario.toml`, by which a directory is known as a result.
 const MARK: &str = "# A result of lowtide sim; `lowtide sim` with this file repeats it.";
@@ -64,7 +64,7 @@ impl Results {
             directory: directory.to_owned(),
             flows: scenario.flows.iter().map(|flow| flow.name.clone()).collect(),
             links: scenario.bottlenecks.iter().chain(&scenario.reverse).map(|link| link.name.clone()).collect(),
-            series: Series::create(directory)?,
+            series: Series::create(directory, scenario.flows.iter().any(|flow| flow.deadline.is_some()))?,
             plot: wanted.plot.then(|| Plot::new(scenario)),
             capture: wanted.capture.map(capture).transpose()?,
             failure: None,

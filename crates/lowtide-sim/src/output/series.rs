@@ -3,6 +3,7 @@
 
 use super::OutputError;
 use crate::observe::{BottleneckSample, FlowSample};
+use lowtide_deadline::{Basis, FallbackReason};
 use std::{
     fs::File,
     io,
@@ -27,6 +28,8 @@ pub(super) const FLOWS: (&str, &[&str]) = (
     ],
 );
 pub(super) const INNER: (&str, &[&str]) = ("inner.csv", &["time_s", "flow", "name", "value"]);
+pub(super) const CONTROL: (&str, &[&str]) =
+    ("control.csv", &["time_s", "flow", "weight", "target_bps", "achieved_bps", "price_ratio", "basis"]);
 pub(super) const LINKS: (&str, &[&str]) = (
     "bottlenecks.csv",
     &["time_s", "bottleneck", "queue_packets", "queue_bytes", "queue_ms", "packets", "drops", "marks", "utilisation"],
@@ -59,18 +62,22 @@ impl Lines {
     }
 }
 
-/// The three files.
+/// The files.
 pub(super) struct Series {
     flows: Lines,
     inner: Lines,
+    /// If there is a deadline.
+    control: Option<Lines>,
     links: Lines,
 }
 
 impl Series {
-    pub(super) fn create(directory: &Path) -> Result<Self, OutputError> {
+    /// Makes the files; `deadlines`: a flow has a deadline.
+    pub(super) fn create(directory: &Path, deadlines: bool) -> Result<Self, OutputError> {
         Ok(Self {
             flows: Lines::create(directory, FLOWS)?,
             inner: Lines::create(directory, INNER)?,
+            control: deadlines.then(|| Lines::create(directory, CONTROL)).transpose()?,
             links: Lines::create(directory, LINKS)?,
         })
     }
@@ -93,6 +100,17 @@ impl Series {
         for (key, value) in sample.inner {
             self.inner.write([time.clone(), name.to_owned(), (*key).to_owned(), value.to_string()])?;
         }
+        if let (Some(lines), Some(control)) = (&mut self.control, &sample.control) {
+            lines.write([
+                time,
+                name.to_owned(),
+                control.weight.to_string(),
+                optional(control.target_bps, 0),
+                format!("{:.0}", control.achieved_bps),
+                control.price_ratio.to_string(),
+                basis(control.basis).to_owned(),
+            ])?;
+        }
         Ok(())
     }
 
@@ -113,6 +131,7 @@ impl Series {
     pub(super) fn finish(self) -> Result<(), OutputError> {
         self.flows.finish()?;
         self.inner.finish()?;
+        self.control.map_or(Ok(()), Lines::finish)?;
         self.links.finish()
     }
 }
@@ -122,6 +141,17 @@ fn seconds(time: lowtide_net::Time) -> String {
     let nanos = time.as_nanos();
     let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What a weight rests on, in a word.
+const fn basis(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Feedback => "feedback",
+        Basis::Model => "model",
+        Basis::Fallback(FallbackReason::NoModel) => "fallback:no_model",
+        Basis::Fallback(FallbackReason::NoPrice) => "fallback:no_price",
+        Basis::Fallback(FallbackReason::NoRoundTripTime) => "fallback:no_rtt",
+    }
 }
 
 /// Empty where there is no value.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `summary.json`.
 
-use crate::{BottleneckOutcome, FlowOutcome, Outcome};
+use crate::{BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -55,6 +55,9 @@ pub struct FlowSummary {
     pub mean_queue_ms: Option<f64>,
     /// 95th percentile of the time in queues, milliseconds.
     pub p95_queue_ms: Option<f64>,
+    /// Its transfers with a deadline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadlines: Vec<DeadlineOutcome>,
 }
 
 /// A bottleneck in figures.
@@ -117,6 +120,7 @@ impl From<&FlowOutcome> for FlowSummary {
             p95_rtt_ms: flow.p95_rtt_ms,
             mean_queue_ms: flow.mean_queue_ms,
             p95_queue_ms: flow.p95_queue_ms,
+            deadlines: flow.deadlines.clone(),
         }
     }
 }

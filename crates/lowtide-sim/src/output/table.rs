@@ -2,6 +2,7 @@
 //! The summary as a table for people.
 
 use super::Summary;
+use crate::DeadlineOutcome;
 use std::fmt;
 
 impl fmt::Display for Summary {
@@ -36,10 +37,52 @@ impl fmt::Display for Summary {
         });
         write_columns(f, &["bottleneck", "used", "queue/ms", "p95", "drops", "marks"], 1, links)?;
         f.write_str("\n")?;
+        self.write_deadlines(f)?;
         if let Some(jain) = self.jain {
             write!(f, "Jain's index {jain:.3}; ")?;
         }
         writeln!(f, "{} packets, {} events, {:.2} s; seed {}", self.packets, self.events, self.wall_s, self.seed)
+    }
+}
+
+impl Summary {
+    /// A line for each transfer with a deadline, if there are any.
+    fn write_deadlines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<_> = self.flows.iter().flat_map(|flow| flow.deadlines.iter().map(|it| (&flow.name, it))).collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        let rows = all.iter().map(|(name, it)| {
+            let times = &it.basis_s;
+            let share = |seconds: f64| {
+                if seconds > 0.0 { format!("{seconds:.1}") } else { "-".to_owned() }
+            };
+            vec![
+                (*name).clone(),
+                verdict(it),
+                data(it.bytes),
+                number(Some(it.start_s), 2),
+                number(it.finished_s, 2),
+                number(Some(it.due_s), 2),
+                share(times.model),
+                share(times.feedback),
+                share(times.fallback()),
+            ]
+        });
+        let head =
+            ["transfer", "deadline", "MB", "start/s", "done/s", "due/s", "by model/s", "feedback/s", "fallback/s"];
+        write_columns(f, &head, 2, rows)?;
+        f.write_str("\n")
+    }
+}
+
+/// Whether a deadline was met, in words.
+fn verdict(transfer: &DeadlineOutcome) -> String {
+    match (transfer.late_s, transfer.finished_s) {
+        (None, _) => "open".to_owned(),
+        (Some(late), Some(_)) if late <= 0.0 => format!("met, {:.1} s early", -late),
+        (Some(late), Some(_)) => format!("missed by {late:.1} s"),
+        (Some(late), None) => format!("missed by more than {late:.1} s"),
     }
 }
 

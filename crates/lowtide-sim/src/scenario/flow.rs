@@ -2,7 +2,7 @@
 //! `[[flow]]`, and the `[tcp]` settings of all of them.
 
 use super::{
-    Bottleneck, Direction, Flow, ScenarioError, Source, Tcp, Transport,
+    Bottleneck, Direction, Flow, ScenarioError, Source, Tcp, Transport, deadline,
     source::{bytes, time_or_none},
     tree::{Node, Table, Value, boolean, unknown, whole},
 };
@@ -26,8 +26,8 @@ pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>
     let source = source(table, around.folder)?;
     let transport = transport(table, &source, around.tcp)?;
     let (start, stop) = times(table, around.duration)?;
-    let deadline = deadline(table, &source, &transport)?;
     let actuator = actuator(table, &transport)?;
+    let deadline = deadline::read(table, &source, &transport, actuator.as_ref())?;
     let weight = weight(table, &transport, deadline.is_some())?;
     let path = path(table, around.bottlenecks)?;
     let rtt = table.read("rtt", time_or_none)?.unwrap_or(path.iter().map(|link| around.bottlenecks[*link].rtt).sum());
@@ -126,25 +126,6 @@ fn times(table: &Table, duration: Duration) -> Result<(Duration, Option<Duration
         return Err(table.error("stop", "stop: it has to be after the start"));
     }
     Ok((start, stop))
-}
-
-/// How long after the start a transfer is due; only one of known size, under a law that can be steered.
-fn deadline(table: &Table, source: &Source, transport: &Transport) -> Result<Option<Duration>, ScenarioError> {
-    let Some(deadline) = table.read("deadline", time_or_none)? else { return Ok(None) };
-    if deadline.is_zero() {
-        return Err(table.error("deadline", "deadline: it has to be after the start"));
-    }
-    if !matches!(source, Source::Sized(_)) {
-        return Err(table.error("deadline", "deadline: it needs a size, like size = \"1GB\""));
-    }
-    match transport {
-        Transport::Tcp(tcp) if tcp.law.takes_weight() => Ok(Some(deadline)),
-        Transport::Tcp(tcp) => {
-            let law = tcp.law.name();
-            Err(table.error("deadline", format!("deadline: {law} takes no weight to be steered by; cdg does")))
-        }
-        Transport::Udp => Err(table.error("deadline", "deadline: it needs TCP; name a law, like cc = \"cdg\"")),
-    }
 }
 
 /// How the law takes a weight.

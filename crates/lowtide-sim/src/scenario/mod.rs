@@ -4,9 +4,11 @@
 //! [`Scenario::read`] and [`Scenario::parse`] accept only what can be simulated. [`Scenario::to_toml`] prints a scenario
 //! with all its values, and what it prints reads back as the same scenario.
 
+mod deadline;
 mod error;
 mod flow;
 mod link;
+mod model;
 mod overrides;
 mod pareto;
 mod print;
@@ -15,7 +17,9 @@ mod source;
 mod trace;
 mod tree;
 
+pub use deadline::{Control, Deadline, Ratio, RatioKind};
 pub use error::ScenarioError;
+pub use model::model_of;
 pub use pareto::BoundedPareto;
 pub use source::{Source, SourceError, Web};
 
@@ -136,9 +140,9 @@ pub struct Flow {
     pub start: Duration,
     /// When it ends, whatever is left; `None`: with the simulation.
     pub stop: Option<Duration>,
-    /// How long after its start the whole of a sized transfer is to be done: its law gets the weight that this calls for.
-    /// `None`: no deadline, the law is as published.
-    pub deadline: Option<Duration>,
+    /// When the whole of a sized transfer is to be done: its law gets the weight that this calls for. `None`: no deadline, the
+    /// law is as published.
+    pub deadline: Option<Deadline>,
     /// A price weight that stays the same; `None`: none, or what the deadline calls for.
     pub weight: Option<f64>,
     /// How its law takes a weight; `None`: by the law's usual actuator, if there is a weight to take.

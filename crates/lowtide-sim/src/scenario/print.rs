@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a scenario back to TOML.
 
-use super::{Bottleneck, Direction, Flow, Scenario, Tcp, Transport};
+use super::{Bottleneck, Direction, Flow, Scenario, Tcp, Transport, deadline};
 use lowtide_net::{Class, Jitter, LossModel, Reordering, units::format_duration};
 use std::time::Duration;
 use toml::{Table, Value};
@@ -62,8 +62,8 @@ fn flow_table(flow: &Flow, links: &[Bottleneck]) -> Table {
     }
     table.insert("source".into(), text(&flow.source));
     table.insert("start".into(), time(flow.start));
-    if let Some(deadline) = flow.deadline {
-        table.insert("deadline".into(), time(deadline));
+    if let Some(deadline) = &flow.deadline {
+        deadline::print(deadline, &mut table);
     }
     if let Some(weight) = flow.weight {
         table.insert("weight".into(), weight.into());

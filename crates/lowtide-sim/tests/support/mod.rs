@@ -48,6 +48,7 @@ pub(crate) fn outcome() -> Outcome {
             Transfer { start_s: 0.5, bytes: 1000, completion_s: 0.25 },
             Transfer { start_s: 1.0, bytes: 20_000, completion_s: 1.5 },
         ],
+        deadlines: Vec::new(),
     };
     let udp = FlowOutcome {
         name: "video".into(),

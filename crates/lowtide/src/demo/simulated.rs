@@ -9,7 +9,7 @@ use lowtide_net::{Rate, Time};
 use lowtide_sim::{
     observe::{BottleneckSample, FlowSample, Observer},
     run,
-    scenario::{Bottleneck, Flow as Sender, Scenario, Source, Tcp, Transport},
+    scenario::{Bottleneck, Deadline, Flow as Sender, Scenario, Source, Tcp, Transport},
 };
 
 use super::{
@@ -55,7 +55,7 @@ fn scenario(act: &Act, law: &Law) -> Scenario {
     let cubic = || "cubic".parse().expect("a law");
     let flow = |name, law: Law| Sender::greedy(name, law, rtt);
     let due = |law: Law, bytes, seconds| {
-        let deadline = Some(Duration::from_secs(seconds));
+        let deadline = Some(Deadline::new(Duration::from_secs(seconds)));
         let tcp = Tcp { pacing: true, ..Tcp::new(law) }; // all sockets under `lowtide run` are paced
         let transport = Transport::Tcp(Box::new(tcp));
         Sender { name: "bulk".to_owned(), transport, source: Source::Sized(bytes), deadline, ..flow("", cubic()) }
