@@ -519,6 +519,9 @@ impl<'a> Simulation<'a> {
             meter.sampled = statistics;
         }
         self.sampled_at = self.now;
+        if self.observer.has_seen_enough() {
+            self.end = self.now;
+        }
         self.events.plan(self.now + self.scenario.sample_interval, Event::Sample);
     }
 
