@@ -102,6 +102,11 @@ impl Place {
         self.rate as f64 * 1e6 * PAYLOAD
     }
 
+    /// Full packets in a bandwidth-delay product.
+    const fn bdp(&self) -> u64 {
+        self.rate * 1_000_000 * self.rtt / 1000 / 12_000
+    }
+
     /// A fair share of it. Web sessions count as one flow, as they would have if they were one.
     pub(crate) fn fair_share(&self) -> f64 {
         self.capacity() / (self.competitors().flows + 1) as f64
@@ -123,8 +128,8 @@ impl Place {
         let mut text = format!("seed = {}\nduration = \"{duration}s\"\nsample = \"1s\"\n\n", self.seed());
         // A host tuned for its path, or its receive window would be the bottleneck: two bandwidth-delay products beside the
         // queue's four. Linux' usual 6 MiB at the least.
-        let bdp = self.rate * 1_000_000 / 8 * self.rtt / 1000;
-        write!(text, "[tcp]\nreceive_window = \"{}B\"\n\n", (6 * bdp).max(6 << 20)).expect("a string");
+        let window = (6 * 1500 * self.bdp()).max(6 << 20);
+        write!(text, "[tcp]\nreceive_window = \"{window}B\"\n\n").expect("a string");
         let (rtt, rate, buffer) = (self.rtt, self.rate, self.queue().buffer);
         write!(
             text,
@@ -151,8 +156,11 @@ impl Cell {
         let &Self { host, control, demand, place } = self;
         let (begin, time) = (place.begin(), place.time());
         let bytes = (demand as f64 / 100.0 * bound * time / 8.0) as u64;
+        // The framework gives Vegas an α of up to half a bandwidth-delay product; that of weight 1 is 15.
+        let parameters =
+            if host == "vegas" { format!(":alpha_max={}", (place.bdp() / 2).max(15)) } else { String::new() };
         let flow = format!(
-            "cc = \"{host}\"\ncontrol = \"{control}\"\nsize = \"{bytes}B\"\nstart = \"{begin}s\"\ndeadline = \"{time}s\"\n"
+            "cc = \"{host}{parameters}\"\ncontrol = \"{control}\"\nsize = \"{bytes}B\"\nstart = \"{begin}s\"\ndeadline = \"{time}s\"\n"
         );
         place.scenario(place.queue().queue, begin + (1.0 + OVERTIME) * time, &flow)
     }

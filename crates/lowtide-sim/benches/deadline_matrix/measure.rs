@@ -45,7 +45,7 @@ pub(crate) struct Measured {
 }
 
 /// Less than this part of the link is nothing to be used.
-const IDLE: f64 = 0.05;
+const IDLE: f64 = 0.2;
 
 impl Measured {
     pub(crate) fn met(&self) -> bool {

@@ -20,7 +20,7 @@ const LEGEND: &str = "\
 - **kept**: the foreground's rate while the transfer ran, in parts of what strict priority gives it: median, 5th percentile, worst. Of web sessions, by\n  \
   the time that pages take (geometric mean). A transfer that asks for 90 % of a fair share beside one flow cannot but take its part.\n\
 - **beyond need**: what greedy competitors lost beyond what the deadline cannot be met without, in parts of what they have under strict priority: median, 95th percentile.\n\
-- **idle**: the part that was used of what the foreground leaves under strict priority, where that is 5 % of the link or more: median, 5th percentile.\n\
+- **idle**: the part that was used of what the foreground leaves under strict priority, where that is a fifth of the link or more: median, 5th percentile.\n\
 - **model**: part of the time in which the weight rested on a model.\n\n";
 
 /// Cells of each list of the worst.
