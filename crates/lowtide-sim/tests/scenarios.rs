@@ -2,7 +2,7 @@
 //! Scenarios as texts: what is read, what is refused and how, what is printed.
 
 use lowtide_deadline::{Bounds, Control as Law, Cubic, Model, RatioPolicy, RatioRule};
-use lowtide_net::{BufferSize, Discipline, LossModel, Rate};
+use lowtide_net::{BufferSize, Class, Discipline, LossModel, Rate};
 use lowtide_sim::scenario::{
     Control, Deadline, Direction, Experiment, Flow, RatioKind, Scenario, Source, Steering, Tcp, Transport,
 };
@@ -50,8 +50,8 @@ fn what_is_not_written_has_a_usual_value() {
     assert_eq!(scenario.reverse, None);
     let [link] = &scenario.bottlenecks[..] else { panic!("one bottleneck") };
     assert_eq!(
-        (link.name.as_str(), link.buffer, link.queue),
-        ("bottleneck", BufferSize::Bdp(1.0), Discipline::DropTail)
+        (link.name.as_str(), link.buffer, &link.queue),
+        ("bottleneck", BufferSize::Bdp(1.0), &Discipline::DropTail)
     );
     assert_eq!((link.schedule.clone(), link.loss, link.police, link.burst), (None, LossModel::NONE, None, 0));
     let [flow] = &scenario.flows[..] else { panic!("one flow") };
@@ -105,6 +105,7 @@ fn everything_can_be_written() {
         cc = "reno"
         size = "10MB"
         direction = "reverse"
+        class = "background"
         path = ["b"]
         access = "2mbit"
         start = "5s"
@@ -131,6 +132,7 @@ fn everything_can_be_written() {
     assert_eq!((up.rtt, &up.path[..], up.direction), (Duration::from_millis(10), &[1][..], Direction::Reverse));
     assert_eq!((up.source.clone(), up.start, up.stop), (Source::Sized(10_000_000), secs(5), Some(secs(9))));
     assert_eq!((&video.transport, video.rtt), (&Transport::Udp, Duration::from_millis(80)));
+    assert_eq!((up.class, video.class), (Class::Background, Class::Foreground));
     let printed = scenario.to_toml();
     assert_eq!(parse(&printed, &[]), Ok(scenario), "{printed}");
 }
@@ -403,7 +405,7 @@ fn mistakes_have_a_place_and_a_sentence() {
         (
             with("rtt", "queue = \"codl\"\nrtt"),
             "a.toml:6:9: queue: \"codl\" is not a queue discipline; did you mean codel? There are droptail, step, codel, pie, \
-             dualpi2 and fq_codel",
+             dualpi2, fq_codel and priority",
         ),
         (
             with("rtt", "buffer = 100\nrtt"),

@@ -152,6 +152,8 @@ QUEUE is a name, or a name with parameters: the defaults are those of its RFC. W
                                                RFC 9332; variant=linux has the defaults of Linux
   fq_codel:flows=1024,quantum=1514,limit=10240,target=5ms,interval=100ms,ecn=on
                                                RFC 8290
+  priority, priority:codel:ecn=on              strict priority: packets with the DSCP LE (RFC 8622) or CS1 only get what the
+                                               others leave, who have the queue behind the colon
 
   sudo lowtide emulate --rate 20mbit --rtt 40ms --buffer 1bdp --between A,B
   sudo lowtide emulate --rate 20mbit --rtt 40ms --queue fq_codel --schedule 0s:20mbit,10s:5mbit,every:20s --between A,B
@@ -178,7 +180,7 @@ pub struct EmulateArguments {
     #[arg(long, default_value = "1bdp")]
     pub buffer: BufferSize,
 
-    /// What the buffer does, as below: droptail, step, codel, pie, dualpi2 or fq_codel
+    /// What the buffer does, as below: droptail, step, codel, pie, dualpi2, fq_codel or priority
     #[arg(long, default_value = "droptail")]
     pub queue: Discipline,
 

@@ -18,7 +18,7 @@ use crate::{
     tcp::{Acknowledgement, Segment},
 };
 use lowtide_cc::Random;
-use lowtide_net::{Ecn, Limit, LinkConfig, Packet, Schedule, Statistics, Time};
+use lowtide_net::{Class, Ecn, Limit, LinkConfig, Packet, Schedule, Statistics, Time};
 use std::time::Duration;
 
 /// Runs a scenario to its end. The same scenario gives the same outcome, whoever watches.
@@ -274,7 +274,12 @@ impl<'a> Simulation<'a> {
     fn forward(&mut self, bytes: u32, ecn: Ecn, payload: Traveller) {
         // a flow for the queues that tell flows apart: one direction of one connection
         let flow = u64::from(payload.serial) << 32 | u64::from(payload.route);
-        let packet = Packet { bytes, ecn, flow, payload };
+        // nobody marks the ACKs of others
+        let class = match payload.content {
+            Content::Acknowledgement(_) => Class::Foreground,
+            _ => self.flows[payload.flow as usize].flow.class,
+        };
+        let packet = Packet { bytes, ecn, class, flow, payload };
         self.show(true, &packet);
         self.network.forward(self.now, packet, &mut self.events);
     }
@@ -529,6 +534,9 @@ impl<'a> Simulation<'a> {
             meter.sampled = statistics;
         }
         self.sampled_at = self.now;
+        if self.observer.has_seen_enough() {
+            self.end = self.now;
+        }
         self.events.plan(self.now + self.scenario.sample_interval, Event::Sample);
     }
 

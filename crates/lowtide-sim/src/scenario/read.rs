@@ -56,7 +56,6 @@ pub(super) fn scenario(root: &Table, folder: &Path) -> Result<Scenario, Scenario
     }
     let around = Surroundings { bottlenecks: &bottlenecks, duration, tcp, folder };
     let flows = flows(root, |table| flow::read(table, &around), |flow| &flow.name)?;
-    let spans = spans(root, duration)?;
     root.finish()?;
     Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval, spans })
 }

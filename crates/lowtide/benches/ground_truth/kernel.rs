@@ -61,7 +61,17 @@ fn configuration(scenario: &Scenario, run: u64) -> Result<Config, Failure> {
     let [link] = scenario.bottlenecks.as_slice() else { return Err("the emulator has one bottleneck".into()) };
     let Some(reverse) = &scenario.reverse else { return Err("the emulator's reverse direction has a rate".into()) };
     let both = |it: &lowtide_sim::scenario::Bottleneck| {
-        (it.schedule.clone(), it.rtt, it.buffer, it.queue, it.loss, it.jitter, it.reordering, it.police, it.burst)
+        (
+            it.schedule.clone(),
+            it.rtt,
+            it.buffer,
+            it.queue.clone(),
+            it.loss,
+            it.jitter,
+            it.reordering,
+            it.police,
+            it.burst,
+        )
     };
     if both(link) != both(reverse) {
         return Err("both directions of the emulator have the same queue and the same chance".into());
@@ -73,7 +83,7 @@ fn configuration(scenario: &Scenario, run: u64) -> Result<Config, Failure> {
         burst: link.burst,
         extra_delays: scenario.flows.iter().map(|flow| flow.rtt.saturating_sub(link.rtt)).collect(),
         buffer: link.buffer,
-        discipline: link.queue,
+        discipline: link.queue.clone(),
         loss: link.loss,
         jitter: link.jitter,
         reordering: link.reordering,
