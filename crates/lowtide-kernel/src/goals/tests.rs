@@ -129,14 +129,7 @@ fn what_the_program_reads() {
     let goal = run(&mut goals, record(1, 6 * MB), 90_000, 0, 20_000);
     let read = |decision: Decision| {
         let (id, serial, over) = (1, 1, false);
-        answer(&SocketDecision {
-            id,
-            serial,
-            pressure: Pressure::default(),
-            over,
-            now: at(20_000),
-            decision,
-        })
+        answer(&SocketDecision { id, serial, pressure: Pressure::default(), over, now: at(20_000), decision })
     };
     let decision = goal.decision.unwrap();
     let told = read(decision);

@@ -2,11 +2,10 @@
 //! From TOML to a scenario that can be simulated.
 
 use super::{
-    Bottleneck, Experiment, Scenario, ScenarioError, Span, Tcp,
+    Bottleneck, Experiment, Scenario, ScenarioError, Tcp,
     experiment::{Frame, frame},
     flow::{self, Surroundings},
     link,
-    source::time_or_none,
     tree::Table,
 };
 use lowtide_cc::Law;
