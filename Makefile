@@ -28,10 +28,12 @@ bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
 	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead
 
-# The simulator beside this machine's kernel and ns-3: about half an hour, as root, best with nothing else running. Renews the tables of
-# docs/ground-truth.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a part; see crates/lowtide/benches/ground_truth/main.rs.
+# The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: three quarters of an hour, as root, best with nothing
+# else running. Renews the tables of docs/ground-truth.md and docs/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a
+# part of the first, DEADLINES="cubic-pid --runs 2" of the second; see the heads of crates/lowtide/benches/*/main.rs.
 lab: deps-build deps-run deps-lab
 	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
+	$(CARGO) bench --locked -p lowtide --bench deadlines -- $(DEADLINES) --write $(CURDIR)/docs/deadlines-in-the-kernel.md
 
 lint: deps-build
 	$(CARGO) fmt --all --check

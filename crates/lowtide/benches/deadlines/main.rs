@@ -43,7 +43,7 @@ const CDG: &[&str] = &["flow.background.cc=cdg:blend=off,paced=on"];
 
 /// Name, and what differs from the scenario.
 const CASES: [(&str, &[&str], &str); 4] =
-    [("cubic, pid", &[], "pid"), ("cubic, mbc", &[], "mbc"), ("cdg, pid", CDG, "pid"), ("cdg, mbc", CDG, "mbc")];
+    [("cubic-pid", &[], "pid"), ("cubic-mbc", &[], "mbc"), ("cdg-pid", CDG, "pid"), ("cdg-mbc", CDG, "mbc")];
 
 /// What a run gave.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -163,7 +163,7 @@ fn compare(
 }
 
 fn head(spans: &[Span]) -> Vec<String> {
-    let mut head = vec!["host, control".to_owned(), String::new(), "done, % of the time".to_owned()];
+    let mut head = vec!["host and control".to_owned(), String::new(), "done, % of the time".to_owned()];
     head.extend(spans.iter().map(Span::head));
     head.extend(["mean w".to_owned(), "link used, %".to_owned(), "model, % of the time".to_owned()]);
     head
