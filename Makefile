@@ -30,10 +30,12 @@ bench: deps-build deps-run deps-test deps-bench
 
 lab: lab-deadlines lab-truth
 
-# The simulator beside this machine's kernel and ns-3: about half an hour, as root, best with nothing else running. Renews the tables of
-# docs/ground-truth.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a part; see crates/lowtide/benches/ground_truth/main.rs.
+# The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: three quarters of an hour, as root, best with nothing
+# else running. Renews the tables of docs/ground-truth.md and docs/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a
+# part of the first, DEADLINES="cubic-pid --runs 2" of the second; see the heads of crates/lowtide/benches/*/main.rs.
 lab-truth: deps-build deps-run deps-lab
 	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
+	$(CARGO) bench --locked -p lowtide --bench deadlines -- $(DEADLINES) --write $(CURDIR)/docs/deadlines-in-the-kernel.md
 
 # Are deadlines met, and at what price: 300 cells of a matrix in the simulator, always the same, and the table of laws. Under twenty minutes on
 # two processors; what has been measured already is not measured again. LOWTIDE_WRITE_DOCS=1 renews docs/deadline-matrix.md.

@@ -59,7 +59,8 @@ static inline void note_losses(struct lt_socket *s, const struct tcp_sock *tp, u
 	if (!price_new_event(&s->price, ca_state, tp->high_seq, tp->snd_una, tp->delivered_ce))
 		return;
 	phantom_real_signal(&s->phantom, now);
-	count(losses, 1);
+	if (!settings.native || first_of_the_group(tp->srtt_us >> 3, now))
+		count(losses, 1);
 }
 
 static inline bool phantom_signal(struct lt_socket *s, const struct tcp_sock *tp, u32 segments, u64 now)

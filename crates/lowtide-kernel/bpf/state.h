@@ -29,6 +29,7 @@ struct {
 	u32 signal;	/* SIGNAL_GROUP_* */
 	u64 at_ns;
 	u64 goals;	/* sockets that have been given a goal, ever */
+	u64 lost_ns;	/* the latest real congestion */
 	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
 	u64 round_end_ns;
 	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
@@ -81,16 +82,22 @@ static inline u32 sharing_sockets(void)
 }
 
 /*
- * A reduction of one socket becomes everybody's. False: it belongs to the one that has just been announced. Drops of one overflow go on
- * until the first reduction reaches the queue, and each is known a round trip later: two round trips are one event.
+ * Of all sockets: drops of one overflow go on until the first reduction reaches the queue, and each is known a round trip later, so two
+ * round trips are one event.
  */
+static inline bool same_event(u64 at_ns, u32 srtt_us, u64 now_ns)
+{
+	return now_ns < at_ns || now_ns - at_ns < 2 * srtt_us * NSEC_PER_USEC;
+}
+
+/* A reduction of one socket becomes everybody's. False: it belongs to the one that has just been announced. */
 static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_us, u64 now_ns)
 {
 	u64 at = group.at_ns;
 
 	/* another processor may have announced one after we looked at the clock, or just now */
-	if (sharing_sockets() > 1 && (now_ns < at || now_ns - at < 2 * srtt_us * NSEC_PER_USEC ||
-				      __sync_val_compare_and_swap(&group.at_ns, at, now_ns) != at))
+	if (sharing_sockets() > 1 &&
+	    (same_event(at, srtt_us, now_ns) || __sync_val_compare_and_swap(&group.at_ns, at, now_ns) != at))
 		return false;
 	group.at_ns = now_ns;
 	group.signal = signal;
@@ -103,6 +110,16 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 static inline const struct lt_pressure *pressure_on(const struct lt_socket *s)
 {
 	return s->decision.governed ? &s->decision.pressure : &settings.pressure;
+}
+
+/* Real congestion of a socket of our law costs all sockets one reduction, so it is one event. False: it has been counted for another one. */
+static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
+{
+	u64 at = group.lost_ns;
+
+	if (sharing_sockets() > 1 && same_event(at, srtt_us, now_ns))
+		return false;
+	return __sync_val_compare_and_swap(&group.lost_ns, at, now_ns) == at;
 }
 
 static inline void remember_reduction(struct lt_socket *s, bool by_delay)

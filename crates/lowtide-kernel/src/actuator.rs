@@ -56,14 +56,14 @@ impl Actuator {
                 kept_at_delay: f64::from(cdg.beta_q10) / 1024.0,
                 kept_at_loss: 0.5, // of the stack's own laws and of ours
             }),
-            (Actuator::Phantom, Law::Cdg(_)) => Some(Model::Reno),
             (Actuator::Phantom, Law::Kernel(name)) => match name.as_str() {
                 "cubic" => Some(Model::Cubic(Cubic::RFC_9438)),
                 "reno" => Some(Model::Reno),
                 _ => None,
             },
-            // A scaled decrease factor inflates no price; and a law of the kernel has nothing else.
-            (Actuator::Beta, _) | (Actuator::Native, Law::Kernel(_)) => None,
+            // Signals alone leave CDG's price, delay, as it is; a scaled decrease factor inflates none; and a law of the kernel has no
+            // weight of its own.
+            (Actuator::Phantom, Law::Cdg(_)) | (Actuator::Beta, _) | (Actuator::Native, Law::Kernel(_)) => None,
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
         let kernel = |name: &str| Law::Kernel(name.into());
         for (law, actuator, model) in [
             (cdg(), Actuator::Native, Some(Model::CDG)),
-            (cdg(), Actuator::Phantom, Some(Model::Reno)),
+            (cdg(), Actuator::Phantom, None),
             (cdg(), Actuator::Beta, None),
             (kernel("cubic"), Actuator::Phantom, Some(Model::Cubic(Cubic::RFC_9438))),
             (kernel("reno"), Actuator::Phantom, Some(Model::Reno)),

@@ -96,7 +96,8 @@ pub struct Totals {
     pub retransmitted: u64,
     /// Data segments sent.
     pub segments: u64,
-    /// Real congestion: recoveries begun and marks answered, one for each window of data. None that a phantom signal made.
+    /// Real congestion: recoveries begun and marks answered, one for each window of data; with our own law, whose sockets share one window,
+    /// one for all of them. None that a phantom signal made.
     pub losses: u64,
     /// What delay has cost our own law: g⁺/G₀ of each round trip, added up.
     pub delay_price: f64,

@@ -6,7 +6,7 @@ mod promises;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use promises::{deadline, eight_to_one, far, impossible};
+use promises::{deadline, eight_to_one, far, impossible, share};
 
 fn main() {
     if !support::kernel_is_usable() {
@@ -31,6 +31,11 @@ fn main() {
             run.false_alarms,
             100.0 * run.model
         );
+    }
+    for actuator in ["native", "phantom", "beta"] {
+        let shares =
+            ["1", "0.3", "0.05", "0.004"].map(|weight| format!("{:.1} %", 100.0 * share("cdg", actuator, weight)));
+        println!("cdg by {actuator} at w = 1, 0.3, 0.05 and 0.004: {} of the link", shares.join(", "));
     }
     let run = impossible();
     println!(

@@ -93,8 +93,8 @@ fn counters() -> BTreeMap<String, u64> {
 /// When each packet came out at the far end; `None` for those that the link dropped. It does with the same packets in virtual time
 /// what it did in real time.
 fn delivered(mut link: Link<usize>, arrivals: &[Arrived]) -> Vec<Option<Time>> {
-    for (number, &Arrived { at, bytes, ecn, flow }) in arrivals.iter().enumerate() {
-        link.arrive(at, Packet { bytes, ecn, flow, payload: number });
+    for (number, &Arrived { at, bytes, ecn, flow, class }) in arrivals.iter().enumerate() {
+        link.arrive(at, Packet { bytes, ecn, flow, class, payload: number });
     }
     let mut delivered = vec![None; arrivals.len()];
     while let Some(out) = link.poll(Time::from_nanos(u64::MAX - 1)) {
@@ -125,19 +125,30 @@ enum Signals {
     Both,
 }
 
+struct Case {
+    test: &'static str,
+    /// Rate, base round trip in ms, loss.
+    link: (&'static str, u64, &'static str),
+    options: &'static [&'static str],
+    size: &'static str,
+    signals: Signals,
+}
+
 #[test]
 fn losses_are_those_of_the_network_and_phantom_signals_are_none() {
     use Signals::{Both, PhantomAlone, RealAlone};
-    let cases: [(&str, &str, u64, &str, &[&str], &str, Signals); 7] = [
-        ("single", "10mbit", 20, "0.1%", &["--cc", "cubic", "--w-min", "1"], "12MB", RealAlone),
-        ("bursts", "10mbit", 20, "ge:p=0.1%,r=30%", &["--cc", "reno", "--w-min", "1"], "8MB", RealAlone),
-        ("cubic", "5mbit", 10, "0.2%", &["--cc", "cubic", "--w-min", "0.3"], "8MB", Both),
-        ("reno", "5mbit", 10, "ge:p=0.1%,r=50%", &["--cc", "reno", "--w-min", "0.3"], "8MB", Both),
-        ("signals", "5mbit", 10, "0.2%", &["--actuator", "phantom", "--w-min", "0.3"], "8MB", Both),
-        ("delay", "10mbit", 20, "0.1%", &["--cc", "cdg", "--w-min", "0.1"], "8MB", RealAlone),
-        ("clean", "10mbit", 20, "0", &["--cc", "cubic"], "2MB", PhantomAlone),
+    let (fast, slow) = ("10mbit", "5mbit");
+    let case = |test, link, options, size, signals| Case { test, link, options, size, signals };
+    let cases = [
+        case("single", (fast, 20, "0.1%"), &["--cc", "cubic", "--w-min", "1"], "12MB", RealAlone),
+        case("bursts", (fast, 20, "ge:p=0.1%,r=30%"), &["--cc", "reno", "--w-min", "1"], "8MB", RealAlone),
+        case("cubic", (slow, 10, "0.2%"), &["--cc", "cubic", "--w-min", "0.3"], "8MB", Both),
+        case("reno", (slow, 10, "ge:p=0.1%,r=50%"), &["--cc", "reno", "--w-min", "0.3"], "8MB", Both),
+        case("signals", (slow, 10, "0.2%"), &["--actuator", "phantom", "--w-min", "0.3"], "8MB", Both),
+        case("delay", (fast, 20, "0.1%"), &["--cc", "cdg", "--w-min", "0.1"], "8MB", RealAlone),
+        case("clean", (fast, 20, "0"), &["--cc", "cubic"], "2MB", PhantomAlone),
     ];
-    for (test, rate, rtt, loss, options, size, signals) in cases {
+    for Case { test, link: (rate, rtt, loss), options, size, signals } in cases {
         if !kernel() {
             return;
         }

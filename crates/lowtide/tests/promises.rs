@@ -6,7 +6,7 @@
 mod promises;
 mod support;
 
-use promises::{Deadline, deadline, eight_to_one, far, impossible};
+use promises::{Deadline, deadline, eight_to_one, far, impossible, share};
 use std::sync::{Mutex, MutexGuard};
 
 use support::kernel_is_usable;
@@ -96,6 +96,19 @@ fn an_impossible_deadline_is_announced_and_pressed_no_harder_than_one_flow() {
     println!("took {:.3} of Reno's, announced at {:.3} of the time", run.of_reno, run.announced);
     assert!((0.60..=1.10).contains(&run.of_reno), "it took {:.3} of what Reno takes", run.of_reno);
     assert!(run.announced <= 1.0 / 3.0, "announced at {:.3} of the time", run.announced);
+}
+
+#[test]
+fn the_share_falls_with_the_weight_whatever_that_acts_on() {
+    for actuator in ["beta", "phantom"] {
+        if !kernel_is_usable() {
+            return;
+        }
+        let _turn = alone();
+        let shares = ["1", "0.05"].map(|weight| share("cdg", actuator, weight));
+        println!("cdg by {actuator}: {:.3} of the link at w = 1, {:.3} at 0.05", shares[0], shares[1]);
+        assert!(shares[1] < 0.7 * shares[0], "cdg by {actuator}: {shares:?}");
+    }
 }
 
 #[test]

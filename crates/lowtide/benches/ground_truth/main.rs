@@ -9,10 +9,12 @@
 
 mod kept;
 mod kernel;
+mod link;
 mod ns3;
 mod punctual;
 mod simulator;
 mod table;
+mod traffic;
 
 use kept::Kept;
 use lowtide_sim::scenario::{Flow, Scenario};

@@ -44,7 +44,7 @@ fn control(wanted: ControlArgument, law: &Law, actuator: Actuator) -> Result<Con
     }
     let model = actuator.model(law).ok_or_else(|| {
         anyhow!(
-            "--control mbc: there is no model of --cc {} under --actuator {}; take --control pid, or cdg, cubic or reno without --actuator",
+            "--control mbc: there is no model of --cc {} under --actuator {}; take --control pid, or --cc cdg, cubic or reno with the actuator that they have of themselves",
             law.name(),
             actuator.name()
         )
@@ -67,7 +67,7 @@ pub(super) fn basis(basis: Basis) -> &'static str {
         Basis::Model => "model",
         Basis::Fallback(FallbackReason::NoModel) => "no_model",
         Basis::Fallback(FallbackReason::NoPrice) => "no_price",
-        Basis::Fallback(FallbackReason::NoRoundTripTime) => "no_round_trip_time",
+        Basis::Fallback(FallbackReason::NoRoundTripTime) => "no_rtt",
     }
 }
 

@@ -122,6 +122,18 @@ pub(crate) fn eight_to_one(law: &str) -> f64 {
     })
 }
 
+/// Part of the link that a transfer of this weight takes beside a CUBIC flow.
+pub(crate) fn share(law: &str, actuator: &str, weight: &str) -> f64 {
+    const SECONDS: u32 = 30;
+    let options = ["--cc", law, "--actuator", actuator, "--w-min", weight, "--w-max", weight];
+    let measure = || {
+        let lab = Lab::new();
+        let seconds = (SECONDS - 2).to_string();
+        lab.beside(SECONDS, || lab.bulk(&options, &["-t", &seconds], patience(SECONDS))).1.rate() / LINK
+    };
+    median(measure, |share| *share)
+}
+
 /// When a program that should have ended is ended.
 fn patience(seconds: u32) -> Duration {
     Duration::from_secs(u64::from(seconds) + 15)

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `make lab`: transfers with a deadline on this machine's kernel, beside the simulator: the framework's Table I, ten times as fast
+//! (scenario.toml), under CUBIC by phantom signals and under CDG, each by PID and by model-based control. Root; about a quarter of an hour.
+//!
+//! `cargo bench -p lowtide --bench deadlines -- [CASE ...] [--runs N] [--keep FILE] [--write DOCUMENT]`
+//!
+//! The kernel's runs take real time. With `--keep` they go to a file, and those that are there already are not made again.
+
+#[path = "../ground_truth/kept.rs"]
+mod kept;
+mod kernel;
+#[path = "../ground_truth/link.rs"]
+mod link;
+#[path = "../ground_truth/punctual.rs"]
+mod punctual;
+mod simulator;
+mod spans;
+#[path = "../ground_truth/table.rs"]
+mod table;
+#[path = "../ground_truth/traffic.rs"]
+mod traffic;
+
+use kept::Kept;
+use lowtide_kernel::Need;
+use lowtide_sim::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+use spans::{Span, spans};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+use table::Table;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs on the kernel of each case; their median counts.
+const KERNEL_RUNS: usize = 1;
+/// Runs of the simulator.
+const SIMULATOR_RUNS: u64 = 11;
+
+/// CDG as it is in the kernel: it grows as Reno does however near w is to 1, and knows that it is paced.
+const CDG: &[&str] = &["flow.background.cc=cdg:blend=off,paced=on"];
+
+/// Name, and what differs from the scenario.
+const CASES: [(&str, &[&str], &str); 4] =
+    [("cubic-pid", &[], "pid"), ("cubic-mbc", &[], "mbc"), ("cdg-pid", CDG, "pid"), ("cdg-mbc", CDG, "mbc")];
+
+/// What a run gave.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Measured {
+    /// What of the transfer had been acknowledged when, and the weight since then.
+    course: Vec<Point>,
+    /// When all of it had been, in seconds of the scenario, if ever.
+    done: Option<f64>,
+    /// Part of the time in which a model ruled the weight.
+    model: f64,
+    /// The longest time for which the machine did not run who should have run, milliseconds.
+    stalled_ms: f64,
+    /// Tasks that wanted the processor, mean over the last minute of the run.
+    load: f64,
+}
+
+/// A look at the transfer.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+struct Point {
+    /// Seconds of the scenario.
+    t: f64,
+    bytes: u64,
+    weight: f64,
+    /// Payload bytes that the other flows of TCP had brought to their receivers.
+    others: u64,
+    /// Real signals of congestion so far, and phantom ones.
+    signals: (u64, u64),
+}
+
+struct Arguments {
+    cases: Vec<String>,
+    runs: usize,
+    keep: Option<PathBuf>,
+    write: Option<PathBuf>,
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments = arguments()?;
+    if let Some(sentence) = lowtide_kernel::diagnose().verdict(&[Need::Run, Need::OwnLaws, Need::Emulate]) {
+        println!("deadlines: skipped: {sentence}");
+        return Ok(());
+    }
+    let spans = spans(&scenario(&[], "pid")?)?;
+    let mut table = Table::new(&head(&spans).iter().map(String::as_str).collect::<Vec<_>>());
+    for (name, overrides, control) in CASES {
+        if !arguments.cases.is_empty() && !arguments.cases.iter().any(|it| it == name) {
+            continue;
+        }
+        let scenario = scenario(overrides, control)?;
+        compare(name, &scenario, &spans, &arguments, &mut table)?;
+    }
+    if !table.is_empty() {
+        println!("\n{table}");
+        arguments.write.iter().try_for_each(|path| table.write(path, "deadlines"))?;
+    }
+    Ok(())
+}
+
+fn scenario(overrides: &[&str], control: &str) -> Result<Scenario, Failure> {
+    let control = format!("flow.background.control={control}");
+    let overrides: Vec<String> = overrides.iter().map(|it| (*it).to_owned()).chain([control]).collect();
+    Ok(Scenario::parse(include_str!("scenario.toml"), Path::new("scenario.toml"), &overrides)?)
+}
+
+fn arguments() -> Result<Arguments, Failure> {
+    let mut arguments = Arguments { cases: Vec::new(), runs: KERNEL_RUNS, keep: None, write: None };
+    let mut words = env::args().skip(1).filter(|word| word != "--bench"); // which cargo adds
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or(format!("{word} wants a value"));
+        match word.as_str() {
+            "--runs" => arguments.runs = value()?.parse()?,
+            "--keep" => arguments.keep = Some(value()?.into()),
+            "--write" => arguments.write = Some(value()?.into()),
+            known if CASES.iter().any(|it| it.0 == known) => arguments.cases.push(word),
+            _ => return Err(format!("{word}: there is no such case or option").into()),
+        }
+    }
+    Ok(arguments)
+}
+
+/// A case on both sides.
+fn compare(
+    name: &str,
+    scenario: &Scenario,
+    spans: &[Span],
+    arguments: &Arguments,
+    table: &mut Table,
+) -> Result<(), Failure> {
+    let mut kept = Kept::open(arguments.keep.as_deref())?;
+    while kept.runs(name).len() < arguments.runs {
+        let measured = kernel::measure(scenario, kept.runs(name).len() as u64)?;
+        println!(
+            "{name}: kernel: done {:?}, stalled {:.0} ms, load {:.1}",
+            measured.done, measured.stalled_ms, measured.load
+        );
+        kept.add(name, measured)?;
+    }
+    let simulated: Vec<Measured> = (0..SIMULATOR_RUNS).map(|run| simulator::measure(scenario, run)).collect();
+    for (side, runs) in [("kernel", kept.runs(name)), ("simulator", &simulated)] {
+        let mut cells = vec![name.to_owned(), side.to_owned(), done(scenario, runs)];
+        cells.extend(spans.iter().map(|span| span.show(runs)));
+        cells.push(spread(runs.iter().map(mean_weight), 1.0, 3));
+        cells.push(spread(runs.iter().map(|run| used(scenario, run)), 100.0, 0));
+        cells.push(spread(runs.iter().map(|run| run.model), 100.0, 0));
+        table.row(&cells.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    let weights = |runs: &[Measured]| spans.iter().map(|span| span.weights(runs)).collect::<Vec<_>>().join(", ");
+    println!("{name}: mean weight by span: kernel {}; simulator {}", weights(kept.runs(name)), weights(&simulated));
+    let signals = |runs: &[Measured], which: fn(&Point) -> u64| {
+        spread(runs.iter().map(|run| run.course.last().map_or(0.0, |point| which(point) as f64)), 1.0, 0)
+    };
+    for (side, runs) in [("kernel", kept.runs(name)), ("simulator", &simulated)] {
+        let (real, phantom) = (signals(runs, |point| point.signals.0), signals(runs, |point| point.signals.1));
+        println!("{name}: {side}: real signals {real}, phantom ones {phantom}");
+    }
+    Ok(())
+}
+
+fn head(spans: &[Span]) -> Vec<String> {
+    let mut head = vec!["host and control".to_owned(), String::new(), "done, % of the time".to_owned()];
+    head.extend(spans.iter().map(Span::head));
+    head.extend(["mean w".to_owned(), "link used, %".to_owned(), "model, % of the time".to_owned()]);
+    head
+}
+
+/// When it was done, in parts of the time given.
+fn done(scenario: &Scenario, runs: &[Measured]) -> String {
+    let flow = &scenario.flows[0];
+    let (start, after) = (flow.start.as_secs_f64(), flow.deadline.as_ref().expect("it has one").after.as_secs_f64());
+    let latest = scenario.duration.as_secs_f64();
+    spread(runs.iter().map(|run| (run.done.unwrap_or(latest) - start) / after), 100.0, 1)
+}
+
+fn mean_weight(run: &Measured) -> f64 {
+    run.course.iter().map(|point| point.weight).sum::<f64>() / run.course.len().max(1) as f64
+}
+
+/// Part of what the datagrams leave of the link that was used while the transfer lasted.
+fn used(scenario: &Scenario, run: &Measured) -> f64 {
+    let (Some(first), Some(last)) = (run.course.first(), run.course.last()) else { return 0.0 };
+    let bytes = (last.bytes + last.others) - (first.bytes + first.others);
+    bytes as f64 * 8e-6 / (last.t - first.t) / spans::left(scenario)
+}
+
+/// The median of some values, and the outermost where there are several.
+fn spread(values: impl Iterator<Item = f64>, scale: f64, decimals: usize) -> String {
+    let mut values: Vec<f64> = values.map(|value| value * scale).collect();
+    values.sort_by(f64::total_cmp);
+    let (least, median, most) = (values[0], values[values.len() / 2], values[values.len() - 1]);
+    match values.len() {
+        1 => format!("{median:.decimals$}"),
+        _ => format!("{median:.decimals$} ({least:.decimals$} to {most:.decimals$})"),
+    }
+}
