@@ -185,7 +185,7 @@ fn poisson(
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
             let (payload, mut random, mut due) = (vec![0; bytes], Random::new(seed), times.begin.elapsed());
             while times.goes_on() {
-                due += mean.mul_f64(-(1.0 - random.uniform()).ln());
+                due += mean.mul_f64(-libm::log(1.0 - random.uniform()));
                 thread::sleep(due.saturating_sub(times.begin.elapsed()));
                 socket.send_to(&payload, to)?;
             }
