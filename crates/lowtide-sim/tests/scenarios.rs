@@ -230,8 +230,9 @@ fn a_policy_has_the_model_of_the_law() {
     assert_eq!(policy(&[]).control, Law::ModelBased(Some(Model::Reno)));
     assert_eq!(policy(&["flow.cc=dctcp"]).control, Law::ModelBased(None));
     let vegas = policy(&["flow.cc=vegas"]);
-    assert_eq!(vegas.control, Law::ModelBased(Some(Model::VEGAS)));
-    let rule = RatioRule::Corrected { own: Model::VEGAS, standard: Model::Cubic(Cubic::RFC_9438) };
+    let own = Model::Vegas { packets: 15.0, linux: true };
+    assert_eq!(vegas.control, Law::ModelBased(Some(own)));
+    let rule = RatioRule::Corrected { own, standard: Model::Cubic(Cubic::RFC_9438) };
     assert_eq!(vegas.ratio, Some(RatioPolicy::new(rule)));
     let literal = policy(&["flow.policy.price_ratio=literal", "flow.policy.ratio_standard=cubic:variant=2008"]);
     let RatioRule::Literal { standard_reduction } = literal.ratio.unwrap().rule else { panic!("literal") };

@@ -45,7 +45,7 @@ const BAND: f64 = 0.6;
 /// A span is looked at in steps of so many seconds.
 const STEP: f64 = 10.0;
 
-#[derive(Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Measured {
     /// After the deadline, in parts of the time; `None`: not before all ended, a tenth of the time later.
     late: Option<f64>,
@@ -55,7 +55,32 @@ struct Measured {
     modelled: f64,
 }
 
-fn scenario(law: usize, control: &str, seed: u64) -> String {
+/// Law (index), control, seed.
+pub(crate) type Job = (usize, &'static str, u64);
+
+/// All runs, those of a line of the table one after the other.
+fn jobs() -> Vec<Job> {
+    let lines = (0..LAWS.len()).flat_map(|law| CONTROLS.map(|control| (law, control)));
+    lines.flat_map(|(law, control)| SEEDS.map(|seed| (law, control, seed))).collect()
+}
+
+fn name(&(law, control, seed): &Job) -> String {
+    format!("any-law-{}-{control}-{seed}", LAWS[law].0)
+}
+
+/// The run that is called so.
+pub(crate) fn named(wanted: &str) -> Option<Job> {
+    jobs().into_iter().find(|job| name(job) == wanted)
+}
+
+/// One run, with its scenario.
+pub(crate) fn single(job: &Job) -> Result<(), Failure> {
+    let text = scenario(job);
+    println!("# {}\n{text}\n{:#?}", name(job), measure(&text)?);
+    Ok(())
+}
+
+fn scenario(&(law, control, seed): &Job) -> String {
     let (host, beside, queue) = LAWS[law];
     let mut text = format!(
         "seed = {seed}\nduration = \"1830s\"\nsample = \"1s\"\n\n[bottleneck]\nrate = \"100mbit\"\nrtt = \"24ms\"\n\
@@ -108,13 +133,10 @@ fn measure(text: &str) -> Result<Measured, Failure> {
 
 /// The table, and what it says.
 pub(crate) fn table(journal: &Mutex<Journal>) -> Result<String, Failure> {
-    let mut jobs = Vec::new();
-    for law in 0..LAWS.len() {
-        jobs.extend(CONTROLS.iter().flat_map(|control| SEEDS.map(|seed| (law, *control, seed))));
-    }
-    let results = workers::all(&jobs, |&(law, control, seed)| {
-        let text = scenario(law, control, seed);
-        workers::once(journal, &text, &format!("any-law-{}-{control}-{seed}", LAWS[law].0), || measure(&text))
+    let jobs = jobs();
+    let results = workers::all(&jobs, |job| {
+        let text = scenario(job);
+        workers::once(journal, &text, &name(job), || measure(&text))
     })?;
     let mut text = String::from(HEAD);
     for (jobs, results) in jobs.chunks(SEEDS.len()).zip(results.chunks(SEEDS.len())) {

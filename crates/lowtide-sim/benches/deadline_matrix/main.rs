@@ -5,7 +5,7 @@
 //! `cargo bench -p lowtide-sim --bench deadline_matrix -- [matrix] [any-law] [--sample CELLS | --full] [--cell NAME]`
 //!
 //! Without words: a sample of 300 cells, always the same, then the table of laws (`any_law.rs`). `--cell NAME` prints the
-//! scenario of a cell, to be saved and played by `lowtide sim`, and runs it. Results go to `target/deadline-matrix.jsonl`, and
+//! scenario of a cell, to be saved and played by `lowtide sim`, and runs it; also `--cell any-law-cubic-pid-1`. Results go to `target/deadline-matrix.jsonl`, and
 //! what is there already is not run again. With LOWTIDE_WRITE_DOCS=1 the report goes to docs/deadline-matrix.md.
 //!
 //! **The yardstick** is the same scenario with strict priority: the transfer's place is taken by a greedy flow whose packets
@@ -44,13 +44,13 @@ struct Arguments {
     matrix: bool,
     any_law: bool,
     sample: Option<usize>,
-    cell: Option<Cell>,
+    cell: Option<String>,
 }
 
 fn main() -> Result<(), Failure> {
     let arguments = arguments()?;
-    if let Some(cell) = &arguments.cell {
-        return single(cell);
+    if let Some(name) = &arguments.cell {
+        return single(name);
     }
     let journal = Mutex::new(Journal::open(&target().join("deadline-matrix.jsonl"))?);
     let mut document = String::from(report::HEAD);
@@ -82,13 +82,7 @@ fn arguments() -> Result<Arguments, Failure> {
             "any-law" => arguments.any_law = true,
             "--full" => arguments.sample = None,
             "--sample" => arguments.sample = Some(value()?.parse()?),
-            "--cell" => {
-                let name = value()?;
-                arguments.cell = Some(Cell::named(&name).ok_or_else(|| {
-                    let example = &matrix::sample(1)[0][0];
-                    format!("{name}: there is no such cell; they are called like {example}")
-                })?);
-            }
+            "--cell" => arguments.cell = Some(value()?),
             _ => return Err(format!("{word}: there is no such part or option").into()),
         }
     }
@@ -98,8 +92,15 @@ fn arguments() -> Result<Arguments, Failure> {
     Ok(arguments)
 }
 
-/// One cell, with its scenario.
-fn single(cell: &Cell) -> Result<(), Failure> {
+/// One run, with its scenario.
+fn single(name: &str) -> Result<(), Failure> {
+    if let Some(job) = any_law::named(name) {
+        return any_law::single(&job);
+    }
+    let cell = &Cell::named(name).ok_or_else(|| {
+        let example = &matrix::sample(1)[0][0];
+        format!("{name}: there is no such cell; they are called like {example} or any-law-cubic-pid-1")
+    })?;
     let ideal = Ideal::measure(&cell.place)?;
     println!("# {cell}\n{}", cell.scenario(ideal.bound(&cell.place)));
     println!("{:#?}", measure::measure(cell, &ideal)?);

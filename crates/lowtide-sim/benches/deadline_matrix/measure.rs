@@ -42,6 +42,8 @@ pub(crate) struct Measured {
     pub(crate) idle: Option<f64>,
     /// For how much of its time before the deadline the weight rested on a model.
     pub(crate) modelled: f64,
+    /// And for how much of it the weight was 1: the law could not be pressed harder.
+    pub(crate) pressed: f64,
 }
 
 /// Less than this part of the link is nothing to be used.
@@ -57,13 +59,15 @@ impl Measured {
 pub(crate) struct Watcher {
     /// Sums of each flow at 0 s, at 1 s, …
     pub(crate) delivered: Vec<Vec<f64>>,
+    /// The weight of the one that has one at 1 s, at 2 s, …, as long as it has one.
+    weights: Vec<f64>,
     /// A flow, and its bytes.
     until: Option<(usize, f64)>,
 }
 
 impl Watcher {
     pub(crate) fn new(flows: usize, until: Option<(usize, f64)>) -> Self {
-        Self { delivered: vec![vec![0.0]; flows], until }
+        Self { delivered: vec![vec![0.0]; flows], weights: Vec::new(), until }
     }
 }
 
@@ -75,6 +79,7 @@ impl Observer for Watcher {
     fn flow(&mut self, sample: &FlowSample<'_>) {
         debug_assert_eq!(sample.now, Time::from_nanos(self.delivered[sample.flow].len() as u64 * 1_000_000_000));
         self.delivered[sample.flow].push(sample.delivered as f64);
+        self.weights.extend(sample.control.map(|control| control.weight));
     }
 
     fn has_seen_enough(&self) -> bool {
@@ -147,9 +152,10 @@ impl Ideal {
         self.left(place).max(place.fair_share())
     }
 
-    /// The geometric mean of the times that pages took, seconds.
-    fn page_time(&self, from: f64, to: f64) -> f64 {
-        libm::exp(between(&self.log_seconds, from, to) / between(&self.pages, from, to))
+    /// The geometric mean of the times that pages took, seconds; `None` if there were none.
+    fn page_time(&self, from: f64, to: f64) -> Option<f64> {
+        let pages = between(&self.pages, from, to);
+        (pages > 0.0).then(|| libm::exp(between(&self.log_seconds, from, to) / pages))
     }
 }
 
@@ -175,15 +181,18 @@ pub(crate) fn measure(cell: &Cell, ideal: &Ideal) -> Result<Measured, Failure> {
     let needed = (size - ideal.left(place) * place.time() / 8.0).max(0.0);
     let left = place.capacity() / 8.0 * (end - begin) - ideally;
     let times = &it.basis_s;
+    let weights = &watcher.weights[..watcher.weights.len().min(place.time() as usize)];
+    let full = weights.iter().filter(|weight| **weight > 0.99).count();
     Ok(Measured {
         late: it.finished_s.map(|at| (at - due) / place.time()),
         done: between(&watcher.delivered[transfer], begin, due) / size,
         kept: match place.competitors().web {
-            true => Some(ideal.page_time(begin, end) / here.page_time(begin, end)),
+            true => ideal.page_time(begin, end).zip(here.page_time(begin, end)).map(|(ideal, here)| ideal / here),
             false => has_rate.then(|| foreground / ideally),
         },
         beyond: has_rate.then(|| (ideally - foreground - needed) / between(&ideal.bytes, begin, due)),
         idle: (left > IDLE * place.capacity() / 8.0 * (end - begin)).then(|| (foreground + moved - ideally) / left),
         modelled: times.model / (times.model + times.feedback + times.fallback()),
+        pressed: full as f64 / weights.len().max(1) as f64,
     })
 }

@@ -16,7 +16,8 @@ over CUBIC that ask for half of the link.\n\n";
 
 const LEGEND: &str = "\
 - **met**: transfers that were done by their deadline, all of them feasible by the bound. **late**: the median of the others, in parts of the\n  \
-  time that they had; \"> 50 %\" was not done half as long again.\n\
+  time that they had; \"> 50 %\" was not done half as long again. **pressed**: for how much of the time\n  \
+before the deadline the weight of those was 1, where a law is an ordinary one and cannot be pressed harder: the median.\n\
 - **kept**: the foreground's rate while the transfer ran, in parts of what strict priority gives it: median, 5th percentile, worst. Of web sessions, by\n  \
   the time that pages take (geometric mean). A transfer that asks for 90 % of a fair share beside one flow cannot but take its part.\n\
 - **beyond need**: what greedy competitors lost beyond what the deadline cannot be met without, in parts of what they have under strict priority: median, 95th percentile.\n\
@@ -71,7 +72,7 @@ fn of<'a>(rows: &[Row<'a>], is: impl Fn(&Cell) -> bool) -> Vec<Row<'a>> {
 
 fn head(text: &mut String, first: &str) {
     *text += &format!(
-        "| {first} | cells | met | late | kept | beyond need | idle | model |\n|---|---|---|---|---|---|---|---|\n"
+        "| {first} | cells | met | late | pressed | kept | beyond need | idle | model |\n|---|---|---|---|---|---|---|---|---|\n"
     );
 }
 
@@ -87,12 +88,14 @@ fn line(text: &mut String, name: &str, rows: &[Row<'_>]) {
         false if at(&late, 0.5).is_infinite() => "> 50 %".into(),
         false => percent(at(&late, 0.5)),
     };
+    let pressed = values(rows, |it| (!it.met()).then_some(it.pressed));
     let modelled = rows.iter().map(|row| row.1.modelled).sum::<f64>() / rows.len() as f64;
     writeln!(
         text,
-        "| {name} | {} | {} | {late} | {} | {} | {} | {} |",
+        "| {name} | {} | {} | {late} | {} | {} | {} | {} | {} |",
         rows.len(),
         percent(met as f64 / rows.len() as f64),
+        several(&pressed, &[0.5]),
         several(&kept, &[0.5, 0.05, 0.0]),
         several(&beyond, &[0.5, 0.95]),
         several(&idle, &[0.5, 0.05]),
@@ -143,14 +146,16 @@ fn worst(text: &mut String, rows: &[Row<'_>]) {
 fn list(text: &mut String, rows: &[Row<'_>], value: impl Fn(&Measured) -> Option<f64>) {
     let mut rows: Vec<(f64, Row<'_>)> = rows.iter().filter_map(|row| Some((value(&row.1)?, *row))).collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-    *text += "| cell | done by the deadline | late | kept | beyond need | idle |\n|---|---|---|---|---|---|\n";
+    *text +=
+        "| cell | done by the deadline | late | pressed | kept | beyond need | idle |\n|---|---|---|---|---|---|---|\n";
     for (_, (cell, it)) in rows.into_iter().take(WORST) {
         let show = |value: Option<f64>| value.map_or("–".into(), percent);
         let late = it.late.map_or("> 50 %".into(), percent);
         writeln!(
             text,
-            "| `{cell}` | {} | {late} | {} | {} | {} |",
+            "| `{cell}` | {} | {late} | {} | {} | {} | {} |",
             percent(it.done),
+            percent(it.pressed),
             show(it.kept),
             show(it.beyond),
             show(it.idle)
