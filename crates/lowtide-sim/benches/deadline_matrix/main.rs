@@ -2,9 +2,10 @@
 //! Are deadlines met, at what price for others, and is idle capacity used: host law × control × round-trip time × rate ×
 //! queue × demand × competitors, 14400 cells (`matrix.rs`).
 //!
-//! `cargo bench -p lowtide-sim --bench deadline_matrix -- [matrix] [any-law] [--sample CELLS | --full] [--cell NAME]`
+//! `cargo bench -p lowtide-sim --bench deadline_matrix -- [matrix] [any-law] [--sample CELLS | --full] [--only TEXT,TEXT] [--cell NAME]`
 //!
-//! Without words: a sample of 300 cells, always the same, then the table of laws (`any_law.rs`). `--cell NAME` prints the
+//! Without words: a sample of 300 cells, always the same, then the table of laws (`any_law.rs`). `--only` takes those
+//! of the cells whose name has one of the texts in it, as in `--only -5mbit-,-50mbit-`. `--cell NAME` prints the
 //! scenario of a cell, to be saved and played by `lowtide sim`, and runs it; also `--cell any-law-cubic-pid-1`. Results go to `target/deadline-matrix.jsonl`, and
 //! what is there already is not run again. With LOWTIDE_WRITE_DOCS=1 the report goes to docs/deadline-matrix.md.
 //!
@@ -44,6 +45,7 @@ struct Arguments {
     matrix: bool,
     any_law: bool,
     sample: Option<usize>,
+    only: Option<String>,
     cell: Option<String>,
 }
 
@@ -56,7 +58,11 @@ fn main() -> Result<(), Failure> {
     let mut document = String::from(report::HEAD);
     if arguments.matrix {
         let pairs = arguments.sample.map_or_else(matrix::pairs, |cells| matrix::sample(cells / 2));
-        let results = run_matrix(pairs.into_iter().flatten().collect(), &journal)?;
+        let is_wanted = |cell: &Cell| {
+            let name = cell.to_string();
+            arguments.only.as_ref().is_none_or(|only| only.split(',').any(|text| name.contains(text)))
+        };
+        let results = run_matrix(pairs.into_iter().flatten().filter(is_wanted).collect(), &journal)?;
         document += &report::matrix(&results);
     }
     if arguments.any_law {
@@ -64,8 +70,8 @@ fn main() -> Result<(), Failure> {
     }
     println!("{document}");
     if env::var_os("LOWTIDE_WRITE_DOCS").is_some_and(|value| value == "1") {
-        if !(arguments.matrix && arguments.any_law) {
-            return Err("LOWTIDE_WRITE_DOCS: the document has both parts; leave out the words".into());
+        if !(arguments.matrix && arguments.any_law) || arguments.only.is_some() {
+            return Err("LOWTIDE_WRITE_DOCS: the document has both parts, whole; leave out words and --only".into());
         }
         fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/deadline-matrix.md"), document)?;
     }
@@ -73,7 +79,7 @@ fn main() -> Result<(), Failure> {
 }
 
 fn arguments() -> Result<Arguments, Failure> {
-    let mut arguments = Arguments { matrix: false, any_law: false, sample: Some(SAMPLE), cell: None };
+    let mut arguments = Arguments { matrix: false, any_law: false, sample: Some(SAMPLE), only: None, cell: None };
     let mut words = env::args().skip(1).filter(|word| word != "--bench"); // which cargo adds
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} wants a value"));
@@ -82,6 +88,7 @@ fn arguments() -> Result<Arguments, Failure> {
             "any-law" => arguments.any_law = true,
             "--full" => arguments.sample = None,
             "--sample" => arguments.sample = Some(value()?.parse()?),
+            "--only" => arguments.only = Some(value()?),
             "--cell" => arguments.cell = Some(value()?),
             _ => return Err(format!("{word}: there is no such part or option").into()),
         }

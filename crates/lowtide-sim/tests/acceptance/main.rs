@@ -4,6 +4,7 @@
 //! Every expectation is a band with its source beside it. Scenarios are deterministic, so a band is there for what the
 //! source leaves open, not for noise.
 
+mod any_law;
 mod competition;
 mod conservation;
 mod da_lbe;
