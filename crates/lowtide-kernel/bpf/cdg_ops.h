@@ -229,7 +229,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (window_limited(tp, s)) {
 		u64 before = s->window_q16;
 
-		s->window_q16 = budget_grow(before, tp->snd_ssthresh, acked, settings.increase_q16, n);
+		s->window_q16 = budget_grow(before, tp->snd_ssthresh, acked, steered(s, increase_q16), n);
 		clamp = tp->snd_cwnd_clamp;
 		if (s->window_q16 >> 16 > clamp)
 			s->window_q16 = (u64)clamp << 16;

@@ -75,7 +75,7 @@ static inline bool phantom_signal(struct lt_socket *s, const struct tcp_sock *tp
 	if (settings.by_delay && (!s->phantom.last_real_ns || !delay_has_no_grip(s)))
 		return false;
 	chance = phantom_chance_q32(&s->phantom, now, tp->srtt_us >> 3, tp->rtt_min.s[0].v, tp->snd_cwnd < tp->snd_ssthresh,
-				    settings.surplus_q16, settings.phantom_q32, segments);
+				    steered(s, surplus_q16), steered(s, phantom_q32), segments);
 	return bpf_get_prandom_u32() < chance;
 }
 

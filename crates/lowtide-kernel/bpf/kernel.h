@@ -136,6 +136,13 @@ enum {
 #define IPPROTO_IPV6 41
 #define IPV6_TCLASS 67
 
+/* asm-generic/errno.h */
+#define E2BIG 7
+#define ENOMEM 12
+#define EINVAL 22
+#define EOPNOTSUPP 95
+#define ENOBUFS 105
+
 static inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
 	return (struct tcp_sock *)sk;

@@ -18,6 +18,8 @@ struct lt_settings {
 	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
 	u64 increase_q16;	/* segments per round trip that the budget grows by: 1, or w above 1 */
 	u64 window_q16;		/* sum of the sending sockets' windows, segments */
+	u64 weight;		/* w, for those who ask: the bits of a double */
+	u32 goals;		/* sockets that have a goal of their own */
 	u32 sockets;		/* sockets that are sending: they share one flow's budget */
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	u32 set_tos;
@@ -53,8 +55,33 @@ struct lt_totals {
 	u64 law_missed;		/* answers of the law that did not reach the stack, mended at the next ACK */
 };
 
-/* One line of the socket iterator. */
+/* A goal that a program set on its socket. */
+struct lt_goal {
+	u64 id;			/* of the socket among those with a goal, 0: none */
+	u64 serial;		/* counts the goals of this socket */
+	u64 size;
+	u64 acked_before;	/* bytes acknowledged when it was set */
+	u64 deadline_ns;	/* CLOCK_BOOTTIME */
+};
+
+/* What its governor decided: in place of the same fields of lt_settings, and for the answer to LOWTIDE_STATUS. */
+struct lt_decision {
+	u64 serial;		/* the goal decided on */
+	u64 surplus_q16;
+	u64 phantom_q32;
+	u64 increase_q16;
+	u64 weight;		/* the bits of a double */
+	u64 target_rate;
+	u64 achieved_rate;
+	s64 expected_ns;	/* from now; in the socket's record CLOCK_BOOTTIME; negative: unknown */
+	u32 outlook;
+	u32 governed;		/* 0: the goal has ended, the socket shares the rest's weight */
+};
+
+/* One line of the socket iterator, or of the queue of sockets that closed with a goal. */
 struct lt_socket_record {
+	struct lt_goal goal;
+	s64 left_ns;		/* until its deadline */
 	u64 acked;
 	u64 received;
 	u64 retransmitted;

@@ -10,13 +10,15 @@
 #include "law/cdg.h"
 #include "law/phantom.h"
 #include "law/price.h"
+#include <lowtide.h>
 
 #define NSEC_PER_USEC 1000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
 
 struct lt_settings settings = {};
 struct lt_totals totals = {};
-struct lt_socket_record record_layout = {};	/* never written: carries the type to the controller */
+struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
+struct lt_decision decision_layout = {};
 
 /* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
 enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS };
@@ -27,6 +29,7 @@ struct {
 	u32 signal;	/* SIGNAL_GROUP_* */
 	u64 at_ns;
 	u64 lost_ns;	/* the latest real congestion */
+	u64 goals;	/* sockets that have been given a goal, ever */
 	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
 	u64 round_end_ns;
 	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
@@ -38,6 +41,9 @@ struct lt_socket {
 	u64 last_sent_ns;
 	u64 window_q16;		/* this socket's share */
 	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program asked for itself, 0: none */
+	struct lt_goal goal;
+	struct lt_decision decision;
+	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 pacing;		/* the one in force */
 	u32 ssthresh;		/* what the law answered last */
 	u32 round_end;		/* CDG's round */
@@ -109,6 +115,9 @@ static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 		return false;
 	return __sync_val_compare_and_swap(&group.lost_ns, at, now_ns) == at;
 }
+
+/* A setting as it holds for this socket: its own where a goal of its own rules, else everybody's. */
+#define steered(s, setting) ((s)->decision.governed ? (s)->decision.setting : settings.setting)
 
 static inline void remember_reduction(struct lt_socket *s, bool by_delay)
 {

@@ -70,11 +70,12 @@ impl Actuator {
     /// What a socket of weight `w` is told; `price` is p_loss.
     pub(crate) fn steer(self, w: f64, price: f64) -> Steering {
         let surplus = 1.0 / w - 1.0;
-        let signals = Steering { surplus, phantom: price * surplus, increase: w, ..Steering::default() };
+        let plain = Steering { weight: w, increase: w.max(1.0), ..Steering::default() };
+        let signals = Steering { surplus, phantom: price * surplus, ..plain };
         match self {
             Actuator::Native => Steering { hazard: surplus, ..signals },
             Actuator::Phantom => signals,
-            Actuator::Beta => Steering { kept: w.min(1.0), increase: w, ..Steering::default() },
+            Actuator::Beta => Steering { kept: w.min(1.0), ..plain },
         }
     }
 }

@@ -3,9 +3,14 @@
 
 use std::time::Duration;
 
-use lowtide_deadline::{Decision, Governor, Progress, Signal, Signals, Time, socket_weight};
+use lowtide_deadline::{Decision, Governor, Policy, Progress, Signal, Signals, Time};
 
-use crate::{Actuator, Law, Result, Setup, Snapshot, Steering, Transfer, price::LossPrice};
+use crate::{
+    Actuator, Law, Result, Setup, Snapshot, SocketGoal, Steering, Transfer,
+    budget::Budget,
+    goals::{Goals, SocketDecision},
+    price::LossPrice,
+};
 
 /// The heartbeat is stale after this many update intervals.
 const STALE_INTERVALS: u32 = 2;
@@ -21,6 +26,8 @@ pub struct Status {
     pub decision: Decision,
     /// p_loss: real congestion signals per segment.
     pub loss_price: Option<f64>,
+    /// Sockets with goals of their own.
+    pub goals: Vec<SocketGoal>,
 }
 
 /// Governs one transfer.
@@ -28,6 +35,7 @@ pub struct Status {
 pub struct Controller {
     transfer: Transfer,
     governor: Governor,
+    goals: Goals,
     law: Law,
     actuator: Actuator,
     price: LossPrice,
@@ -35,10 +43,10 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Joins the two; `setup` is that of `transfer`.
-    pub fn new(transfer: Transfer, governor: Governor, setup: &Setup) -> Controller {
-        let (law, actuator) = (setup.law.clone(), setup.actuator);
-        Controller { transfer, governor, law, actuator, price: LossPrice::default(), priced: None }
+    /// Joins the two; `setup` is that of `transfer`. Sockets with goals of their own are governed under `policy`.
+    pub fn new(transfer: Transfer, governor: Governor, policy: Policy, setup: &Setup) -> Controller {
+        let (law, actuator, goals) = (setup.law.clone(), setup.actuator, Goals::new(policy));
+        Controller { transfer, governor, goals, law, actuator, price: LossPrice::default(), priced: None }
     }
 
     /// The steering for a weight before anything is known of the network.
@@ -67,27 +75,47 @@ impl Controller {
             self.priced = Some(now);
             self.price.update(snapshot.totals.losses, snapshot.totals.segments);
         }
-        let steering = self.steering(&snapshot, &decision);
+        let (goals, gone) = self.goals.tick(now, self.transfer.goals());
+        let alpha = self.law.exponent(self.price.get(), snapshot.srtt.map(|rtt| rtt.as_secs_f64()));
+        let budget = Budget::new(decision.weight, snapshot.sending, &goals, alpha);
+        let steering = self.steering(&snapshot, &decision, &budget);
         self.transfer.steer(&steering);
-        Ok(Status { now, snapshot, decision, loss_price: self.price.get() })
+        self.transfer.steer_sockets(&self.decisions(now, &goals, &budget), &gone)?;
+        Ok(Status { now, snapshot, decision, loss_price: self.price.get(), goals })
     }
 
-    /// A law of ours shares the budget itself; n sockets of a kernel's law each get the weight w·n^(−α).
-    fn steering(&self, snapshot: &Snapshot, decision: &Decision) -> Steering {
-        let rtt = snapshot.srtt.map(|rtt| rtt.as_secs_f64());
-        let w = decision.weight.get();
-        let w = if self.law.is_native() {
-            w
-        } else {
-            let alpha = self.law.exponent(self.price.get(), rtt);
-            socket_weight(decision.weight, snapshot.sending.max(1), alpha).get()
-        };
+    /// A law of ours shares the budget itself; sockets of a kernel's law each apply a weight for themselves.
+    fn steering(&self, snapshot: &Snapshot, decision: &Decision, budget: &Budget) -> Steering {
+        let w = if self.law.is_native() { budget.whole() } else { budget.each_of_the_others() }.get();
         Steering {
+            increase: budget.whole().get().max(1.0) * budget.increase_of_the_others(),
+            weight: decision.weight.get(),
+            goals: self.transfer.goals().len() as u32,
             sockets: snapshot.sending,
             window: snapshot.window,
             stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),
             ..self.actuator.steer(w, self.price.get().unwrap_or(0.0))
         }
+    }
+
+    /// The same for sockets with a goal: what is theirs in place of the others'.
+    fn decisions(&self, now: Time, goals: &[SocketGoal], budget: &Budget) -> Vec<SocketDecision> {
+        let decide = |goal: &SocketGoal| {
+            let decision = goal.decision.filter(|_| !goal.closed)?;
+            let w = if self.law.is_native() { budget.whole() } else { budget.own(goal) }.get();
+            let Steering { surplus, phantom, .. } = self.actuator.steer(w, self.price.get().unwrap_or(0.0));
+            Some(SocketDecision {
+                id: goal.id,
+                serial: goal.serial,
+                surplus,
+                phantom,
+                increase: budget.whole().get().max(1.0) * budget.own_increase(goal),
+                over: goal.over,
+                now,
+                decision,
+            })
+        };
+        goals.iter().filter_map(decide).collect()
     }
 
     /// The governor, to move the goal.

@@ -5,29 +5,33 @@ use std::{
     io::Read,
     mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd},
-    sync::Mutex,
     time::Duration,
 };
 
 use libbpf_rs::{
-    Iter, Link, ObjectBuilder, OpenObject, PrintLevel,
+    Iter, Link, MapCore, MapFlags, ObjectBuilder, OpenObject,
     skel::{OpenSkel, SkelBuilder},
 };
 use nix::time::{ClockId, clock_gettime};
 
-use crate::{Actuator, CdgParameters, Cgroup, Error, Law, Result};
+use crate::{
+    Actuator, CdgParameters, Cgroup, Error, Law, Result,
+    fixed::{Q16, Q32, increase_q16, phantom_q32, surplus_q16},
+    goals::{GoalRecord, SocketDecision, decision_value, goal_record},
+    kernel_words::KernelWords,
+};
 
 #[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/transfer.skel.rs"));
 }
-use skeleton::{TransferSkel, TransferSkelBuilder, types};
+pub(crate) use skeleton::types;
+use skeleton::{TransferSkel, TransferSkelBuilder};
 
 // SAFETY: a plain C structure of integers, laid out by the BPF compiler.
 unsafe impl plain::Plain for types::lt_socket_record {}
-
-const Q16: f64 = 65_536.0;
-const Q32: f64 = 4_294_967_296.0;
+// SAFETY: the same.
+unsafe impl plain::Plain for types::lt_decision {}
 
 /// The code point that marks the transfer's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +79,13 @@ pub struct Steering {
     pub kept: f64,
     /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
     pub phantom: f64,
-    /// Segments per round trip that the shared budget grows by: 1, or the weight where it is above 1.
+    /// Segments per round trip that the budget of `sockets` sockets grows by: 1, or the weight where it is above 1; another part of it where
+    /// some of them have goals of their own.
     pub increase: f64,
+    /// w, for programs that ask.
+    pub weight: f64,
+    /// Sockets with a goal of their own.
+    pub goals: u32,
     /// Sockets that share the budget.
     pub sockets: u32,
     /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.
@@ -94,6 +103,8 @@ impl Default for Steering {
             kept: 1.0,
             phantom: 0.0,
             increase: 1.0,
+            weight: 1.0,
+            goals: 0,
             sockets: 0,
             window: 0.0,
             stale: Duration::ZERO,
@@ -173,6 +184,7 @@ pub struct Transfer {
     observer: Link,
     _links: Vec<Link>,
     acknowledged: u64,
+    goals: Vec<GoalRecord>,
 }
 
 impl std::fmt::Debug for Transfer {
@@ -233,14 +245,15 @@ impl Transfer {
         for (what, program) in [
             ("the egress program", &skeleton.progs.lt_egress),
             ("the ingress program", &skeleton.progs.lt_ingress),
-            ("the socket-option program", &skeleton.progs.lt_setsockopt),
+            ("the program for setsockopt", &skeleton.progs.lt_setsockopt),
+            ("the program for getsockopt", &skeleton.progs.lt_getsockopt),
             ("the socket program", &skeleton.progs.lt_sockops),
         ] {
             links.push(attach(what, program.attach_cgroup(fd))?);
         }
         let sockets = skeleton.maps.sockets.as_fd();
         let observer = attach("the socket iterator", skeleton.progs.lt_observe.attach_iter(sockets))?;
-        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0 })
+        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0, goals: Vec::new() })
     }
 
     /// Applies new values and shows the programs that the controller lives.
@@ -271,19 +284,13 @@ impl Transfer {
             law_refused: counted.law_refused,
             law_missed: counted.law_missed,
         };
-        let mut bytes = Vec::new();
-        Iter::new(&self.observer)
-            .map_err(std::io::Error::other)
-            .and_then(|mut iter| iter.read_to_end(&mut bytes))
-            .map_err(Error::Observe)?;
-        let records: Vec<types::lt_socket_record> = bytes
-            .chunks_exact(size_of::<types::lt_socket_record>())
-            .map(|chunk| {
-                let mut record = types::lt_socket_record::default();
-                plain::copy_from_bytes(&mut record, chunk).expect("a chunk is a record");
-                record
-            })
-            .collect();
+        let bytes = self.look()?;
+        let records: Vec<_> = bytes.chunks_exact(size_of::<types::lt_socket_record>()).map(record).collect();
+        // after the live ones: a socket that closes in between is in both, and the second word is the last
+        let mut closed = Vec::new();
+        while let Ok(Some(bytes)) = self.skeleton.maps.closed_goals.lookup_and_delete(&[]) {
+            closed.push(record(&bytes));
+        }
         for record in &records {
             totals.acknowledged += record.acked;
             totals.received += record.received;
@@ -291,7 +298,44 @@ impl Transfer {
         }
         self.acknowledged = self.acknowledged.max(totals.acknowledged);
         totals.acknowledged = self.acknowledged;
-        Ok(summarize(totals, &records, monotonic_now()))
+        let now = monotonic_now();
+        let all = records.iter().map(|record| (record, false)).chain(closed.iter().map(|record| (record, true)));
+        self.goals = all.filter(|(r, _)| r.goal.id > 0).map(|(r, closed)| goal_record(r, closed, now)).collect();
+        Ok(summarize(totals, &records, now))
+    }
+
+    /// Connections with a goal of their own at the last look; those that had closed by then come after the live ones.
+    pub(crate) fn goals(&self) -> &[GoalRecord] {
+        &self.goals
+    }
+
+    /// Applies what the governors of single sockets decided, and forgets those of sockets that are gone.
+    ///
+    /// # Errors
+    /// [`Error::Observe`]: the kernel does not take the decisions.
+    pub(crate) fn steer_sockets(&mut self, decisions: &[SocketDecision], gone: &[u64]) -> Result<()> {
+        let map = &self.skeleton.maps.decisions;
+        for id in gone {
+            let _ = map.delete(&id.to_ne_bytes()); // there was none if it never came to a decision
+        }
+        for decision in decisions {
+            let value = decision_value(decision);
+            // SAFETY: a plain C structure of integers without padding.
+            let bytes = unsafe { plain::as_bytes(&value) };
+            map.update(&decision.id.to_ne_bytes(), bytes, MapFlags::ANY)
+                .map_err(|error| Error::Observe(std::io::Error::other(error)))?;
+        }
+        if decisions.is_empty() { Ok(()) } else { self.look().map(drop) }
+    }
+
+    /// A record per socket; on this occasion sockets with goals take what was decided about them.
+    fn look(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        Iter::new(&self.observer)
+            .map_err(std::io::Error::other)
+            .and_then(|mut iter| iter.read_to_end(&mut bytes))
+            .map_err(Error::Observe)?;
+        Ok(bytes)
     }
 
     /// The name under which the kernel lists the law, if it is ours.
@@ -316,12 +360,20 @@ pub fn load_object(object: &[u8]) -> Result<()> {
     load().map_err(|error| words.refusal(error))
 }
 
+fn record(bytes: impl AsRef<[u8]>) -> types::lt_socket_record {
+    let mut record = types::lt_socket_record::default();
+    plain::copy_from_bytes(&mut record, bytes.as_ref()).expect("as long as a record");
+    record
+}
+
+pub(crate) fn is_sending(record: &types::lt_socket_record, now_ns: u64) -> bool {
+    let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
+    let idle = record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit;
+    record.last_sent_ns > 0 && !idle
+}
+
 fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {
-    let idle = |record: &types::lt_socket_record| {
-        let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
-        record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit
-    };
-    let sending: Vec<_> = records.iter().filter(|r| r.last_sent_ns > 0 && !idle(r)).collect();
+    let sending: Vec<_> = records.iter().filter(|r| is_sending(r, now_ns)).collect();
     let mean = |value: fn(&types::lt_socket_record) -> u32| {
         let known: Vec<u64> = sending.iter().map(|r| u64::from(value(r))).filter(|v| *v > 0).collect();
         (!known.is_empty()).then(|| known.iter().sum::<u64>() / known.len() as u64)
@@ -365,11 +417,13 @@ fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
 }
 
 fn apply(settings: &mut types::lt_settings, steering: &Steering) {
-    settings.surplus_q16 = (steering.surplus.max(0.0) * Q16) as u64;
-    settings.hazard_q16 = (steering.hazard.max(0.0) * Q16) as u64;
+    settings.surplus_q16 = surplus_q16(steering.surplus);
+    settings.hazard_q16 = surplus_q16(steering.hazard);
     settings.kept_q16 = (steering.kept.clamp(0.0, 1.0) * Q16) as u64;
-    settings.phantom_q32 = (steering.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64;
-    settings.increase_q16 = (steering.increase.max(1.0) * Q16) as u64;
+    settings.phantom_q32 = phantom_q32(steering.phantom);
+    settings.increase_q16 = increase_q16(steering.increase);
+    settings.weight = steering.weight.to_bits();
+    settings.goals = steering.goals;
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;
@@ -386,38 +440,6 @@ fn write_name(field: &mut [std::ffi::c_char; 16], name: &str) {
     *field = [0; 16];
     for (slot, byte) in field.iter_mut().take(15).zip(name.bytes()) {
         *slot = byte as std::ffi::c_char;
-    }
-}
-
-static WORDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Collects what libbpf and the verifier have to say, which error codes alone do not.
-struct KernelWords;
-
-impl KernelWords {
-    fn listen() -> KernelWords {
-        WORDS.lock().expect("no panic while held").clear();
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-            WORDS.lock().expect("no panic while held").push(text.trim_end().to_owned());
-        })));
-        KernelWords
-    }
-
-    /// The error, and the last lines that explain it.
-    fn reason(&self, error: &libbpf_rs::Error) -> String {
-        let words = WORDS.lock().expect("no panic while held");
-        let lines: Vec<&str> = words
-            .iter()
-            .flat_map(|text| text.lines())
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("processed ") && !line.contains("PROG LOAD LOG"))
-            .collect();
-        let last = &lines[lines.len().saturating_sub(4)..];
-        if last.is_empty() { format!("{error:#}") } else { format!("{error:#} ({})", last.join("; ")) }
-    }
-
-    fn refusal(&self, error: libbpf_rs::Error) -> Error {
-        Error::Load { reason: self.reason(&error) }
     }
 }
 

@@ -97,7 +97,7 @@ fn variant(file: &str, from: &str, to: &str) -> Vec<u8> {
         .source(copy.path().join("transfer.bpf.c"))
         .obj(&object)
         .clang(env!("LOWTIDE_CLANG"))
-        .clang_args(["-mcpu=v3", include])
+        .clang_args(["-mcpu=v3", include, concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include")])
         .build()
         .unwrap();
     fs::read(object).unwrap()

@@ -108,7 +108,7 @@ impl Governed {
         let first = Controller::first_steering(policy.bounds.min().get(), actuator);
         let transfer = Transfer::start(&setup, &first, &group)?;
         let goal = Goal { size: Some(*size), deadline: Some(Time::ZERO + deadline.after) };
-        let controller = Controller::new(transfer, Governor::new(policy, goal, Time::ZERO)?, &setup);
+        let controller = Controller::new(transfer, Governor::new(policy, goal, Time::ZERO)?, policy, &setup);
         let (size, start) = (*size, flow.start);
         Ok(Self { controller, group, size, start, course: Vec::new(), done: None, time: (0.0, 0.0) })
     }

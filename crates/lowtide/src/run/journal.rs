@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use lowtide_deadline::{Basis, Outlook, Time};
 use lowtide_kernel::{Status, Totals};
 
-use super::{control, words};
+use super::{control, goals::Goals, words};
 
 /// The rate that people see is the mean over so long.
 const RATE_WINDOW: Duration = Duration::from_secs(2);
@@ -47,6 +47,7 @@ pub(super) struct Journal {
     pub(super) own_law_sockets: u32,
     /// How long the weight rested on what, while there was a rate to aim for.
     pub(super) bases: BTreeMap<&'static str, Duration>,
+    pub(super) goals: Goals,
 }
 
 impl Journal {
@@ -65,6 +66,7 @@ impl Journal {
             self.completed = Some(now);
         }
         self.own_law_sockets = self.own_law_sockets.max(status.snapshot.own_law);
+        self.goals.record(now, &status.goals);
         self.recent.push((now, acknowledged));
         while self.recent.len() > 2 && now.since(self.recent[1].0) >= RATE_WINDOW {
             self.recent.remove(0);
@@ -173,7 +175,13 @@ mod tests {
             outlook: Outlook::NoDeadline { expected: None },
         };
         let snapshot = Snapshot { totals, ..Snapshot::default() };
-        Status { now: Time::ZERO + Duration::from_secs(seconds), snapshot, decision, loss_price: None }
+        Status {
+            now: Time::ZERO + Duration::from_secs(seconds),
+            snapshot,
+            decision,
+            loss_price: None,
+            goals: Vec::new(),
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod clock;
 mod control;
+mod goals;
 mod journal;
 mod report;
 mod screen;
@@ -77,7 +78,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     };
     let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
     let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
-    let controller = Controller::new(transfer, governor, &plan.setup);
+    let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
     let mut session = Session {
         screen: Screen::new(arguments.quiet, &plan),
         journal: Journal::new(plan.size),

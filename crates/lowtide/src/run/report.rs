@@ -14,7 +14,12 @@ use lowtide_kernel::Exit;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::{Ending, Plan, control, journal::Journal, words};
+use super::{
+    Ending, Plan, control,
+    goals::{Counts, Goals},
+    journal::Journal,
+    words,
+};
 
 const SCHEMA: &str = "lowtide-report/1";
 
@@ -83,9 +88,30 @@ pub(super) struct Report {
     connections: u64,
     law_missed: u64,
     basis_s: BTreeMap<&'static str, f64>,
+    socket_goals: SocketGoals,
     not_controlled: NotControlled,
     announcements: Vec<Announcement>,
     series: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct SocketGoals {
+    number: u64,
+    met: u64,
+    missed: u64,
+    list: Vec<SocketGoal>,
+}
+
+#[derive(Debug, Serialize)]
+struct SocketGoal {
+    t: f64,
+    size_bytes: u64,
+    acknowledged_bytes: u64,
+    deadline_t: f64,
+    completed_t: Option<f64>,
+    met: Option<bool>,
+    w_least: Option<f64>,
+    w_most: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -166,6 +192,7 @@ impl Report {
             connections: totals.sockets_opened,
             law_missed: totals.law_missed,
             basis_s: journal.bases.iter().map(|(basis, time)| (*basis, time.as_secs_f64())).collect(),
+            socket_goals: SocketGoals::new(&journal.goals),
             not_controlled: NotControlled {
                 udp_sent_bytes: totals.udp_sent,
                 udp_received_bytes: totals.udp_received,
@@ -209,5 +236,22 @@ impl Report {
                 })
                 .collect(),
         }
+    }
+}
+
+impl SocketGoals {
+    fn new(goals: &Goals) -> SocketGoals {
+        let Counts { number, met, missed } = goals.counts();
+        let list = goals.list().map(|goal| SocketGoal {
+            t: goal.seen.as_secs_f64(),
+            size_bytes: goal.size,
+            acknowledged_bytes: goal.acknowledged,
+            deadline_t: goal.deadline.as_secs_f64(),
+            completed_t: goal.completed.map(|time| time.as_secs_f64()),
+            met: goal.met(),
+            w_least: goal.weights.map(|(least, _)| least),
+            w_most: goal.weights.map(|(_, most)| most),
+        });
+        SocketGoals { number, met, missed, list: list.collect() }
     }
 }

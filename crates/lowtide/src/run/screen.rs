@@ -8,7 +8,7 @@ use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Control, Outlook, Time};
 use lowtide_kernel::Status;
 
-use super::{Ending, Plan, clock::Clock, control, journal::Journal, words};
+use super::{Ending, Plan, clock::Clock, control, goals::Counts, journal::Journal, words};
 use crate::{size, when};
 
 /// Away from a terminal the same kind of news is repeated at most this often.
@@ -69,14 +69,14 @@ impl Screen {
                     bar.suspend(|| eprintln!("lowtide: {phrase}"));
                 }
                 bar.set_position(status.snapshot.totals.acknowledged);
-                bar.set_message(format!("{}  {phrase}", figures(status, journal.rate())));
+                bar.set_message(format!("{}  {phrase}", figures(status, journal)));
             }
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
                 let something = outlook != Outlook::TooEarly && status.snapshot.totals.acknowledged > 0;
                 if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
-                    eprintln!("lowtide: {phrase} ({})", figures(status, journal.rate()));
+                    eprintln!("lowtide: {phrase} ({})", figures(status, journal));
                 }
             }
         }
@@ -120,9 +120,9 @@ fn alarming(outlook: &Outlook) -> bool {
     )
 }
 
-/// Rate, needed rate, weight and what it rests on, queueing delay.
-fn figures(status: &Status, rate: f64) -> String {
-    let mut text = size::show_rate(rate);
+/// Rate, needed rate, weight and what it rests on, queueing delay, sockets with goals of their own.
+fn figures(status: &Status, journal: &Journal) -> String {
+    let mut text = size::show_rate(journal.rate());
     if let Some(target) = status.decision.target_rate {
         text += &format!(" (needs {})", size::show_rate(target));
     }
@@ -133,7 +133,7 @@ fn figures(status: &Status, rate: f64) -> String {
     if let Some(delay) = status.snapshot.queueing_delay() {
         text += &format!("  queue {} ms", delay.as_millis());
     }
-    text
+    text + &journal.goals.phrase()
 }
 
 /// Two significant digits.
@@ -174,6 +174,11 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<
             let part = 100.0 * journal.model_part();
             lines.push(format!("the model ruled for {part:.0} % of the time, feedback for the rest"));
         }
+    }
+    let goals = journal.goals.counts();
+    if goals.number > 0 {
+        let Counts { number, met, missed } = goals;
+        lines.push(format!("goals that the program set on sockets: {number}; {met} met, {missed} missed"));
     }
     let mut ungoverned = Vec::new();
     let mut mention = |number: u64, text: String| {
