@@ -111,5 +111,6 @@ fn base(seed: u64, mbit: u64, rtt: u64, queue: &str) -> Scenario {
         reverse: None,
         flows: Vec::new(),
         sample_interval: Duration::from_secs(1),
+        spans: Vec::new(),
     }
 }

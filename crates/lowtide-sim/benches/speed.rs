@@ -67,6 +67,7 @@ fn dumbbell(seconds: u64) -> Scenario {
         reverse: None,
         flows: (1..=4).map(flow).collect(),
         sample_interval: Duration::from_millis(100),
+        spans: Vec::new(),
     }
 }
 

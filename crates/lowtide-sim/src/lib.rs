@@ -18,4 +18,6 @@ mod engine;
 mod outcome;
 
 pub use engine::run;
-pub use outcome::{BasisTimes, BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome, Transfer};
+pub use outcome::{
+    BasisTimes, BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome, SpanFlow, SpanOutcome, Transfer,
+};

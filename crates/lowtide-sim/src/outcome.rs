@@ -10,6 +10,9 @@ pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     /// The bottlenecks in the order of the scenario, then the reverse one if there is one.
     pub bottlenecks: Vec<BottleneckOutcome>,
+    /// The spans that the scenario asks for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<SpanOutcome>,
     /// Jain's fairness index of the mean rates of the TCP flows; `None` with fewer than two.
     pub jain: Option<f64>,
     /// Data packets delivered to receivers, in the whole run.
@@ -97,6 +100,35 @@ impl BasisTimes {
     pub const fn fallback(&self) -> f64 {
         self.no_model + self.no_price + self.no_rtt
     }
+}
+
+/// Means over a span of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SpanOutcome {
+    /// Where it begins, in seconds.
+    pub from_s: f64,
+    /// Where it ends, in seconds.
+    pub to_s: f64,
+    /// The flows that were there in it.
+    pub flows: Vec<SpanFlow>,
+}
+
+/// A flow in a span of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SpanFlow {
+    /// Its name.
+    pub name: String,
+    /// Payload delivered per second of the whole span, bits per second.
+    pub mean_bps: f64,
+    /// That as a part of what it would have had if, while it was there, the TCP flows had shared equally what datagrams left of
+    /// the bottleneck (the narrowest of several). `None` for datagrams.
+    pub of_fair_share: Option<f64>,
+    /// The mean of ζ while a transfer with a deadline was under way, bits per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_bps: Option<f64>,
+    /// The mean of its weight then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
 }
 
 /// A transfer that was completed.

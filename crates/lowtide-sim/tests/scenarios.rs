@@ -317,7 +317,7 @@ fn overrides_that_lead_nowhere_are_refused() {
             SMALL,
             "sed=1",
             "--set sed=1: unknown key `sed`; did you mean `seed`? There are seed, duration, measure_from, sample, \
-                          bottleneck, reverse, tcp and flow",
+                          bottleneck, reverse, tcp, flow and span",
         ),
         (
             SMALL,
@@ -343,7 +343,7 @@ fn overrides_that_lead_nowhere_are_refused() {
         (
             SMALL,
             "=1",
-            "--set =1: unknown key ``; there are seed, duration, measure_from, sample, bottleneck, reverse, tcp and flow",
+            "--set =1: unknown key ``; there are seed, duration, measure_from, sample, bottleneck, reverse, tcp, flow and span",
         ),
     ] {
         let error = parse(text, &[overriding]).unwrap_err();
@@ -385,7 +385,7 @@ fn mistakes_have_a_place_and_a_sentence() {
         (
             with("duration", "durration = \"1s\"\nduration"),
             "a.toml:2:1: unknown key `durration`; did you mean `duration`? There are seed, duration, measure_from, sample, \
-             bottleneck, reverse, tcp and flow",
+             bottleneck, reverse, tcp, flow and span",
         ),
         (with("rate = \"10mbit\"", ""), "a.toml:4:1: `rate` is missing here; write it like rate = \"10mbit\""),
         (with("rate =", "raet ="), "a.toml:5:1: unknown key `raet`; did you mean `rate`?"),
@@ -480,7 +480,8 @@ fn a_file_that_is_not_there_is_named() {
 fn the_scenarios_that_come_along_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut number = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let entries = ["", "deadline"].map(|part| std::fs::read_dir(folder.join(part)).unwrap());
+    for entry in entries.into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let text = std::fs::read_to_string(&path).unwrap();
@@ -492,7 +493,7 @@ fn the_scenarios_that_come_along_can_be_read() {
             number += 1;
         }
     }
-    assert_eq!(number, 10);
+    assert_eq!(number, 19);
 }
 
 /// Texts that come near to a scenario.

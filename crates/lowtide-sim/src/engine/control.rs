@@ -36,6 +36,17 @@ pub(super) struct Steered {
     pub(super) target: f64,
 }
 
+impl Steered {
+    /// What came after an earlier look.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            seconds: self.seconds - earlier.seconds,
+            weight: self.weight - earlier.weight,
+            target: self.target - earlier.target,
+        }
+    }
+}
+
 impl Control {
     /// A transfer of `size` bytes, above zero, that starts now.
     pub(super) fn new(size: u64, deadline: &Deadline, (tcp, actuator): (&Tcp, &Actuator), now: Time) -> Self {

@@ -23,6 +23,8 @@ pub(super) enum Event {
     Control(u32),
     /// The measured span begins.
     Measure,
+    /// A span begins or ends.
+    Bound,
     /// The observer gets its samples.
     Sample,
     /// The observer hears how far it is.

@@ -73,6 +73,8 @@ pub(super) struct FlowState<'a> {
     pub(super) datagrams: u64,
     /// Payload bytes of datagrams received.
     pub(super) delivered: u64,
+    /// The same with their headers.
+    pub(super) received: u64,
     /// Payload bytes delivered when the measured span began.
     pub(super) delivered_before: u64,
     /// Payload bytes delivered at the latest sample.
@@ -115,6 +117,7 @@ impl<'a> FlowState<'a> {
             past: Totals::default(),
             datagrams: 0,
             delivered: 0,
+            received: 0,
             delivered_before: 0,
             sampled: 0,
             rtt: Times::new(),
@@ -132,6 +135,21 @@ impl<'a> FlowState<'a> {
             Transport::Tcp(tcp) => f64::from(tcp.mss),
             Transport::Udp => 1.0,
         }
+    }
+
+    pub(super) const fn is_tcp(&self) -> bool {
+        matches!(self.flow.transport, Transport::Tcp(_))
+    }
+
+    /// When it is over, if before `end`.
+    pub(super) fn end_or(&self, end: Duration) -> Duration {
+        let finished = self.finished.map(|at| at - Time::ZERO);
+        finished.or(self.flow.stop).map_or(end, |over| over.min(end))
+    }
+
+    /// Whether some of this time is its own.
+    pub(super) fn is_there(&self, from: Duration, to: Duration) -> bool {
+        self.flow.start < to && self.end_or(to) > from
     }
 
     /// A data packet has arrived.

@@ -8,6 +8,7 @@ mod flow;
 mod measure;
 mod network;
 mod simulation;
+mod spans;
 mod traffic;
 
 pub use simulation::run;

@@ -8,6 +8,7 @@ use super::{
     flow::FlowState,
     measure::{Times, jain},
     network::{Network, Traveller},
+    spans::{Links, Spans, Sums},
     traffic::Demand,
 };
 use crate::{
@@ -56,6 +57,7 @@ struct Simulation<'a> {
     events: Events,
     network: Network,
     meters: Vec<Meter<'a>>,
+    spans: Spans,
     flows: Vec<FlowState<'a>>,
     connections: Vec<Connection>,
     /// Places in `connections` whose connection is over.
@@ -87,6 +89,7 @@ impl<'a> Simulation<'a> {
             }
         }
         events.plan(Time::ZERO + scenario.measure_from, Event::Measure);
+        let spans = Spans::new(scenario, &mut events);
         events.plan(Time::ZERO, Event::Progress);
         if observer.wants_samples() {
             events.plan(Time::ZERO + scenario.sample_interval, Event::Sample);
@@ -101,6 +104,7 @@ impl<'a> Simulation<'a> {
             events,
             network,
             meters,
+            spans,
             flows,
             connections: Vec::new(),
             free: Vec::new(),
@@ -129,6 +133,7 @@ impl<'a> Simulation<'a> {
             Event::Stop(flow) => self.on_stop(flow),
             Event::Control(flow) => self.on_control(flow),
             Event::Measure => self.on_measure(),
+            Event::Bound => self.on_bound(),
             Event::Sample => self.on_sample(),
             Event::Progress => {
                 self.observer.progress(now);
@@ -173,6 +178,7 @@ impl<'a> Simulation<'a> {
         }
         if let Content::Datagram(_) = traveller.content {
             flow.delivered += u64::from(packet.bytes - UDP_HEADER);
+            flow.received += u64::from(packet.bytes);
         }
         self.show(false, packet);
         let index = traveller.connection;
@@ -451,6 +457,15 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// A span begins or ends.
+    fn on_bound(&mut self) {
+        let sums = |index: usize| {
+            let state = &self.flows[index];
+            Sums { delivered: self.delivered(index), datagrams: state.received, steered: state.steered }
+        };
+        self.spans.record((0..self.flows.len()).map(sums).collect());
+    }
+
     /// Payload bytes that a flow has had delivered: acknowledged, or received as datagrams.
     fn delivered(&self, index: usize) -> u64 {
         let state = &self.flows[index];
@@ -526,9 +541,13 @@ impl<'a> Simulation<'a> {
             .collect();
         let tcp = self.flows.iter().zip(&flows).filter(|(state, _)| matches!(state.flow.transport, Transport::Tcp(_)));
         let rates: Vec<f64> = tcp.map(|(_, outcome)| outcome.mean_bps).collect();
+        let capacities = self.meters.iter().map(|meter| &meter.capacity).collect();
+        let links = Links { scenario: self.scenario, capacities };
+        let spans = self.scenario.spans.iter().map(|span| self.spans.outcome(span, &self.flows, &links)).collect();
         Outcome {
             jain: jain(&rates),
             flows,
+            spans,
             bottlenecks: self.meters.iter().map(|meter| self.bottleneck(meter)).collect(),
             packets: self.packets,
             events: self.events.handled,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `summary.json`.
 
-use crate::{BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome};
+use crate::{BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome, SpanOutcome};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ pub struct Summary {
     /// All bottlenecks and the reverse one, where there is more than one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bottlenecks: Vec<LinkSummary>,
+    /// The spans that the scenario asks for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<SpanOutcome>,
     /// Jain's fairness index of the mean rates of the TCP flows; `null` with fewer than two.
     pub jain: Option<f64>,
     /// Data packets delivered.
@@ -85,6 +88,7 @@ impl Summary {
             flows: outcome.flows.iter().map(FlowSummary::from).collect(),
             bottleneck: links.first().cloned().unwrap_or_default(),
             bottlenecks: if links.len() > 1 { links } else { Vec::new() },
+            spans: outcome.spans.clone(),
             jain: outcome.jain,
             packets: outcome.packets,
             events: outcome.events,

@@ -38,6 +38,7 @@ impl fmt::Display for Summary {
         write_columns(f, &["bottleneck", "used", "queue/ms", "p95", "drops", "marks"], 1, links)?;
         f.write_str("\n")?;
         self.write_deadlines(f)?;
+        self.write_spans(f)?;
         if let Some(jain) = self.jain {
             write!(f, "Jain's index {jain:.3}; ")?;
         }
@@ -72,6 +73,28 @@ impl Summary {
         let head =
             ["transfer", "deadline", "MB", "start/s", "done/s", "due/s", "by model/s", "feedback/s", "fallback/s"];
         write_columns(f, &head, 2, rows)?;
+        f.write_str("\n")
+    }
+
+    /// A line for each flow of each span, if there are any.
+    fn write_spans(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.spans.is_empty() {
+            return Ok(());
+        }
+        let rows = self.spans.iter().flat_map(|span| {
+            span.flows.iter().enumerate().map(move |(n, flow)| {
+                let percent = flow.of_fair_share.map_or("-".to_owned(), |part| format!("{:.0} %", 100.0 * part));
+                vec![
+                    if n == 0 { format!("{}-{} s", span.from_s, span.to_s) } else { String::new() },
+                    flow.name.clone(),
+                    rate(flow.mean_bps),
+                    percent,
+                    flow.target_bps.map_or("-".to_owned(), rate),
+                    number(flow.weight, 4),
+                ]
+            })
+        });
+        write_columns(f, &["span", "flow", "Mbit/s", "of a fair share", "target", "weight"], 2, rows)?;
         f.write_str("\n")
     }
 }

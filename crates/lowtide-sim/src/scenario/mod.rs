@@ -50,6 +50,17 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// Time between two samples of the time series.
     pub sample_interval: Duration,
+    /// Spans of time of which means are wanted.
+    pub spans: Vec<Span>,
+}
+
+/// A span of the simulated time, not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where it begins.
+    pub from: Duration,
+    /// Where it ends.
+    pub to: Duration,
 }
 
 /// One direction of a link with a queue.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a scenario back to TOML.
 
-use super::{Bottleneck, Direction, Flow, Scenario, Tcp, Transport, deadline};
+use super::{Bottleneck, Direction, Flow, Scenario, Span, Tcp, Transport, deadline};
 use lowtide_net::{Jitter, LossModel, Reordering, units::format_duration};
 use std::time::Duration;
 use toml::{Table, Value};
@@ -22,6 +22,13 @@ impl Scenario {
         }
         let flows: Vec<Value> = self.flows.iter().map(|flow| flow_table(flow, &self.bottlenecks).into()).collect();
         root.insert("flow".into(), Value::Array(flows));
+        let span = |span: &Span| {
+            let bounds = [("from".to_owned(), time(span.from)), ("to".to_owned(), time(span.to))];
+            Value::Table(bounds.into_iter().collect())
+        };
+        if !self.spans.is_empty() {
+            root.insert("span".into(), Value::Array(self.spans.iter().map(span).collect()));
+        }
         root.to_string()
     }
 }

@@ -2,7 +2,7 @@
 //! From TOML to a scenario that can be simulated.
 
 use super::{
-    Bottleneck, Flow, Scenario, ScenarioError, Tcp,
+    Bottleneck, Flow, Scenario, ScenarioError, Span, Tcp,
     flow::{self, Surroundings},
     link, overrides,
     source::time_or_none,
@@ -73,8 +73,9 @@ fn scenario(root: &Table, folder: &Path) -> Result<Scenario, ScenarioError> {
         flow::apply(tcp, &mut Tcp::new(Law::Reno(Default::default())))?;
     }
     let flows = flows(root, &Surroundings { bottlenecks: &bottlenecks, duration, tcp, folder })?;
+    let spans = spans(root, duration)?;
     root.finish()?;
-    Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval })
+    Ok(Scenario { seed, duration, measure_from, bottlenecks, reverse, flows, sample_interval, spans })
 }
 
 fn bottlenecks(root: &Table, folder: &Path) -> Result<Vec<Bottleneck>, ScenarioError> {
@@ -112,6 +113,20 @@ fn flows(root: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>, ScenarioE
         }
     }
     Ok(flows)
+}
+
+fn spans(root: &Table, duration: Duration) -> Result<Vec<Span>, ScenarioError> {
+    let tables = root.get("span").map_or(Ok(Vec::new()), |node| node.tables("span"))?;
+    let span = |table: &Table| {
+        let from = table.need("from", "\"400s\"", time_or_none)?;
+        let to = table.need("to", "\"600s\"", time_or_none)?;
+        table.finish()?;
+        match from < to && to <= duration {
+            true => Ok(Span { from, to }),
+            false => Err(table.error("to", "to: it has to be after `from`, and not after the end of the simulation")),
+        }
+    };
+    tables.into_iter().map(span).collect()
 }
 
 /// A name: what does not need quotes in TOML, in CSV or on a command line.

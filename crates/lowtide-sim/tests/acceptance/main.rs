@@ -6,6 +6,8 @@
 
 mod competition;
 mod conservation;
+mod da_lbe;
+mod deadline;
 mod determinism;
 mod engine;
 mod support;

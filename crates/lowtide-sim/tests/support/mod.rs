@@ -68,5 +68,14 @@ pub(crate) fn outcome() -> Outcome {
         losses: 1,
         marks: 5,
     };
-    Outcome { flows: vec![tcp, udp], bottlenecks: vec![link], jain: None, packets: 123_456, events: 654_321, seed: 7 }
+    let spans = Vec::new();
+    Outcome {
+        flows: vec![tcp, udp],
+        bottlenecks: vec![link],
+        spans,
+        jain: None,
+        packets: 123_456,
+        events: 654_321,
+        seed: 7,
+    }
 }

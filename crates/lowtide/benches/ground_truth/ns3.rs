@@ -111,6 +111,7 @@ fn scenario(first: &Law, second: &Law, buffer: u64) -> Result<Scenario, Failure>
         reverse: None,
         flows: vec![Flow::greedy("first", first.ours.parse()?, RTT), late],
         sample_interval: Duration::from_millis(100),
+        spans: Vec::new(),
     })
 }
 

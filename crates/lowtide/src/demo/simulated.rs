@@ -75,6 +75,7 @@ fn scenario(act: &Act, law: &Law) -> Scenario {
         reverse: None,
         flows,
         sample_interval: Duration::from_secs_f64(SAMPLE),
+        spans: Vec::new(),
     }
 }
 
