@@ -52,11 +52,13 @@ impl Seen {
 
 /// `lowtide run OPTIONS -- lowtide traffic send SIZE` over a link, without timeouts.
 fn run(config: &Config, options: &[&str], size: &str) -> Seen {
-    let seen = (0..ATTEMPTS).map(|_| attempt(config.clone(), options, size)).find(|seen| seen.tcp["TCPTimeouts"] == 0);
+    let attempts = (0..ATTEMPTS).map(|_| attempt(config.clone(), options, size, 1));
+    let seen = attempts.into_iter().find(|seen| seen.tcp["TCPTimeouts"] == 0);
     seen.unwrap_or_else(|| panic!("{options:?}: timeouts in each of {ATTEMPTS} runs"))
 }
 
-fn attempt(config: Config, options: &[&str], size: &str) -> Seen {
+/// The same with so many senders at a time, once.
+fn attempt(config: Config, options: &[&str], size: &str, senders: usize) -> Seen {
     let forward = config.forward();
     let emulator = Emulator::start(config).unwrap();
     for namespace in [emulator.a(), emulator.b()] {
@@ -66,8 +68,8 @@ fn attempt(config: Config, options: &[&str], size: &str) -> Seen {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.json");
     let mut command = lowtide(["run", "--quiet", "--report"]);
-    command.arg(&file).args(options).arg("--").arg(env!("CARGO_BIN_EXE_lowtide"));
-    command.args(["traffic", "send", "--size", size, "--to", &receiver.address.to_string()]);
+    let send = format!("{} traffic send --size {size} --to {} & ", env!("CARGO_BIN_EXE_lowtide"), receiver.address);
+    command.arg(&file).args(options).args(["--", "bash", "-c", &(send.repeat(senders) + "wait")]);
     let ended = finish(&mut inside(emulator.a(), command));
     assert!(ended.status.success(), "{ended:?}");
     let tcp = emulator.a().run(counters).unwrap();
@@ -177,4 +179,27 @@ fn marks_are_counted_once_each() {
     // CoDel marks one packet at a time, further apart than a round trip
     assert_eq!((seen.counted("losses"), seen.dropped), (seen.marked, 0));
     assert!(seen.marked > 3, "{}", seen.marked);
+}
+
+#[test]
+fn sockets_that_share_a_window_pay_for_a_loss_once() {
+    for (law, options) in [("cdg", &["--w-min", "1"][..]), ("cubic", &["--cc", "cubic", "--w-min", "1"])] {
+        if !kernel() {
+            return;
+        }
+        let config =
+            Config { buffer: "1bdp".parse().unwrap(), ..link(&format!("share-{law}"), "10mbit", 20, "0", "droptail") };
+        let seen = attempt(config, options, "1500kB", 8);
+        let (losses, recoveries, timeouts) =
+            (seen.counted("losses"), seen.tcp["TCPSackRecovery"], seen.tcp["TCPTimeouts"]);
+        println!(
+            "{law}: {losses} losses counted, {recoveries} recoveries and {timeouts} timeouts in eight connections"
+        );
+        if law == "cdg" {
+            // each overflow hits several of them
+            assert!(losses > 0 && 3 * losses <= 2 * recoveries, "{losses} of {recoveries}");
+        } else {
+            assert!((recoveries..=recoveries + timeouts).contains(&losses), "{losses} of {recoveries}");
+        }
+    }
 }

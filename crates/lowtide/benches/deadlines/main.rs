@@ -33,8 +33,8 @@ use table::Table;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Runs on the kernel of each case; their median counts.
-const KERNEL_RUNS: usize = 1;
+/// Runs on the kernel of each case, one after the other; their median counts.
+const KERNEL_RUNS: usize = 2;
 /// Runs of the simulator.
 const SIMULATOR_RUNS: u64 = 11;
 
@@ -192,9 +192,10 @@ fn used(scenario: &Scenario, run: &Measured) -> f64 {
 fn spread(values: impl Iterator<Item = f64>, scale: f64, decimals: usize) -> String {
     let mut values: Vec<f64> = values.map(|value| value * scale).collect();
     values.sort_by(f64::total_cmp);
-    let (least, median, most) = (values[0], values[values.len() / 2], values[values.len() - 1]);
-    match values.len() {
-        1 => format!("{median:.decimals$}"),
+    let last = values.len() - 1;
+    let (least, median, most) = (values[0], (values[last / 2] + values[values.len() / 2]) / 2.0, values[last]);
+    match last {
+        0 => format!("{median:.decimals$}"),
         _ => format!("{median:.decimals$} ({least:.decimals$} to {most:.decimals$})"),
     }
 }
