@@ -30,7 +30,7 @@ bench: deps-build deps-run deps-test deps-bench
 
 lab: lab-deadlines lab-truth
 
-# The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: three quarters of an hour, as root, best with nothing
+# The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: about an hour, as root, best with nothing
 # else running. Renews the tables of docs/ground-truth.md and docs/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a
 # part of the first, DEADLINES="cubic-pid --runs 2" of the second; see the heads of crates/lowtide/benches/*/main.rs.
 lab-truth: deps-build deps-run deps-lab

@@ -57,30 +57,31 @@ fn a_deadline_that_needs_a_third_of_the_link_is_met() {
             return;
         }
         let _turn = alone();
-        is_met(law, "pid", latest);
+        is_met(law, "pid", 0.85, latest);
     }
 }
 
 #[test]
 fn model_based_control_meets_it_too_and_the_model_rules() {
+    // The losses of slow start make the price look high at first, so that it begins with more than it needs and may be early.
     for (law, latest) in [("cdg", 1.05), ("cubic", 1.10)] {
         if !kernel_is_usable() {
             return;
         }
         let _turn = alone();
-        let run = is_met(law, "mbc", latest);
+        let run = is_met(law, "mbc", 0.75, latest);
         assert!(run.model > 0.5, "{law}: the model ruled for {:.3} of the time", run.model);
     }
 }
 
-fn is_met(law: &str, control: &str, latest: f64) -> Deadline {
+fn is_met(law: &str, control: &str, earliest: f64, latest: f64) -> Deadline {
     let run = deadline(law, control);
     let what = format!("{law} under {control}");
     println!(
         "{what}: took {:.3} of the time, foreground {:.3} of the link, {} false alarms, model {:.3} of the time",
         run.took, run.foreground, run.false_alarms, run.model
     );
-    assert!((0.85..=latest).contains(&run.took), "{what}: took {:.3} of the time", run.took);
+    assert!((earliest..=latest).contains(&run.took), "{what}: took {:.3} of the time", run.took);
     assert!(run.foreground >= 0.55, "{what}: the foreground had {:.3} of the link", run.foreground);
     assert!(run.false_alarms <= 1, "{what}: {} false alarms in three runs", run.false_alarms);
     run

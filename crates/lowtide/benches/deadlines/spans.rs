@@ -66,9 +66,10 @@ impl Span {
     pub(crate) fn weights(&self, runs: &[Measured]) -> String {
         let mean = |run: &Measured| {
             let weights: Vec<f64> = self.points(run).map(|point| point.weight).collect();
-            weights.iter().sum::<f64>() / weights.len().max(1) as f64
+            (!weights.is_empty()).then(|| weights.iter().sum::<f64>() / weights.len() as f64)
         };
-        spread(runs.iter().map(mean), 1.0, 3)
+        let means: Vec<f64> = runs.iter().filter_map(mean).collect();
+        if means.is_empty() { "–".to_owned() } else { spread(means.into_iter(), 1.0, 3) }
     }
 
     fn points<'a>(&self, run: &'a Measured) -> impl Iterator<Item = &'a Point> {
