@@ -14,7 +14,8 @@ pub fn model_of(law: &Law) -> Option<Model> {
             Some(Model::Cubic(Cubic { kept: number(law, "beta")?, scale: number(law, "c")?, reno_friendly }))
         }
         Law::Vegas(_) => Some(Model::Vegas { packets: number(law, "alpha_base")? }),
-        Law::Cdg(_) if text(law, "increase")? == "reno" => Some(Model::Cdg {
+        // the model grows by a segment per round, as both of these do
+        Law::Cdg(_) if matches!(&*text(law, "increase")?, "reno" | "round") => Some(Model::Cdg {
             kept_at_delay: within(number(law, "beta")?)?,
             kept_at_loss: within(number(law, "beta_loss")?)?,
         }),
