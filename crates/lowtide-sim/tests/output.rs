@@ -166,7 +166,7 @@ fn deadlines_and_spans_are_told() {
 transfer  deadline                       MB  start/s  done/s   due/s  by model/s  feedback/s  fallback/s
 bg        met, 1.5 s early            50.00     0.00   28.50   30.00        20.0           -        10.0
 bg        missed by 2.2 s             50.00    30.00   62.25   60.00        20.0           -        10.0
-bg        missed by more than 20.0 s 50.00    70.00       -  100.00        20.0           -        10.0
+bg        missed by more than 20.0 s  50.00    70.00       -  100.00        20.0           -        10.0
 bg        open                        50.00   100.00       -  130.00        20.0           -        10.0
 
 span     flow   Mbit/s  of a fair share  target  weight

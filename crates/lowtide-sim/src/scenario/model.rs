@@ -17,7 +17,8 @@ pub fn model_of(law: &Law) -> Option<Model> {
             let linux = text(law, "variant")? == "linux";
             Some(Model::Vegas { packets: number(law, "alpha_base")?, linux })
         }
-        Law::Cdg(_) if matches!(text(law, "increase")?.as_str(), "reno" | "round") => Some(Model::Cdg {
+        // the model grows by a segment per round, as both of these do
+        Law::Cdg(_) if matches!(&*text(law, "increase")?, "reno" | "round") => Some(Model::Cdg {
             kept_at_delay: within(number(law, "beta")?)?,
             kept_at_loss: within(number(law, "beta_loss")?)?,
         }),
