@@ -42,7 +42,7 @@ lab-truth: deps-build deps-run deps-lab
 lab-deadlines: deps-build
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix
 
-# All 14400 cells: a night or two. It may be broken off, and goes on where it was.
+# All 14400 cells: a night. It may be broken off, and goes on where it was.
 lab-full: deps-build
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix -- matrix --full
 
