@@ -13,6 +13,8 @@ use serde_json::Value;
 
 /// After so many packets that overtook it a packet is taken for lost.
 const OVERTAKEN: usize = 3;
+/// A packet without data has no more bytes.
+const HEADERS: u32 = 120;
 /// Runs in which the machine stood still for longer than a retransmission timer are made again, so often.
 const ATTEMPTS: usize = 3;
 
@@ -106,8 +108,10 @@ fn fates(mut link: Link<usize>, arrivals: &[Arrived]) -> Vec<Option<(Time, bool)
 }
 
 /// Drops and marks, as events: those of packets that were on their way when the first of them became known are one. A drop is known when
-/// later packets have been acknowledged, a mark when its own packet has been, half a round trip (`back`) after they came out.
+/// later packets have been acknowledged, a mark when its own packet has been, half a round trip (`back`) after they came out. A mark that
+/// becomes known after the last data has left is none: nothing is sent any more that could heed it.
 fn episodes(arrivals: &[Arrived], fates: &[Option<(Time, bool)>], back: Duration) -> u64 {
+    let last = arrivals.iter().rfind(|packet| packet.bytes > HEADERS).map_or(Time::ZERO, |packet| packet.at);
     let (mut episodes, mut known) = (0, Time::ZERO);
     for (number, fate) in fates.iter().enumerate() {
         let told_by = match fate {
@@ -118,9 +122,9 @@ fn episodes(arrivals: &[Arrived], fates: &[Option<(Time, bool)>], back: Duration
         if arrivals[number].at < known {
             continue;
         }
-        episodes += 1;
         let telling = fates[number..].iter().flatten().nth(told_by - 1);
         known = telling.map_or(Time::from_nanos(u64::MAX), |(out, _)| *out + back);
+        episodes += u64::from(fate.is_none() || known <= last);
     }
     episodes
 }
