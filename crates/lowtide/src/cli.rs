@@ -63,9 +63,9 @@ pub struct RunArguments {
     #[arg(long, value_name = "LAW", default_value = "cdg")]
     pub cc: String,
 
-    /// What moves the price weight towards a deadline
-    #[arg(long, value_enum, default_value_t = ControlArgument::Pid)]
-    pub control: ControlArgument,
+    /// What moves the price weight towards a deadline; mbc where the law has a model, else pid, unless given
+    #[arg(long, value_enum)]
+    pub control: Option<ControlArgument>,
 
     /// What the price weight acts on; native with --cc cdg, phantom with a law of the kernel, unless given
     #[arg(long, value_enum)]

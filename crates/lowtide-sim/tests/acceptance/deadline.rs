@@ -55,7 +55,7 @@ fn repeated_transfers_start_afresh_after_the_gap_until_the_stop() {
 #[test]
 fn what_could_not_be_complete_is_late_by_the_least_that_it_can_be() {
     let text = "duration = \"12s\"\n[bottleneck]\nrate = \"10mbit\"\nrtt = \"40ms\"\n\
-                [[flow]]\nname = \"bg\"\ncc = \"cubic\"\nsize = \"100MB\"\ndeadline = \"5s\"\n";
+                [[flow]]\nname = \"bg\"\ncc = \"cubic\"\nsize = \"100MB\"\ndeadline = \"5s\"\ncontrol = \"pid\"\n";
     let deadlines = &outcome(text).flows[0].deadlines;
     assert_eq!((deadlines[0].finished_s, deadlines[0].met, deadlines[0].late_s), (None, Some(false), Some(7.0)));
     assert!((deadlines[0].basis_s.feedback - 5.0).abs() < 1e-9, "{deadlines:?}");

@@ -38,18 +38,17 @@ pub(super) fn policy(arguments: &RunArguments, law: &Law, actuator: Actuator) ->
     })
 }
 
-fn control(wanted: ControlArgument, law: &Law, actuator: Actuator) -> Result<Control> {
-    if wanted == ControlArgument::Pid {
-        return Ok(Control::Pid);
-    }
-    let model = actuator.model(law).ok_or_else(|| {
-        anyhow!(
+/// The control asked for; else the one that meets more deadlines: docs/deadline-matrix.md.
+fn control(wanted: Option<ControlArgument>, law: &Law, actuator: Actuator) -> Result<Control> {
+    match (wanted, actuator.model(law)) {
+        (Some(ControlArgument::Pid), _) | (None, None) => Ok(Control::Pid),
+        (_, Some(model)) => Ok(Control::ModelBased(Some(model))),
+        (Some(ControlArgument::Mbc), None) => bail!(
             "--control mbc: there is no model of --cc {} under --actuator {}; take --control pid, or --cc cdg, cubic or reno with the actuator that they have of themselves",
             law.name(),
             actuator.name()
-        )
-    })?;
-    Ok(Control::ModelBased(Some(model)))
+        ),
+    }
 }
 
 /// The control's name in the report.
@@ -79,5 +78,25 @@ pub(super) fn remark(basis: Basis) -> &'static str {
         Basis::Fallback(FallbackReason::NoModel) => " by feedback: no model",
         Basis::Fallback(FallbackReason::NoPrice) => " by feedback: no price",
         Basis::Fallback(FallbackReason::NoRoundTripTime) => " by feedback: no round trip",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn model_based_unless_there_is_no_model_or_pid_is_asked_for() {
+        let cubic = Law::Kernel("cubic".into());
+        let htcp = Law::Kernel("htcp".into());
+        for (wanted, law, actuator, expected) in [
+            (None, &cubic, Actuator::Phantom, Some("mbc")),
+            (None, &htcp, Actuator::Phantom, Some("pid")),
+            (Some(ControlArgument::Pid), &cubic, Actuator::Phantom, Some("pid")),
+            (Some(ControlArgument::Mbc), &cubic, Actuator::Phantom, Some("mbc")),
+            (Some(ControlArgument::Mbc), &htcp, Actuator::Phantom, None),
+        ] {
+            assert_eq!(control(wanted, law, actuator).ok().map(name), expected, "{wanted:?} {law:?}");
+        }
     }
 }
