@@ -5,11 +5,11 @@ CARGO ?= cargo
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 BUILD_PACKAGES := clang libelf-dev zlib1g-dev pkg-config gcc libc6-dev
 RUN_PACKAGES := iproute2
-TEST_PACKAGES := iperf3 bpftool
+TEST_PACKAGES := iperf3 bpftool python3
 BENCH_PACKAGES := valgrind
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench lab lint fmt install deps-build deps-run deps-test deps-bench deps-lab
+.PHONY: build demo test bench lab lab-truth lab-deadlines lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -28,10 +28,23 @@ bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
 	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead
 
-# The simulator beside this machine's kernel and ns-3: about half an hour, as root, best with nothing else running. Renews the tables of
-# docs/ground-truth.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a part; see crates/lowtide/benches/ground_truth/main.rs.
-lab: deps-build deps-run deps-lab
+lab: lab-deadlines lab-truth
+
+# The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: about an hour, as root, best with nothing
+# else running. Renews the tables of docs/ground-truth.md and docs/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a
+# part of the first, DEADLINES="cubic-pid --runs 2" of the second; see the heads of crates/lowtide/benches/*/main.rs.
+lab-truth: deps-build deps-run deps-lab
 	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
+	$(CARGO) bench --locked -p lowtide --bench deadlines -- $(DEADLINES) --write $(CURDIR)/docs/deadlines-in-the-kernel.md
+
+# Are deadlines met, and at what price: 300 cells of a matrix in the simulator, always the same, and the table of laws. Under twenty minutes on
+# two processors; what has been measured already is not measured again. LOWTIDE_WRITE_DOCS=1 renews docs/deadline-matrix.md.
+lab-deadlines: deps-build
+	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix
+
+# All 14400 cells: a night. It may be broken off, and goes on where it was.
+lab-full: deps-build
+	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix -- matrix --full
 
 lint: deps-build
 	$(CARGO) fmt --all --check

@@ -11,6 +11,7 @@ const CANDIDATES: [&str; 8] =
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=include");
     println!("cargo::rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
 
@@ -22,6 +23,7 @@ fn main() {
         "-Werror",
         "-Wno-unused-parameter",
         &format!("-I/usr/include/{arch}-linux-gnu"),
+        "-Iinclude",
     ]
     .iter()
     .map(OsString::from)

@@ -61,7 +61,7 @@ pub use model::{Cubic, Model};
 pub use model_based::{ModelBased, PriceMemory};
 pub use pid::{Gains, Pid};
 pub use ratio::{DEFAULT_RATIO_INCREASE_LIMIT, PriceRatio, RatioPolicy, RatioRule};
-pub use share::socket_weight;
+pub use share::{Division, socket_weight};
 pub use signals::{Conditions, Path, Signal, SignalKind, Signals};
 pub use time::Time;
 pub use weight::{Bounds, DEFAULT_W_MAX, DEFAULT_W_MIN, Weight, WeightError};

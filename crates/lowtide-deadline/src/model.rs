@@ -67,6 +67,9 @@ pub enum Model {
     Vegas {
         /// Packets that it keeps in the queue at w = 1; finite and greater than 0. The framework: 15.
         packets: f64,
+        /// It counts them as Linux does, cwnd·(rtt − base)/base: more than there are, by rtt/base, so that its rate is less by
+        /// that. With a queue of one base round trip the plain formula takes it for twice as fast as it is.
+        linux: bool,
     },
     /// CDG whose hazard takes the weight, h = (g⁺/G₀)(1/w − 1) per round, and whose losses are inflated by 1/w as well.
     ///
@@ -105,7 +108,7 @@ impl Model {
     /// CDG with the parameters of mainline Linux.
     pub const CDG: Model = Model::Cdg { kept_at_delay: 724.0 / 1024.0, kept_at_loss: 0.5 };
     /// Vegas as in the framework's experiments.
-    pub const VEGAS: Model = Model::Vegas { packets: 15.0 };
+    pub const VEGAS: Model = Model::Vegas { packets: 15.0, linux: false };
 
     /// Whether all parameters are in range.
     pub(crate) fn check(&self) -> bool {
@@ -115,7 +118,7 @@ impl Model {
             Model::AlphaFair { alpha, unit_rate, .. } => positive(alpha) && positive(unit_rate),
             Model::Reno => true,
             Model::Cubic(Cubic { kept, scale, .. }) => part(kept) && positive(scale),
-            Model::Vegas { packets } => positive(packets),
+            Model::Vegas { packets, .. } => positive(packets),
             Model::Cdg { kept_at_delay, kept_at_loss } => part(kept_at_delay) && part(kept_at_loss),
         }
     }
@@ -161,7 +164,7 @@ impl Model {
                 let reno = if cubic.reno_friendly { Model::Reno.price_for(rate, seen)? } else { 0.0 };
                 Some(price.max(reno))
             }
-            Model::Vegas { packets } => Some(packets * seen.segment() / rate),
+            Model::Vegas { .. } => Some(self.bytes_queued(seen)? / rate),
             Model::Cdg { .. } => Some(self.delay_of_a_round(seen)? + 1.0 / window(rate, seen)?),
         }
     }
@@ -179,8 +182,20 @@ impl Model {
                 let reno = if cubic.reno_friendly { (RENO / price).sqrt() } else { 0.0 };
                 rate_of(window.max(reno))
             }
-            Model::Vegas { packets } => Some(packets * seen.segment() / price),
+            Model::Vegas { .. } => Some(self.bytes_queued(seen)? / price),
             Model::Cdg { .. } => None,
+        }
+    }
+
+    /// What Vegas at w = 1 keeps in the queue.
+    fn bytes_queued(&self, seen: &Conditions) -> Option<f64> {
+        match *self {
+            Model::Vegas { packets, linux: false } => Some(packets * seen.segment()),
+            Model::Vegas { packets, linux: true } => {
+                let base = (seen.rtt()? - seen.queueing()?) / seen.rtt()?;
+                (base > 0.0).then(|| packets * seen.segment() * base)
+            }
+            _ => None,
         }
     }
 
@@ -235,10 +250,17 @@ mod tests {
             ..conditions(40, 1e-4)
         };
         let plain = Model::Cubic(Cubic { reno_friendly: false, ..Cubic::RFC_9438 });
+        let linux = Model::Vegas { packets: 15.0, linux: true };
         let fair = Model::AlphaFair { alpha: 1.2, unit_rate: 125e3, signal: SignalKind::Delay };
-        for model in
-            [Model::Reno, Model::Cubic(Cubic::RFC_9438), Model::Cubic(Cubic::PUBLISHED_2008), plain, Model::VEGAS, fair]
-        {
+        for model in [
+            Model::Reno,
+            Model::Cubic(Cubic::RFC_9438),
+            Model::Cubic(Cubic::PUBLISHED_2008),
+            plain,
+            Model::VEGAS,
+            linux,
+            fair,
+        ] {
             for rate in [1e4, 1e6, 1e9] {
                 let price = model.price_for(rate, &seen).unwrap();
                 within(model.rate_at(price, &seen).unwrap(), rate, 1e-9);
@@ -268,6 +290,10 @@ mod tests {
         seen.path.min_rtt = Some(Duration::from_millis(30));
         let q = Model::VEGAS.price_seen(0.0, &seen).unwrap();
         within(q / Model::VEGAS.price_for(300.0 * 1000.0, &seen).unwrap(), 0.02 * 300.0 / 15.0, 1e-12);
+        // Linux: at w = 0.4·(50/30) a window of 15 segments, 300 per second, is w·15 = 15·(50 − 30)/30 packets queued
+        let linux = Model::Vegas { packets: 15.0, linux: true };
+        let w = linux.price_seen(0.0, &seen).unwrap() / linux.price_for(300.0 * 1000.0, &seen).unwrap();
+        within(w * 15.0, 15.0 * 20.0 / 30.0, 1e-12);
         assert_eq!(Model::VEGAS.price_seen(0.0, &conditions(50, 0.0)), None); // no smallest round trip known
     }
 
@@ -305,7 +331,7 @@ mod tests {
     fn parameters_are_checked() {
         assert!(Model::CDG.check() && Model::VEGAS.check() && Model::Cubic(Cubic::RFC_9438).check());
         assert!(!Model::Cubic(Cubic { kept: 1.0, ..Cubic::RFC_9438 }).check());
-        assert!(!Model::Vegas { packets: f64::NAN }.check());
+        assert!(!Model::Vegas { packets: f64::NAN, linux: true }.check());
         assert!(!Model::AlphaFair { alpha: 0.0, unit_rate: 1.0, signal: SignalKind::Loss }.check());
     }
 }

@@ -10,7 +10,7 @@
 
 use lowtide_emu::{Config, Emulator, Error, Totals};
 use lowtide_net::units::parse_duration;
-use lowtide_net::{Ecn, Link, Packet, Time};
+use lowtide_net::{Class, Ecn, Link, Packet, Time};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ fn delay_errors(gap: Duration, packets: usize, realtime: bool) -> Result<Vec<f64
         payload[..8].copy_from_slice(&number.to_le_bytes());
         let sent = now();
         sender.send(&payload)?;
-        let packet = Packet { bytes: WIRE_BYTES, ecn: Ecn::NotEct, flow: 0, payload: number };
+        let packet = Packet { bytes: WIRE_BYTES, ecn: Ecn::NotEct, class: Class::Foreground, flow: 0, payload: number };
         ideal.arrive(sent, packet);
     }
     let arrivals = receiving.join().map_err(|_| "the receiver panicked")?;

@@ -98,7 +98,7 @@ impl Config {
             burst: self.burst,
             jitter: self.jitter,
             reordering: self.reordering,
-            discipline: self.discipline,
+            discipline: self.discipline.clone(),
             loss: self.loss,
             police: self.police,
             seed,

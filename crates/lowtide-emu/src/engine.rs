@@ -131,12 +131,13 @@ fn take_in(
             oversized += 1;
             continue;
         }
-        let (ecn, flow) = ip::read_header(packet).map_or((Ecn::NotEct, 0), |header| (header.ecn, header.flow));
+        let header = ip::read_header(packet);
+        let (ecn, class, flow) = header.map_or_else(Default::default, |it| (it.ecn, it.class, it.flow));
         let at = clock.now();
         if let Some(board) = record {
-            board.push_arrival(Arrived { at, bytes, ecn, flow });
+            board.push_arrival(Arrived { at, bytes, ecn, class, flow });
         }
-        link.arrive(at, Packet { bytes, ecn, flow, payload: packet.into() });
+        link.arrive(at, Packet { bytes, ecn, class, flow, payload: packet.into() });
     }
     Ok(oversized)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an emulator tells about its traffic, while it runs and afterwards.
 
-use lowtide_net::{Amount, Ecn, Statistics, Time};
+use lowtide_net::{Amount, Class, Ecn, Statistics, Time};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -49,6 +49,8 @@ pub struct Arrived {
     pub bytes: u32,
     /// Its ECN field.
     pub ecn: Ecn,
+    /// Its class, by its DSCP.
+    pub class: Class,
     /// Its flow: [`lowtide_net::ip::Header::flow`].
     pub flow: u64,
 }

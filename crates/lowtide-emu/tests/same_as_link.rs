@@ -71,8 +71,8 @@ fn in_real_time(config: Config) -> (Vec<Arrived>, Vec<Received>, Statistics) {
 /// Does the same with the same arrivals in virtual time.
 fn in_virtual_time(config: &Config, arrivals: &[Arrived]) -> (Vec<Received>, Statistics) {
     let mut link = Link::new(&config.forward());
-    for (number, &Arrived { at, bytes, ecn, flow }) in (0..).zip(arrivals) {
-        link.arrive(at, Packet { bytes, ecn, flow, payload: number });
+    for (number, &Arrived { at, bytes, ecn, class, flow }) in (0..).zip(arrivals) {
+        link.arrive(at, Packet { bytes, ecn, class, flow, payload: number });
     }
     let end = Time::from_nanos(u64::MAX - 1);
     let out = std::iter::from_fn(|| link.poll(end));

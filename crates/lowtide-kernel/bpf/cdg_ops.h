@@ -75,7 +75,7 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 			shadow = s->cdg.shadow;
 	}
 	s->taken = s->epoch;
-	s->window_q16 = budget_cut(s->window_q16, keep_q10, sharing_sockets());
+	s->window_q16 = budget_cut(s->window_q16, keep_q10, pressure_on(s)->kept_q16, sharing_sockets());
 	if (s->window_q16 < (u64)shadow << 16)
 		s->window_q16 = (u64)shadow << 16;
 	return s->ssthresh = budget_cwnd(s->window_q16);
@@ -140,18 +140,17 @@ void BPF_PROG(cdg_init, struct sock *sk)
 	s->signal = SIGNAL_NONE;
 }
 
+/* The gradient sum of a round, as far as it has a price. */
 static inline u64 end_round(struct cdg *c, bool empty)
 {
 	s64 gradient = cdg_gradient(c, settings.cdg_window, settings.cdg_use_tolerance);
 
 	cdg_next_round(c);
-	if (gradient <= 0 || empty)
-		return 0;
-	return cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, settings.surplus_q16);
+	return gradient <= 0 || empty ? 0 : gradient;
 }
 
-/* The hazard of this connection's round if it ends with this ACK, else 0. */
-static inline u64 own_round_hazard(struct lt_socket *s, const struct tcp_sock *tp, u32 ack)
+/* The gradient sum of this connection's round if it ends with this ACK, else 0. */
+static inline u64 own_round(struct lt_socket *s, const struct tcp_sock *tp, u32 ack)
 {
 	struct cdg *c = &s->cdg;
 
@@ -162,10 +161,10 @@ static inline u64 own_round_hazard(struct lt_socket *s, const struct tcp_sock *t
 }
 
 /*
- * The hazard of the transfer's round if it is over, else 0; the socket that comes first ends it. A small share's own rounds would be
+ * The gradient sum of the transfer's round if it is over, else 0; the socket that comes first ends it. A small share's own rounds would be
  * too long and too poor in samples. Other processors may fold in a sample meanwhile; at worst that one is lost.
  */
-static inline u64 group_round_hazard(const struct lt_socket *s, u32 srtt_us, u64 now)
+static inline u64 group_round(const struct lt_socket *s, u32 srtt_us, u64 now)
 {
 	struct cdg *c = &group.cdg;
 	u64 end = group.round_end_ns;
@@ -188,7 +187,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	u32 n = sharing_sockets(), clamp;
-	u64 now = bpf_ktime_get_ns(), hazard, own;
+	u64 now = bpf_ktime_get_ns(), gradient, hazard;
 
 	if (!s)
 		return;
@@ -210,8 +209,11 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	    cdg_hystart(&s->cdg, settings.cdg_hystart, now / NSEC_PER_USEC))
 		tp->snd_ssthresh = s->ssthresh = tp->snd_cwnd;
 
-	own = own_round_hazard(s, tp, ack);
-	hazard = n > 1 ? group_round_hazard(s, srtt_us(tp), now) : own;
+	gradient = own_round(s, tp, ack);
+	if (n > 1)
+		gradient = group_round(s, srtt_us(tp), now);
+	count(delay_price_q32, cdg_price_q32(gradient, settings.cdg_window, settings.cdg_g0_us));
+	hazard = cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, pressure_on(s)->hazard_q16);
 	if (cdg_backs_off(&s->cdg, hazard, settings.cdg_use_ineff, bpf_get_prandom_u32()) &&
 	    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
@@ -227,7 +229,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (window_limited(tp, s)) {
 		u64 before = s->window_q16;
 
-		s->window_q16 = budget_grow(before, tp->snd_ssthresh, acked, settings.increase_q16, n);
+		s->window_q16 = budget_grow(before, tp->snd_ssthresh, acked, pressure_on(s)->increase_q16, n);
 		clamp = tp->snd_cwnd_clamp;
 		if (s->window_q16 >> 16 > clamp)
 			s->window_q16 = (u64)clamp << 16;

@@ -54,18 +54,13 @@ static inline void note_activity(struct lt_socket *s, u64 now, u32 srtt_us)
 	s->last_sent_ns = now;
 }
 
-/* Real congestion, seen from the state in which data leaves: recovery retransmits, so each entry passes here. */
 static inline void note_losses(struct lt_socket *s, const struct tcp_sock *tp, u32 ca_state, u64 now)
 {
-	bool lost = ca_state >= TCP_CA_RECOVERY && s->ca_state < TCP_CA_RECOVERY;
-	bool marked = ca_state == TCP_CA_CWR && s->ca_state < TCP_CA_CWR && tp->delivered_ce != s->delivered_ce;
-
-	if (lost || marked) {
-		phantom_real_signal(&s->phantom, now);
+	if (!price_new_event(&s->price, ca_state, tp->high_seq, tp->snd_una, tp->delivered_ce))
+		return;
+	phantom_real_signal(&s->phantom, now);
+	if (!settings.native || first_of_the_group(tp->srtt_us >> 3, now))
 		count(losses, 1);
-	}
-	s->ca_state = ca_state;
-	s->delivered_ce = tp->delivered_ce;
 }
 
 static inline bool phantom_signal(struct lt_socket *s, const struct tcp_sock *tp, u32 segments, u64 now)
@@ -77,10 +72,10 @@ static inline bool phantom_signal(struct lt_socket *s, const struct tcp_sock *tp
 		phantom_next_round(&s->phantom);
 		s->phantom.round_end = tp->snd_nxt;
 	}
-	if (settings.native && (!s->phantom.last_real_ns || !delay_has_no_grip(s)))
+	if (settings.by_delay && (!s->phantom.last_real_ns || !delay_has_no_grip(s)))
 		return false;
 	chance = phantom_chance_q32(&s->phantom, now, tp->srtt_us >> 3, tp->rtt_min.s[0].v, tp->snd_cwnd < tp->snd_ssthresh,
-				    settings.surplus_q16, settings.phantom_q32, segments);
+				    pressure_on(s)->surplus_q16, pressure_on(s)->phantom_q32, segments);
 	return bpf_get_prandom_u32() < chance;
 }
 

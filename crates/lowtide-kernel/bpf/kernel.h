@@ -60,6 +60,7 @@ struct tcp_sock {
 	u32 write_seq;
 	u32 snd_cwnd;
 	u32 snd_ssthresh;
+	u32 high_seq;
 	u32 snd_cwnd_clamp;
 	u32 prior_cwnd;
 	u32 packets_out;
@@ -134,6 +135,13 @@ enum {
 #define TCP_CONGESTION 13
 #define IPPROTO_IPV6 41
 #define IPV6_TCLASS 67
+
+/* asm-generic/errno.h */
+#define E2BIG 7
+#define ENOMEM 12
+#define EINVAL 22
+#define EOPNOTSUPP 95
+#define ENOBUFS 105
 
 static inline struct tcp_sock *tcp_sk(struct sock *sk)
 {

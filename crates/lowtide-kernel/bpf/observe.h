@@ -4,6 +4,7 @@
 #define LOWTIDE_OBSERVE_H
 
 #include "state.h"
+#include "goal.h"
 
 SEC("iter/bpf_sk_storage_map")
 int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
@@ -21,6 +22,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	/* An accepted connection that only receives has had nothing acknowledged. */
 	if (!tp || state == BPF_TCP_SYN_SENT || state == BPF_TCP_LISTEN || state == BPF_TCP_CLOSE)
 		return 0;
+	goal_observed(s, &record);
 	record.acked = tp->bytes_acked - s->acked_base;
 	record.received = tp->bytes_received;
 	record.retransmitted = tp->bytes_retrans;
@@ -31,6 +33,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.cwnd = tp->snd_cwnd;
 	record.packets_out = tp->packets_out;
 	record.unsent = tp->write_seq - tp->snd_nxt;
+	record.mss = tp->mss_cache;
 	record.own_law = s->own_law;
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;

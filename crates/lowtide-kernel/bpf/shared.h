@@ -8,19 +8,29 @@
 
 #define LT_CC_NAME 16
 
+/* What the weight comes to on a socket. */
+struct lt_pressure {
+	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price by signals, per unit of price; 0: no signals */
+	u64 hazard_q16;		/* and to that of delay, which our law prices itself */
+	u64 kept_q16;		/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
+	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
+	u64 increase_q16;	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
+};
+
 /* Written by the controller, read by every program. One instance per transfer. */
 struct lt_settings {
 	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
 	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
-	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price, per unit of price */
-	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
-	u64 increase_q16;	/* segments per round trip that the budget grows by: 1, or w above 1 */
+	struct lt_pressure pressure;	/* on sockets without a goal of their own */
 	u64 window_q16;		/* sum of the sending sockets' windows, segments */
+	u64 weight;		/* w, for those who ask: the bits of a double */
+	u32 goals;		/* sockets that have a goal of their own */
 	u32 sockets;		/* sockets that are sending: they share one flow's budget */
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	u32 set_tos;
 	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
-	u32 native;		/* 1: the law is ours and knows w; 0: a law of the kernel, phantom signals only */
+	u32 native;		/* 1: the law is ours; 0: a law of the kernel, phantom signals only */
+	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay has no grip */
 	u32 cdg_window;		/* w of CDG: gradients averaged, a power of two <= CDG_WINDOW_MAX */
 	u32 cdg_g0_us;		/* G0 */
 	u32 cdg_floor_us;	/* queueing delay that counts as none; 0: every gradient counts */
@@ -39,6 +49,7 @@ struct lt_totals {
 	u64 closed_retransmitted;
 	u64 segments;		/* data segments sent */
 	u64 losses;		/* real congestion signals: episodes, not packets */
+	u64 delay_price_q32;	/* what delay has cost: g+/G0 of each round, added up */
 	u64 phantoms;		/* phantom signals delivered */
 	u64 delay_backoffs;	/* reductions on account of delay */
 	u64 udp_sent;		/* bytes on the wire that nobody governs */
@@ -49,8 +60,31 @@ struct lt_totals {
 	u64 law_missed;		/* answers of the law that did not reach the stack, mended at the next ACK */
 };
 
-/* One line of the socket iterator. */
+/* A goal that a program set on its socket. */
+struct lt_goal {
+	u64 id;			/* of the socket among those with a goal, 0: none */
+	u64 serial;		/* counts the goals of this socket */
+	u64 size;
+	u64 acked_before;	/* bytes acknowledged when it was set */
+	u64 deadline_ns;	/* CLOCK_BOOTTIME */
+};
+
+/* What its governor decided: the pressure in place of that of lt_settings, and what answers LOWTIDE_STATUS. */
+struct lt_decision {
+	u64 serial;		/* the goal decided on */
+	struct lt_pressure pressure;
+	u64 weight;		/* the bits of a double */
+	u64 target_rate;
+	u64 achieved_rate;
+	s64 expected_ns;	/* from now; in the socket's record CLOCK_BOOTTIME; negative: unknown */
+	u32 outlook;
+	u32 governed;		/* 0: the goal has ended, the socket shares the rest's weight */
+};
+
+/* One line of the socket iterator, or of the queue of sockets that closed with a goal. */
 struct lt_socket_record {
+	struct lt_goal goal;
+	s64 left_ns;		/* until its deadline */
 	u64 acked;
 	u64 received;
 	u64 retransmitted;
@@ -61,6 +95,7 @@ struct lt_socket_record {
 	u32 cwnd;
 	u32 packets_out;
 	u32 unsent;
+	u32 mss;		/* payload bytes of a full segment */
 	u32 own_law;
 };
 

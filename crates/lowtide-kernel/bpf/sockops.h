@@ -4,6 +4,7 @@
 #define LOWTIDE_SOCKOPS_H
 
 #include "state.h"
+#include "goal.h"
 
 static inline void set_traffic_class(struct bpf_sock_ops *ops)
 {
@@ -88,6 +89,7 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 		acked--;
 	count(closed_acked, acked);
 	count(closed_received, ops->bytes_received);
+	goal_closed(s, acked);
 	if (sk) {
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp)
@@ -107,7 +109,7 @@ static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 
 	if (!s || settings.native)
 		return;
-	if (n > 1 && settings.surplus_q16 && controller_alive(now) && ops->snd_cwnd <= WINDOW_MIN_SEGMENTS &&
+	if (n > 1 && pressure_on(s)->surplus_q16 && controller_alive(now) && ops->snd_cwnd <= WINDOW_MIN_SEGMENTS &&
 	    s->phantom.last_real_ns && now - s->phantom.last_real_ns < PHANTOM_V * s->phantom.tau_ns &&
 	    !queue_is_empty(s->phantom.past_min_us, ops->rtt_min, QUEUE_FLOOR_US))
 		limit = budget_pacing(WINDOW_MIN_Q16 / n, ops->mss_cache, ops->srtt_us >> 3);

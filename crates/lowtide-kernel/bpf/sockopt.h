@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A program's own wishes for its sockets: its law and its DSCP are swallowed (unless allowed), its pacing limit is kept. */
+/*
+ * A program's own wishes for its sockets: its law and its DSCP are swallowed (unless allowed), its pacing limit is kept.
+ * Lowtide's own options (options.h) are served here too.
+ */
 #ifndef LOWTIDE_SOCKOPT_H
 #define LOWTIDE_SOCKOPT_H
 
 #include "state.h"
+#include "options.h"
 
-#define SWALLOW -1	/* optlen: the kernel does not see the call, the program sees success */
+#define WHOLE 4096	/* options longer than a page reach us cut; an optlen of 0 hands the original to the kernel */
 
 static inline bool wants_law(const struct bpf_sockopt *ctx)
 {
@@ -24,8 +28,12 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 	struct lt_socket *s;
 	u32 *value = ctx->optval;
 
+	if (ctx->optlen > WHOLE)
+		ctx->optlen = 0;
 	if (!ctx->sk || ctx->sk->protocol != PROTO_TCP)
 		return 1;
+	if (ctx->level == SOL_LOWTIDE)
+		return set_option(ctx);
 	if (wants_law(ctx)) {
 		count(own_law, 1);
 		if (settings.keep_law) {
@@ -44,10 +52,17 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 			s->pacing = 0;	/* the kernel applies the program's; ours comes back with the next ACK if it is smaller */
 		}
 	}
-	/* Options longer than a page reach us cut; 0 hands the original to the kernel. */
-	if (ctx->optlen > 4096)
-		ctx->optlen = 0;
 	return 1;
+}
+
+SEC("cgroup/getsockopt")
+int lt_getsockopt(struct bpf_sockopt *ctx)
+{
+	if (ctx->optlen > WHOLE)
+		ctx->optlen = 0;
+	if (!ctx->sk || ctx->sk->protocol != PROTO_TCP || ctx->level != SOL_LOWTIDE)
+		return 1;
+	return get_option(ctx);
 }
 
 #endif

@@ -9,13 +9,16 @@
 #include "law/budget.h"
 #include "law/cdg.h"
 #include "law/phantom.h"
+#include "law/price.h"
+#include <lowtide.h>
 
 #define NSEC_PER_USEC 1000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
 
 struct lt_settings settings = {};
 struct lt_totals totals = {};
-struct lt_socket_record record_layout = {};	/* never written: carries the type to the controller */
+struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
+struct lt_decision decision_layout = {};
 
 /* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
 enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS };
@@ -25,6 +28,8 @@ struct {
 	u32 epoch;
 	u32 signal;	/* SIGNAL_GROUP_* */
 	u64 at_ns;
+	u64 goals;	/* sockets that have been given a goal, ever */
+	u64 lost_ns;	/* the latest real congestion */
 	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
 	u64 round_end_ns;
 	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
@@ -36,19 +41,21 @@ struct lt_socket {
 	u64 last_sent_ns;
 	u64 window_q16;		/* this socket's share */
 	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program asked for itself, 0: none */
+	struct lt_goal goal;
+	struct lt_decision decision;
+	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 pacing;		/* the one in force */
 	u32 ssthresh;		/* what the law answered last */
 	u32 round_end;		/* CDG's round */
 	u32 epoch;		/* last group reduction heard of */
 	u32 taken;		/* and the last one taken */
 	u32 signal;		/* enum signal */
-	u32 ca_state;		/* when last seen sending */
-	u32 delivered_ce;
 	u32 history;		/* last 16 reductions, newest in bit 0; 1: by delay */
 	u32 own_law;
 	u32 joins;		/* to start with window_q16, without slow start */
 	u32 closed;
 	struct phantom phantom;
+	struct price price;
 	struct cdg cdg;
 };
 
@@ -75,22 +82,44 @@ static inline u32 sharing_sockets(void)
 }
 
 /*
- * A reduction of one socket becomes everybody's. False: it belongs to the one that has just been announced. Drops of one overflow go on
- * until the first reduction reaches the queue, and each is known a round trip later: two round trips are one event.
+ * Of all sockets: drops of one overflow go on until the first reduction reaches the queue, and each is known a round trip later, so two
+ * round trips are one event.
  */
+static inline bool same_event(u64 at_ns, u32 srtt_us, u64 now_ns)
+{
+	return now_ns < at_ns || now_ns - at_ns < 2 * srtt_us * NSEC_PER_USEC;
+}
+
+/* A reduction of one socket becomes everybody's. False: it belongs to the one that has just been announced. */
 static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_us, u64 now_ns)
 {
 	u64 at = group.at_ns;
 
 	/* another processor may have announced one after we looked at the clock, or just now */
-	if (sharing_sockets() > 1 && (now_ns < at || now_ns - at < 2 * srtt_us * NSEC_PER_USEC ||
-				      __sync_val_compare_and_swap(&group.at_ns, at, now_ns) != at))
+	if (sharing_sockets() > 1 &&
+	    (same_event(at, srtt_us, now_ns) || __sync_val_compare_and_swap(&group.at_ns, at, now_ns) != at))
 		return false;
 	group.at_ns = now_ns;
 	group.signal = signal;
 	group.fresh = 1;
 	s->epoch = __sync_fetch_and_add(&group.epoch, 1) + 1;
 	return true;
+}
+
+/* Its own where a goal of its own rules, else everybody's. */
+static inline const struct lt_pressure *pressure_on(const struct lt_socket *s)
+{
+	return s->decision.governed ? &s->decision.pressure : &settings.pressure;
+}
+
+/* Real congestion of a socket of our law costs all sockets one reduction, so it is one event. False: it has been counted for another one. */
+static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
+{
+	u64 at = group.lost_ns;
+
+	if (sharing_sockets() > 1 && same_event(at, srtt_us, now_ns))
+		return false;
+	return __sync_val_compare_and_swap(&group.lost_ns, at, now_ns) == at;
 }
 
 static inline void remember_reduction(struct lt_socket *s, bool by_delay)

@@ -3,9 +3,14 @@
 
 use std::time::Duration;
 
-use lowtide_deadline::{Decision, Governor, Progress, Signal, Signals, Time, socket_weight};
+use lowtide_deadline::{Decision, Governor, Policy, Progress, Signal, Signals, Time, Weight};
 
-use crate::{Law, Result, Snapshot, Steering, Transfer, price::LossPrice};
+use crate::{
+    Actuator, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Transfer,
+    budget::Budget,
+    goals::{Goals, SocketDecision},
+    price::LossPrice,
+};
 
 /// The heartbeat is stale after this many update intervals.
 const STALE_INTERVALS: u32 = 2;
@@ -21,6 +26,8 @@ pub struct Status {
     pub decision: Decision,
     /// p_loss: real congestion signals per segment.
     pub loss_price: Option<f64>,
+    /// Sockets with goals of their own.
+    pub goals: Vec<SocketGoal>,
 }
 
 /// Governs one transfer.
@@ -28,21 +35,29 @@ pub struct Status {
 pub struct Controller {
     transfer: Transfer,
     governor: Governor,
+    goals: Goals,
     law: Law,
+    actuator: Actuator,
     price: LossPrice,
     priced: Option<Time>,
 }
 
 impl Controller {
-    /// Joins the two; `transfer` runs `law`.
-    pub fn new(transfer: Transfer, governor: Governor, law: Law) -> Controller {
-        Controller { transfer, governor, law, price: LossPrice::default(), priced: None }
+    /// Joins the two; `setup` is that of `transfer`. Sockets with goals of their own are governed under `policy`.
+    pub fn new(transfer: Transfer, governor: Governor, policy: Policy, setup: &Setup) -> Controller {
+        let (law, actuator) = (setup.law.clone(), setup.actuator);
+        let goals = Goals::new(policy);
+        Controller { transfer, governor, goals, law, actuator, price: LossPrice::default(), priced: None }
     }
 
     /// The steering for a weight before anything is known of the network.
-    pub fn first_steering(w_min: f64) -> Steering {
-        let stale = STALE_INTERVALS * lowtide_deadline::NOMINAL_INTERVAL;
-        Steering { surplus: 1.0 / w_min - 1.0, phantom: 0.0, increase: 1.0, sockets: 0, window: 0.0, stale }
+    pub fn first_steering(w_min: f64, actuator: Actuator) -> Steering {
+        Steering {
+            pressure: actuator.pressure(w_min, 0.0),
+            weight: w_min,
+            stale: STALE_INTERVALS * lowtide_deadline::NOMINAL_INTERVAL,
+            ..Steering::default()
+        }
     }
 
     /// Reads the sockets, lets the governor decide, and steers. Call it several times per update interval.
@@ -51,43 +66,64 @@ impl Controller {
     /// [`Error::Observe`](crate::Error::Observe).
     pub fn tick(&mut self, now: Time) -> Result<Status> {
         let snapshot = self.transfer.observe()?;
-        let decision = self.governor.tick(&Progress {
+        let seen = Progress {
             now,
             acknowledged_bytes: snapshot.totals.acknowledged,
             active: snapshot.unfinished,
             app_limited: !snapshot.backlogged,
             rtt: snapshot.srtt,
+            min_rtt: snapshot.min_rtt,
+            segment_bytes: snapshot.segment_bytes,
             signals: signals(&snapshot),
-            ..Progress::default()
-        });
+            price_ratio: None,
+        };
+        let decision = self.governor.tick(&seen);
         if self.priced.is_none_or(|last| now >= last + decision.interval) {
             self.priced = Some(now);
             self.price.update(snapshot.totals.losses, snapshot.totals.segments);
         }
-        let steering = self.steering(&snapshot, &decision);
+        let (goals, gone) = self.goals.tick(self.transfer.goals(), &seen);
+        let alpha = self.law.exponent(self.price.get(), snapshot.srtt.map(|rtt| rtt.as_secs_f64()));
+        let budget = Budget::new(decision.weight, snapshot.sending, &goals, alpha);
+        let steering = self.steering(&snapshot, &decision, &budget);
         self.transfer.steer(&steering);
-        Ok(Status { now, snapshot, decision, loss_price: self.price.get() })
+        self.transfer.steer_sockets(&self.decisions(now, &goals, &budget), &gone)?;
+        Ok(Status { now, snapshot, decision, loss_price: self.price.get(), goals })
     }
 
-    /// A law of ours shares the budget itself; n sockets of a kernel's law each get the weight w·n^(−α).
-    fn steering(&self, snapshot: &Snapshot, decision: &Decision) -> Steering {
-        let rtt = snapshot.srtt.map(|rtt| rtt.as_secs_f64());
-        let w = decision.weight.get();
-        let w = if self.law.is_native() {
-            w
-        } else {
-            let alpha = self.law.exponent(self.price.get(), rtt);
-            socket_weight(decision.weight, snapshot.sending.max(1), alpha).get()
-        };
-        let surplus = 1.0 / w - 1.0;
+    /// A law of ours shares the budget itself; sockets of a kernel's law each apply a weight for themselves.
+    fn steering(&self, snapshot: &Snapshot, decision: &Decision, budget: &Budget) -> Steering {
         Steering {
-            surplus,
-            phantom: self.price.get().unwrap_or(0.0) * surplus,
-            increase: w,
+            pressure: self.pressure(budget, budget.each_of_the_others(), budget.increase_of_the_others()),
+            weight: decision.weight.get(),
+            goals: self.transfer.goals().len() as u32,
             sockets: snapshot.sending,
             window: snapshot.window,
             stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),
         }
+    }
+
+    /// On a socket of the weight `own` where each stands for itself, whose window grows by `part` of what it would be if all were equal.
+    fn pressure(&self, budget: &Budget, own: Weight, part: f64) -> Pressure {
+        let w = if self.law.is_native() { budget.whole() } else { own };
+        let pressure = self.actuator.pressure(w.get(), self.price.get().unwrap_or(0.0));
+        Pressure { increase: pressure.increase * part, ..pressure }
+    }
+
+    /// The same for sockets with a goal: what is theirs in place of the others'.
+    fn decisions(&self, now: Time, goals: &[SocketGoal], budget: &Budget) -> Vec<SocketDecision> {
+        let decide = |goal: &SocketGoal| {
+            let decision = goal.decision.filter(|_| !goal.closed)?;
+            Some(SocketDecision {
+                id: goal.id,
+                serial: goal.serial,
+                pressure: self.pressure(budget, budget.own(goal), budget.own_increase(goal)),
+                over: goal.over,
+                now,
+                decision,
+            })
+        };
+        goals.iter().filter_map(decide).collect()
     }
 
     /// The governor, to move the goal.
@@ -98,6 +134,11 @@ impl Controller {
 
 /// The real congestion signals so far, for the price that the governor's model goes by.
 fn signals(snapshot: &Snapshot) -> Signals {
-    let loss = Signal { indications: snapshot.totals.losses as f64, reduction: 0.0 };
-    Signals { packets: snapshot.totals.segments as f64, loss, ..Signals::default() }
+    let counted = |indications| Signal { indications, reduction: 0.0 };
+    Signals {
+        packets: snapshot.totals.segments as f64,
+        loss: counted(snapshot.totals.losses as f64),
+        delay: counted(snapshot.totals.delay_price),
+        ..Signals::default()
+    }
 }

@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, path::Path, process::Command};
 
 use nix::sys::utsname::uname;
 
-use crate::{Cgroup, Controller, Dscp, Error, Law, Setup, Transfer};
+use crate::{Actuator, Cgroup, Controller, Dscp, Error, Law, Setup, Transfer, program::probe_options};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -16,6 +16,8 @@ pub enum Need {
     Run,
     /// `run` with Lowtide's own laws, the default.
     OwnLaws,
+    /// Programs that set goals on sockets of their own.
+    SocketGoals,
     /// `emulate` and `demo`.
     Emulate,
 }
@@ -61,11 +63,13 @@ impl Diagnosis {
 
 const RUN_AT_ALL: &str = "nothing can be governed";
 const OWN_LAWS: &str = "Lowtide's own laws (--cc cdg) cannot be loaded";
+const SOCKET_GOALS: &str =
+    "programs cannot set size and deadline on a socket of their own; goals of whole runs are not affected";
 const EMULATE: &str = "emulate and demo do not work; run does";
 
 /// Tries everything out; leaves nothing behind.
 pub fn diagnose() -> Diagnosis {
-    let features = vec![kernel(), btf(), cgroup(), phantom_signals(), own_laws(), tun(), namespaces()];
+    let features = vec![kernel(), btf(), cgroup(), phantom_signals(), own_laws(), socket_goals(), tun(), namespaces()];
     Diagnosis { features }
 }
 
@@ -137,9 +141,27 @@ fn own_laws() -> Feature {
 }
 
 fn try_law(law: Law) -> Result<(), Error> {
+    govern(law).map(drop)
+}
+
+fn govern(law: Law) -> Result<(Transfer, Cgroup), Error> {
     let group = Cgroup::create()?;
-    let setup = Setup { law, dscp: Dscp::Le, keep_law: true };
-    Transfer::start(&setup, &Controller::first_steering(1.0), &group).map(drop)
+    let actuator = Actuator::usual(&law);
+    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true };
+    Ok((Transfer::start(&setup, &Controller::first_steering(1.0, actuator), &group)?, group))
+}
+
+fn socket_goals() -> Feature {
+    let state = govern(Law::Kernel("reno".to_owned()))
+        .map_err(|error| error.to_string())
+        .and_then(|(_transfer, group)| probe_options(&group).map_err(|error| error.to_string()))
+        .map(|()| "setsockopt of level 0x4c54".to_owned())
+        .map_err(|why| Missing {
+            why,
+            consequence: SOCKET_GOALS,
+            mend: "what the lines above say; else boot a newer kernel",
+        });
+    Feature { name: "goals on sockets", need: Need::SocketGoals, state }
 }
 
 fn tun() -> Feature {

@@ -6,10 +6,15 @@
 //! [`Governor`](lowtide_deadline::Governor): sockets' progress goes up, the price weight comes down.
 //! [`diagnose`] says what this machine allows.
 
+mod actuator;
+mod budget;
 mod cgroup;
 mod controller;
 mod doctor;
 mod error;
+mod fixed;
+mod goals;
+mod kernel_words;
 mod law;
 #[cfg(test)]
 mod native;
@@ -18,10 +23,12 @@ mod program;
 mod transfer;
 mod user;
 
+pub use actuator::{Actuator, Pressure};
 pub use cgroup::Cgroup;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use error::{Error, Result};
+pub use goals::SocketGoal;
 pub use law::{CdgParameters, Law};
 pub use program::{Exit, Program, inherited_tcp_sockets};
 pub use transfer::{Dscp, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};

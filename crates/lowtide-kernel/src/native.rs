@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The laws of `bpf/law`, compiled natively: tests of the very code that the kernel runs.
 
+mod beta;
+mod price;
+
 use proptest::prelude::*;
 
 const Q16: u64 = 1 << 16;
@@ -15,7 +18,7 @@ struct State([u8; 4096]);
 unsafe extern "C" {
     fn native_exp_neg_q32(x_q16: u64) -> u32;
     fn native_budget_grow(window_q16: u64, ssthresh: u32, acked: u32, increase_q16: u64, sockets: u32) -> u64;
-    fn native_budget_cut(window_q16: u64, keep_q10: u32, sockets: u32) -> u64;
+    fn native_budget_cut(window_q16: u64, keep_q10: u32, kept_q16: u64, sockets: u32) -> u64;
     fn native_budget_cwnd(window_q16: u64) -> u32;
     fn native_budget_pacing(window_q16: u64, mss: u32, srtt_us: u32) -> u32;
     fn native_queue_is_empty(round_min_us: u32, min_rtt_us: u32, floor_us: u32) -> bool;
@@ -25,7 +28,11 @@ unsafe extern "C" {
     fn native_cdg_round(state: *mut State, window: u32) -> i64;
     fn native_cdg_hystart(state: *mut State, detect: u32, now_us: u32) -> bool;
     fn native_cdg_hazard_q16(gradient_sum_us: u64, window: u32, g0_us: u32, surplus_q16: u64) -> u64;
+    fn native_cdg_price_q32(gradient_sum_us: u64, window: u32, g0_us: u32) -> u64;
     fn native_cdg_backs_off(state: *mut State, hazard_q16: u64, use_ineff: u32, random: u32) -> bool;
+    fn native_price_size() -> u64;
+    fn native_price_new_event(state: *mut State, ca_state: u32, high_seq: u32, snd_una: u32, delivered_ce: u32)
+    -> bool;
     fn native_phantom_size() -> u64;
     fn native_phantom_start(state: *mut State, now_ns: u64);
     fn native_phantom_real_signal(state: *mut State, now_ns: u64);
@@ -119,6 +126,17 @@ fn a_gradient_of_g_backs_off_with_probability_0_632() {
     assert_eq!(unsafe { native_cdg_hazard_q16(24_000, WINDOW, G0_US, 0) }, 0);
     let certain = unsafe { native_cdg_hazard_q16(24_000, WINDOW, G0_US, 1 << 40) };
     assert_eq!(exp_neg(certain as f64 / Q16 as f64), 0.0);
+}
+
+#[test]
+fn delay_is_priced_by_the_law_s_own_measure() {
+    for (sum_us, price) in [(0, 0.0), (1, 1e-6), (24_000, 0.024), (1 << 23, 8.388_607), (1 << 40, 8.388_607)] {
+        let q32 = unsafe { native_cdg_price_q32(sum_us, WINDOW, G0_US) };
+        assert!((q32 as f64 / 4_294_967_296.0 - price).abs() < 1e-9, "{sum_us}");
+        // the hazard at 1/w - 1 = 1 is that price
+        let hazard = unsafe { native_cdg_hazard_q16(sum_us, WINDOW, G0_US, Q16) };
+        assert!((hazard as f64 / Q16 as f64 - price).abs() < 2e-5, "{sum_us}");
+    }
 }
 
 #[test]
@@ -283,8 +301,10 @@ proptest! {
     }
 
     #[test]
-    fn cuts_keep_two_segments_together(window in 0u64..(1 << 40), keep in 1u32..=1024, sockets in 1u32..10_000) {
-        let cut = unsafe { native_budget_cut(window, keep, sockets) };
+    fn cuts_keep_two_segments_together(
+        window in 0u64..(1 << 40), keep in 1u32..=1024, kept in 0..=Q16, sockets in 1u32..10_000,
+    ) {
+        let cut = unsafe { native_budget_cut(window, keep, kept, sockets) };
         prop_assert!(cut >= 2 * Q16 / u64::from(sockets));
         prop_assert!(cut <= window.max(2 * Q16 / u64::from(sockets)));
         let cwnd = unsafe { native_budget_cwnd(cut) };

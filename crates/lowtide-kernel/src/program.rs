@@ -10,8 +10,11 @@ use std::{
 };
 
 use nix::{
-    sys::signal::{self, SigSet, SigmaskHow, Signal},
-    unistd::Pid,
+    sys::{
+        signal::{self, SigSet, SigmaskHow, Signal},
+        wait::{WaitStatus, waitpid},
+    },
+    unistd::{self, ForkResult, Pid},
 };
 
 use crate::{Cgroup, Error, Result, User};
@@ -101,7 +104,7 @@ fn exit(status: ExitStatus) -> Exit {
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Capabilities that Lowtide was given are not the program's: clears the ambient set, by which alone they would pass an exec.
@@ -122,6 +125,38 @@ pub fn inherited_tcp_sockets() -> usize {
         })
         .filter(|fd| protocol(*fd) == Some(libc::IPPROTO_TCP) && !closes_on_exec(*fd))
         .count()
+}
+
+/// Whether a socket that a process of `cgroup` opens knows Lowtide's options, found out by a child that enters it and asks.
+pub(crate) fn probe_options(cgroup: &Cgroup) -> Result<()> {
+    const SOL_LOWTIDE: libc::c_int = 0x4c54;
+    const STATUS: libc::c_int = 2;
+    let mut entrance = cgroup.entrance()?;
+    let mut ask = || -> io::Result<()> {
+        entrance.write_all(b"0")?;
+        // SAFETY: system calls; the buffer is as long as is said, the socket goes with the process.
+        unsafe {
+            let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+            let (mut status, mut length) = ([0u64; 8], 64);
+            check(fd)?;
+            check(libc::getsockopt(fd, SOL_LOWTIDE, STATUS, status.as_mut_ptr().cast(), &raw mut length))
+        }
+    };
+    // SAFETY: the child makes system calls only, and ends without returning.
+    match unsafe { unistd::fork() }.map_err(|error| Error::system("fork")(error.into()))? {
+        ForkResult::Child => {
+            let code = ask().map_or_else(|error| error.raw_os_error().unwrap_or(libc::EIO), |()| 0);
+            // SAFETY: ends the process and does nothing else.
+            unsafe { libc::_exit(code) }
+        }
+        ForkResult::Parent { child } => match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, 0)) => Ok(()),
+            Ok(WaitStatus::Exited(_, code)) => {
+                Err(Error::system("asking a socket for its status")(io::Error::from_raw_os_error(code)))
+            }
+            other => Err(Error::system("asking a socket for its status")(io::Error::other(format!("{other:?}")))),
+        },
+    }
 }
 
 fn protocol(fd: i32) -> Option<i32> {

@@ -5,29 +5,33 @@ use std::{
     io::Read,
     mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd},
-    sync::Mutex,
     time::Duration,
 };
 
 use libbpf_rs::{
-    Iter, Link, ObjectBuilder, OpenObject, PrintLevel,
+    Iter, Link, MapCore, MapFlags, ObjectBuilder, OpenObject,
     skel::{OpenSkel, SkelBuilder},
 };
 use nix::time::{ClockId, clock_gettime};
 
-use crate::{CdgParameters, Cgroup, Error, Law, Result};
+use crate::{
+    Actuator, CdgParameters, Cgroup, Error, Law, Pressure, Result,
+    fixed::{Q16, Q32, pressure_value},
+    goals::{GoalRecord, SocketDecision, decision_value, goal_record},
+    kernel_words::KernelWords,
+};
 
 #[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/transfer.skel.rs"));
 }
-use skeleton::{TransferSkel, TransferSkelBuilder, types};
+pub(crate) use skeleton::types;
+use skeleton::{TransferSkel, TransferSkelBuilder};
 
 // SAFETY: a plain C structure of integers, laid out by the BPF compiler.
 unsafe impl plain::Plain for types::lt_socket_record {}
-
-const Q16: f64 = 65_536.0;
-const Q32: f64 = 4_294_967_296.0;
+// SAFETY: the same.
+unsafe impl plain::Plain for types::lt_decision {}
 
 /// The code point that marks the transfer's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,8 @@ impl Dscp {
 pub struct Setup {
     /// The control law of its sockets.
     pub law: Law,
+    /// How that law takes the weight.
+    pub actuator: Actuator,
     /// The code point of its packets.
     pub dscp: Dscp,
     /// Keep sockets on our law when the program asks for another one.
@@ -63,14 +69,14 @@ pub struct Setup {
 }
 
 /// What the controller sets as it learns.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Steering {
-    /// 1/w − 1 of the weight that a socket applies.
-    pub surplus: f64,
-    /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
-    pub phantom: f64,
-    /// Segments per round trip that the shared budget grows by: 1, or the weight where it is above 1.
-    pub increase: f64,
+    /// On the sockets without a goal of their own.
+    pub pressure: Pressure,
+    /// w, for programs that ask.
+    pub weight: f64,
+    /// Sockets with a goal of their own.
+    pub goals: u32,
     /// Sockets that share the budget.
     pub sockets: u32,
     /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.
@@ -80,7 +86,7 @@ pub struct Steering {
 }
 
 /// Running totals since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Payload bytes that receivers acknowledged.
     pub acknowledged: u64,
@@ -90,8 +96,11 @@ pub struct Totals {
     pub retransmitted: u64,
     /// Data segments sent.
     pub segments: u64,
-    /// Real congestion episodes.
+    /// Real congestion: recoveries begun and marks answered, one for each window of data; with our own law, whose sockets share one window,
+    /// one for all of them. None that a phantom signal made.
     pub losses: u64,
+    /// What delay has cost our own law: g⁺/G₀ of each round trip, added up.
+    pub delay_price: f64,
     /// Phantom signals.
     pub phantoms: u64,
     /// Window reductions on account of delay.
@@ -129,6 +138,8 @@ pub struct Snapshot {
     pub min_rtt: Option<Duration>,
     /// Sum of the sending connections' windows, in segments; fractions where shares are below one.
     pub window: f64,
+    /// Payload bytes of a full segment, mean of the sending connections.
+    pub segment_bytes: Option<u32>,
     /// Live connections that the program put on a law of its own.
     pub own_law: u32,
 }
@@ -146,6 +157,7 @@ pub struct Transfer {
     observer: Link,
     _links: Vec<Link>,
     acknowledged: u64,
+    goals: Vec<GoalRecord>,
 }
 
 impl std::fmt::Debug for Transfer {
@@ -206,14 +218,15 @@ impl Transfer {
         for (what, program) in [
             ("the egress program", &skeleton.progs.lt_egress),
             ("the ingress program", &skeleton.progs.lt_ingress),
-            ("the socket-option program", &skeleton.progs.lt_setsockopt),
+            ("the program for setsockopt", &skeleton.progs.lt_setsockopt),
+            ("the program for getsockopt", &skeleton.progs.lt_getsockopt),
             ("the socket program", &skeleton.progs.lt_sockops),
         ] {
             links.push(attach(what, program.attach_cgroup(fd))?);
         }
         let sockets = skeleton.maps.sockets.as_fd();
         let observer = attach("the socket iterator", skeleton.progs.lt_observe.attach_iter(sockets))?;
-        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0 })
+        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0, goals: Vec::new() })
     }
 
     /// Applies new values and shows the programs that the controller lives.
@@ -234,6 +247,7 @@ impl Transfer {
             retransmitted: counted.closed_retransmitted,
             segments: counted.segments,
             losses: counted.losses,
+            delay_price: counted.delay_price_q32 as f64 / Q32,
             phantoms: counted.phantoms,
             delay_backoffs: counted.delay_backoffs,
             udp_sent: counted.udp_sent,
@@ -243,19 +257,13 @@ impl Transfer {
             law_refused: counted.law_refused,
             law_missed: counted.law_missed,
         };
-        let mut bytes = Vec::new();
-        Iter::new(&self.observer)
-            .map_err(std::io::Error::other)
-            .and_then(|mut iter| iter.read_to_end(&mut bytes))
-            .map_err(Error::Observe)?;
-        let records: Vec<types::lt_socket_record> = bytes
-            .chunks_exact(size_of::<types::lt_socket_record>())
-            .map(|chunk| {
-                let mut record = types::lt_socket_record::default();
-                plain::copy_from_bytes(&mut record, chunk).expect("a chunk is a record");
-                record
-            })
-            .collect();
+        let bytes = self.look()?;
+        let records: Vec<_> = bytes.chunks_exact(size_of::<types::lt_socket_record>()).map(record).collect();
+        // after the live ones: a socket that closes in between is in both, and the second word is the last
+        let mut closed = Vec::new();
+        while let Ok(Some(bytes)) = self.skeleton.maps.closed_goals.lookup_and_delete(&[]) {
+            closed.push(record(&bytes));
+        }
         for record in &records {
             totals.acknowledged += record.acked;
             totals.received += record.received;
@@ -263,7 +271,44 @@ impl Transfer {
         }
         self.acknowledged = self.acknowledged.max(totals.acknowledged);
         totals.acknowledged = self.acknowledged;
-        Ok(summarize(totals, &records, monotonic_now()))
+        let now = monotonic_now();
+        let all = records.iter().map(|record| (record, false)).chain(closed.iter().map(|record| (record, true)));
+        self.goals = all.filter(|(r, _)| r.goal.id > 0).map(|(r, closed)| goal_record(r, closed, now)).collect();
+        Ok(summarize(totals, &records, now))
+    }
+
+    /// Connections with a goal of their own at the last look; those that had closed by then come after the live ones.
+    pub(crate) fn goals(&self) -> &[GoalRecord] {
+        &self.goals
+    }
+
+    /// Applies what the governors of single sockets decided, and forgets those of sockets that are gone.
+    ///
+    /// # Errors
+    /// [`Error::Observe`]: the kernel does not take the decisions.
+    pub(crate) fn steer_sockets(&mut self, decisions: &[SocketDecision], gone: &[u64]) -> Result<()> {
+        let map = &self.skeleton.maps.decisions;
+        for id in gone {
+            let _ = map.delete(&id.to_ne_bytes()); // there was none if it never came to a decision
+        }
+        for decision in decisions {
+            let value = decision_value(decision);
+            // SAFETY: a plain C structure of integers without padding.
+            let bytes = unsafe { plain::as_bytes(&value) };
+            map.update(&decision.id.to_ne_bytes(), bytes, MapFlags::ANY)
+                .map_err(|error| Error::Observe(std::io::Error::other(error)))?;
+        }
+        if decisions.is_empty() { Ok(()) } else { self.look().map(drop) }
+    }
+
+    /// A record per socket; on this occasion sockets with goals take what was decided about them.
+    fn look(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        Iter::new(&self.observer)
+            .map_err(std::io::Error::other)
+            .and_then(|mut iter| iter.read_to_end(&mut bytes))
+            .map_err(Error::Observe)?;
+        Ok(bytes)
     }
 
     /// The name under which the kernel lists the law, if it is ours.
@@ -288,15 +333,23 @@ pub fn load_object(object: &[u8]) -> Result<()> {
     load().map_err(|error| words.refusal(error))
 }
 
+fn record(bytes: impl AsRef<[u8]>) -> types::lt_socket_record {
+    let mut record = types::lt_socket_record::default();
+    plain::copy_from_bytes(&mut record, bytes.as_ref()).expect("as long as a record");
+    record
+}
+
+pub(crate) fn is_sending(record: &types::lt_socket_record, now_ns: u64) -> bool {
+    let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
+    let idle = record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit;
+    record.last_sent_ns > 0 && !idle
+}
+
 fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {
-    let idle = |record: &types::lt_socket_record| {
-        let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
-        record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit
-    };
-    let sending: Vec<_> = records.iter().filter(|r| r.last_sent_ns > 0 && !idle(r)).collect();
+    let sending: Vec<_> = records.iter().filter(|r| is_sending(r, now_ns)).collect();
     let mean = |value: fn(&types::lt_socket_record) -> u32| {
         let known: Vec<u64> = sending.iter().map(|r| u64::from(value(r))).filter(|v| *v > 0).collect();
-        (!known.is_empty()).then(|| Duration::from_micros(known.iter().sum::<u64>() / known.len() as u64))
+        (!known.is_empty()).then(|| known.iter().sum::<u64>() / known.len() as u64)
     };
     Snapshot {
         totals,
@@ -304,8 +357,9 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         sending: sending.len() as u32,
         backlogged: sending.iter().any(|r| r.unsent > 0),
         unfinished: records.iter().any(|r| r.unsent > 0 || r.packets_out > 0),
-        srtt: mean(|r| r.srtt_us),
-        min_rtt: mean(|r| r.min_rtt_us),
+        srtt: mean(|r| r.srtt_us).map(Duration::from_micros),
+        min_rtt: mean(|r| r.min_rtt_us).map(Duration::from_micros),
+        segment_bytes: mean(|r| r.mss).map(|bytes| bytes as u32),
         window: sending
             .iter()
             .map(|r| if r.window_q16 > 0 { r.window_q16 as f64 / Q16 } else { f64::from(r.cwnd) })
@@ -320,6 +374,7 @@ fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
         Law::Kernel(_) => CdgParameters::default(),
     };
     settings.native = setup.law.is_native().into();
+    settings.by_delay = (setup.actuator == Actuator::Native).into();
     settings.keep_law = setup.keep_law.into();
     settings.set_tos = setup.dscp.octet().is_some().into();
     settings.tos = setup.dscp.octet().unwrap_or(0);
@@ -335,9 +390,9 @@ fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
 }
 
 fn apply(settings: &mut types::lt_settings, steering: &Steering) {
-    settings.surplus_q16 = (steering.surplus.max(0.0) * Q16) as u64;
-    settings.phantom_q32 = (steering.phantom.clamp(0.0, 1.0) * (Q32 - 1.0)) as u64;
-    settings.increase_q16 = (steering.increase.max(1.0) * Q16) as u64;
+    settings.pressure = pressure_value(&steering.pressure);
+    settings.weight = steering.weight.to_bits();
+    settings.goals = steering.goals;
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;
@@ -357,38 +412,6 @@ fn write_name(field: &mut [std::ffi::c_char; 16], name: &str) {
     }
 }
 
-static WORDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Collects what libbpf and the verifier have to say, which error codes alone do not.
-struct KernelWords;
-
-impl KernelWords {
-    fn listen() -> KernelWords {
-        WORDS.lock().expect("no panic while held").clear();
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-            WORDS.lock().expect("no panic while held").push(text.trim_end().to_owned());
-        })));
-        KernelWords
-    }
-
-    /// The error, and the last lines that explain it.
-    fn reason(&self, error: &libbpf_rs::Error) -> String {
-        let words = WORDS.lock().expect("no panic while held");
-        let lines: Vec<&str> = words
-            .iter()
-            .flat_map(|text| text.lines())
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("processed ") && !line.contains("PROG LOAD LOG"))
-            .collect();
-        let last = &lines[lines.len().saturating_sub(4)..];
-        if last.is_empty() { format!("{error:#}") } else { format!("{error:#} ({})", last.join("; ")) }
-    }
-
-    fn refusal(&self, error: libbpf_rs::Error) -> Error {
-        Error::Load { reason: self.reason(&error) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,6 +422,7 @@ mod tests {
             unsent,
             srtt_us: 60_000,
             min_rtt_us: 40_000,
+            mss: 1448,
             window_q16: 1 << 15,
             ..Default::default()
         }
@@ -411,7 +435,7 @@ mod tests {
         let snapshot = summarize(Totals::default(), &records, now);
         assert_eq!((snapshot.sockets, snapshot.sending, snapshot.backlogged), (3, 1, true));
         assert_eq!(snapshot.queueing_delay(), Some(Duration::from_millis(20)));
-        assert_eq!(snapshot.window, 0.5);
+        assert_eq!((snapshot.window, snapshot.segment_bytes), (0.5, Some(1448)));
     }
 
     #[test]

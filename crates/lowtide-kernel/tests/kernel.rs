@@ -11,7 +11,9 @@ use std::{
 };
 
 use libbpf_cargo::SkeletonBuilder;
-use lowtide_kernel::{CdgParameters, Cgroup, Controller, Dscp, Law, Need, Setup, Transfer, diagnose, load_object};
+use lowtide_kernel::{
+    Actuator, CdgParameters, Cgroup, Controller, Dscp, Law, Need, Setup, Transfer, diagnose, load_object,
+};
 
 /// What libbpf says is collected process-wide: one load at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -28,8 +30,9 @@ fn kernel() -> Option<MutexGuard<'static, ()>> {
 
 fn start(law: Law) -> (Cgroup, Transfer) {
     let cgroup = Cgroup::create().unwrap();
-    let setup = Setup { law, dscp: Dscp::Le, keep_law: true };
-    let transfer = Transfer::start(&setup, &Controller::first_steering(0.004), &cgroup).unwrap();
+    let actuator = Actuator::usual(&law);
+    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true };
+    let transfer = Transfer::start(&setup, &Controller::first_steering(0.004, actuator), &cgroup).unwrap();
     (cgroup, transfer)
 }
 
@@ -94,7 +97,7 @@ fn variant(file: &str, from: &str, to: &str) -> Vec<u8> {
         .source(copy.path().join("transfer.bpf.c"))
         .obj(&object)
         .clang(env!("LOWTIDE_CLANG"))
-        .clang_args(["-mcpu=v3", include])
+        .clang_args(["-mcpu=v3", include, concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include")])
         .build()
         .unwrap();
     fs::read(object).unwrap()

@@ -6,6 +6,7 @@ use crate::queue::drop_tail::DropTailQueue;
 use crate::queue::dualpi2::{DualPi2, DualPi2Queue};
 use crate::queue::fq_codel::{FqCodel, FqCodelQueue};
 use crate::queue::pie::{Pie, PieQueue};
+use crate::queue::priority::PriorityQueue;
 use crate::queue::step::{Step, StepQueue};
 use crate::text::{TextError, print, read, unknown};
 use crate::{Limit, Queue};
@@ -14,7 +15,7 @@ use std::str::FromStr;
 
 /// Which queue a link has. Written as a name, or as a name and the parameters that differ from their
 /// defaults: `droptail`, `step:at=1ms`, `codel:target=5ms,interval=100ms,ecn=on`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Discipline {
     /// `droptail`: first in, first out; what does not fit is dropped.
@@ -30,22 +31,26 @@ pub enum Discipline {
     DualPi2(DualPi2),
     /// `fq_codel`: RFC 8290.
     FqCodel(FqCodel),
+    /// `priority`, `priority:codel:ecn=on`: strict priority over packets of the background ([`crate::Class`]), which only get
+    /// what others leave, and give way to them in a full buffer. The others have the queue that is named, `droptail` without.
+    Priority(Box<Discipline>),
 }
 
 impl Discipline {
     /// The names of all disciplines.
-    pub const NAMES: [&'static str; 6] = ["droptail", "step", "codel", "pie", "dualpi2", "fq_codel"];
+    pub const NAMES: [&'static str; 7] = ["droptail", "step", "codel", "pie", "dualpi2", "fq_codel", "priority"];
 
     /// An empty queue of this kind that holds at most `limit`, the packet in service included. What
     /// is random in it comes from `seed`.
-    pub fn queue<T: Send + 'static>(self, limit: Limit, seed: u64) -> Box<dyn Queue<T>> {
-        match self {
+    pub fn queue<T: Send + 'static>(&self, limit: Limit, seed: u64) -> Box<dyn Queue<T>> {
+        match *self {
             Self::DropTail => Box::new(DropTailQueue::new(limit)),
             Self::Step(parameters) => Box::new(StepQueue::new(parameters, limit)),
             Self::Codel(parameters) => Box::new(CodelQueue::new(parameters, limit)),
             Self::Pie(parameters) => Box::new(PieQueue::new(parameters, limit, seed)),
             Self::DualPi2(parameters) => Box::new(DualPi2Queue::new(parameters, limit, seed)),
             Self::FqCodel(parameters) => Box::new(FqCodelQueue::new(parameters, limit, seed)),
+            Self::Priority(ref foreground) => Box::new(PriorityQueue::new(foreground.queue(limit, seed), limit)),
         }
     }
 }
@@ -53,7 +58,7 @@ impl Discipline {
 impl FromStr for Discipline {
     type Err = TextError;
 
-    /// Reads `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
+    /// Reads `NAME` or `NAME:KEY=VALUE,KEY=VALUE`, and behind `priority:` another one.
     ///
     /// # Errors
     /// An unknown name or parameter, or a value out of its range.
@@ -67,6 +72,11 @@ impl FromStr for Discipline {
             "pie" => read(Pie::default(), parameters).map(Self::Pie),
             "dualpi2" => read(DualPi2::default(), parameters).map(Self::DualPi2),
             "fq_codel" => read(FqCodel::default(), parameters).map(Self::FqCodel),
+            "priority" if parameters.is_empty() => Ok(Self::Priority(Box::default())),
+            "priority" => match parameters.parse()? {
+                Self::Priority(_) => Err(TextError::new("there are two classes, so priority stands only once")),
+                foreground => Ok(Self::Priority(Box::new(foreground))),
+            },
             _ => Err(unknown(name, "a queue discipline", &Self::NAMES)),
         }
     }
@@ -81,6 +91,8 @@ impl fmt::Display for Discipline {
             Self::Pie(parameters) => print(parameters, f),
             Self::DualPi2(parameters) => print(parameters, f),
             Self::FqCodel(parameters) => print(parameters, f),
+            Self::Priority(foreground) if **foreground == Self::DropTail => f.pad("priority"),
+            Self::Priority(foreground) => f.pad(&format!("priority:{foreground}")),
         }
     }
 }
@@ -105,6 +117,8 @@ mod tests {
             "dualpi2:update=16ms,alpha=0.16,beta=3.2,coupling=3,threshold=1ms,ramp=0s,classic=0.1",
             "fq_codel",
             "fq_codel:flows=64,quantum=300,limit=1000,target=1ms,interval=20ms,ecn=off",
+            "priority",
+            "priority:codel:target=10ms,ecn=on",
         ] {
             assert_eq!(text.parse::<Discipline>().unwrap().to_string(), text);
         }
@@ -125,6 +139,8 @@ mod tests {
                 "dualpi2:variant=linux",
             ),
             ("fq_codel:flows=1024,quantum=1514,limit=10240,target=5ms,interval=100ms,ecn=on", "fq_codel"),
+            ("priority:droptail", "priority"),
+            ("priority:codel:ecn=off", "priority:codel"),
         ] {
             assert_eq!(text.parse::<Discipline>().unwrap().to_string(), name);
         }
@@ -135,9 +151,14 @@ mod tests {
         for (text, sentence) in [
             (
                 "codle",
-                "\"codle\" is not a queue discipline; did you mean codel? There are droptail, step, codel, pie, dualpi2 and fq_codel",
+                "\"codle\" is not a queue discipline; did you mean codel? There are droptail, step, codel, pie, dualpi2, \
+                 fq_codel and priority",
             ),
-            ("red", "\"red\" is not a queue discipline; there are droptail, step, codel, pie, dualpi2 and fq_codel"),
+            (
+                "priority:red",
+                "\"red\" is not a queue discipline; there are droptail, step, codel, pie, dualpi2, fq_codel and priority",
+            ),
+            ("priority:priority", "there are two classes, so priority stands only once"),
             (
                 "codel:tarket=5ms",
                 "\"tarket\" is not a parameter of codel; did you mean target? There are target, interval and ecn",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The few fields of raw IPv4 and IPv6 packets that a link cares about.
 
-use crate::Ecn;
+use crate::{Class, Ecn};
 
 /// What a link has to know of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Header {
     pub bytes: u32,
     /// The ECN field.
     pub ecn: Ecn,
+    /// The class that its DSCP means.
+    pub class: Class,
     /// The flow that it belongs to: a hash of addresses, protocol and, for transport protocols that
     /// have them, ports. The same on every machine.
     pub flow: u64,
@@ -27,15 +29,21 @@ pub fn read_header(packet: &[u8]) -> Option<Header> {
             let fragment = word(6) & 0x3fff != 0;
             let ports = if fragment { None } else { ports(packet, packet[9], 4 * usize::from(packet[0] & 0x0f)) };
             let flow = flow(&packet[12..20], packet[9], ports);
-            Some(Header { version: 4, bytes: word(2), ecn: Ecn::from_bits(packet[1]), flow })
+            Some(header(4, word(2), packet[1], flow))
         }
         6 if packet.len() >= 40 => {
             // Behind an extension header the ports are left alone: the addresses have to do.
             let flow = flow(&packet[8..40], packet[6], ports(packet, packet[6], 40));
-            Some(Header { version: 6, bytes: 40 + word(4), ecn: Ecn::from_bits(packet[1] >> 4), flow })
+            Some(header(6, 40 + word(4), (word(0) >> 4) as u8, flow))
         }
         _ => None,
     }
+}
+
+/// With the octet that DSCP (RFC 2474) and ECN share.
+const fn header(version: u8, bytes: u32, traffic_class: u8, flow: u64) -> Header {
+    let (class, ecn) = (Class::from_dscp(traffic_class >> 2), Ecn::from_bits(traffic_class));
+    Header { version, bytes, ecn, class, flow }
 }
 
 /// The two ports at the beginning of a TCP, UDP, DCCP, SCTP or UDP-Lite header at `at`.
@@ -143,6 +151,26 @@ mod tests {
         six[..6].copy_from_slice(&[0x60, 0b01 << 4, 0, 0, 0x05, 0xb4]);
         let header = read_header(&six).unwrap();
         assert_eq!((header.version, header.bytes, header.ecn), (6, 1500, Ecn::Ect1));
+    }
+
+    #[test]
+    fn the_dscps_of_the_background_are_its_class() {
+        for (dscp, class) in [
+            (0, Class::Foreground),
+            (1, Class::Background),
+            (8, Class::Background),
+            (46, Class::Foreground),
+            (0b001_001, Class::Foreground),
+        ] {
+            let traffic_class = dscp << 2 | 0b10;
+            let mut four = [0; 20];
+            four[..2].copy_from_slice(&[0x45, traffic_class]);
+            let mut six = [0; 40];
+            six[..2].copy_from_slice(&[0x60 | traffic_class >> 4, traffic_class << 4]);
+            for header in [read_header(&four).unwrap(), read_header(&six).unwrap()] {
+                assert_eq!((header.class, header.ecn), (class, Ecn::Ect0), "DSCP {dscp}, IPv{}", header.version);
+            }
+        }
     }
 
     #[test]

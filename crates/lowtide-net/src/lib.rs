@@ -7,7 +7,7 @@
 //! `lowtide-emu`, in real time.
 //!
 //! ```
-//! use lowtide_net::{Ecn, Limit, Link, LinkConfig, Packet, Rate, Time};
+//! use lowtide_net::{Class, Ecn, Limit, Link, LinkConfig, Packet, Rate, Time};
 //! use std::time::Duration;
 //!
 //! let rate: Rate = "12mbit".parse()?;
@@ -16,7 +16,8 @@
 //!     loss: "0".parse()?,
 //!     ..LinkConfig::new(rate, Duration::from_millis(20), Limit::Packets(10))
 //! });
-//! link.arrive(Time::ZERO, Packet { bytes: 1500, ecn: Ecn::NotEct, flow: 0, payload: "hello" });
+//! let packet = Packet { bytes: 1500, ecn: Ecn::NotEct, class: Class::Foreground, flow: 0, payload: "hello" };
+//! link.arrive(Time::ZERO, packet);
 //! let due = link.next_event().expect("a packet is under way");
 //! assert_eq!(due, Time::from_nanos(21_000_000)); // 1 ms on the wire, 20 ms to travel
 //! assert_eq!(link.poll(due).expect("it is due").packet.payload, "hello");
@@ -49,7 +50,7 @@ pub use drops::{Cause, Dropped, Drops};
 pub use jitter::{Jitter, JitterShape, Reordering};
 pub use link::{Arrival, Delivery, Link, LinkConfig};
 pub use loss::{GilbertElliott, LossModel};
-pub use packet::{Amount, Ecn, Packet};
+pub use packet::{Amount, Class, Ecn, Packet};
 pub use police::Police;
 pub use queue::codel::Codel;
 pub use queue::dualpi2::{DualPi2, DualPi2Variant};

@@ -299,7 +299,7 @@ impl<T> Link<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ecn;
+    use crate::{Class, Ecn};
 
     fn config(capacity: &str, limit: Limit) -> LinkConfig {
         let capacity: Schedule = capacity.parse().unwrap();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn packet(bytes: u32, payload: u32) -> Packet<u32> {
-        Packet { bytes, ecn: Ecn::Ect0, flow: 0, payload }
+        Packet { bytes, ecn: Ecn::Ect0, class: Class::Foreground, flow: 0, payload }
     }
 
     fn drain(link: &mut Link<u32>, now: Time) -> Vec<(u32, Time, Duration)> {

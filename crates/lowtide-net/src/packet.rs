@@ -34,6 +34,26 @@ impl Ecn {
     }
 }
 
+/// Which kind of traffic a packet is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// What somebody waits for.
+    #[default]
+    Foreground,
+    /// What may take what is left over: the DSCP is LE (RFC 8622), or CS1, which was used for it before (RFC 3662).
+    Background,
+}
+
+impl Class {
+    /// Of the six bits of a DSCP.
+    pub const fn from_dscp(dscp: u8) -> Self {
+        match dscp {
+            0b000_001 | 0b001_000 => Self::Background,
+            _ => Self::Foreground,
+        }
+    }
+}
+
 /// A packet on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet<T> {
@@ -41,6 +61,8 @@ pub struct Packet<T> {
     pub bytes: u32,
     /// Its ECN field; a queue that marks the packet sets this to [`Ecn::Ce`].
     pub ecn: Ecn,
+    /// Its class; only a queue with priorities looks at it.
+    pub class: Class,
     /// Which flow it belongs to: any number that is the same for all packets of a flow and differs
     /// between flows. Only a queue that tells flows apart looks at it.
     pub flow: u64,

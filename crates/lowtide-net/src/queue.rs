@@ -11,6 +11,7 @@ pub(crate) mod dualpi2;
 mod fifo;
 pub(crate) mod fq_codel;
 pub(crate) mod pie;
+pub(crate) mod priority;
 pub(crate) mod step;
 mod ticks;
 
@@ -93,6 +94,7 @@ fn refuse<T>(packet: Queued<T>, cause: Cause, drops: &mut Drops<T>) -> Arrival {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use crate::Class;
 
     /// A packet of flow 0 that arrives at the origin and does not know ECN.
     pub(crate) fn packet(bytes: u32) -> Queued<u64> {
@@ -101,6 +103,6 @@ pub(crate) mod testing {
 
     /// A packet of flow 0.
     pub(crate) fn ecn_packet(arrived: Time, bytes: u32, ecn: Ecn) -> Queued<u64> {
-        Queued::new(arrived, Packet { bytes, ecn, flow: 0, payload: 0 })
+        Queued::new(arrived, Packet { bytes, ecn, class: Class::default(), flow: 0, payload: 0 })
     }
 }

@@ -2,8 +2,8 @@
 //! What holds for every link and every arrival pattern.
 
 use lowtide_net::{
-    Amount, Arrival, Cause, Delivery, Discipline, Ecn, Jitter, Limit, Link, LinkConfig, Packet, Rate, Reordering,
-    Schedule, Time,
+    Amount, Arrival, Cause, Class, Delivery, Discipline, Ecn, Jitter, Limit, Link, LinkConfig, Packet, Rate,
+    Reordering, Schedule, Time,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -16,6 +16,7 @@ struct Step {
     gap: Duration,
     bytes: u32,
     ecn: Ecn,
+    class: Class,
     flow: u64,
     /// Whether the link is polled at that time.
     poll: bool,
@@ -24,8 +25,9 @@ struct Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let gap = prop_oneof![Just(0), 0..200_000_u64, 0..20_000_000_u64].prop_map(Duration::from_nanos);
     let ecn = (0..4_u8).prop_map(Ecn::from_bits);
-    let step = (gap, 1..3000_u32, ecn, 0..4_u64, any::<bool>());
-    let step = step.prop_map(|(gap, bytes, ecn, flow, poll)| Step { gap, bytes, ecn, flow, poll });
+    let class = prop::sample::select(vec![Class::Foreground, Class::Background]);
+    let step = (gap, 1..3000_u32, ecn, class, 0..4_u64, any::<bool>());
+    let step = step.prop_map(|(gap, bytes, ecn, class, flow, poll)| Step { gap, bytes, ecn, class, flow, poll });
     prop::collection::vec(step, 1..80)
 }
 
@@ -42,6 +44,8 @@ fn disciplines() -> impl Strategy<Value = Discipline> {
         "dualpi2:variant=linux,target=100us,update=1ms,alpha=100,beta=1000",
         "fq_codel:flows=2,target=100us,interval=1ms,limit=20",
         "fq_codel",
+        "priority",
+        "priority:codel:target=100us,interval=1ms",
     ];
     prop::sample::select(texts).prop_map(|text| text.parse().unwrap())
 }
@@ -96,12 +100,12 @@ fn reordering_configs() -> impl Strategy<Value = LinkConfig> {
 }
 
 /// A queue with one place for all packets.
-fn is_fifo(discipline: Discipline) -> bool {
-    !matches!(discipline, Discipline::DualPi2(_) | Discipline::FqCodel(_))
+fn is_fifo(discipline: &Discipline) -> bool {
+    !matches!(discipline, Discipline::DualPi2(_) | Discipline::FqCodel(_) | Discipline::Priority(_))
 }
 
 fn packet(step: &Step, number: usize) -> Packet<usize> {
-    Packet { bytes: step.bytes, ecn: step.ecn, flow: step.flow, payload: number }
+    Packet { bytes: step.bytes, ecn: step.ecn, class: step.class, flow: step.flow, payload: number }
 }
 
 fn poll_all(link: &mut Link<usize>, now: Time) -> impl Iterator<Item = Delivery<usize>> {
@@ -181,12 +185,15 @@ proptest! {
             let numbers = deliveries.iter().filter(|out| class(&out.packet)).map(|out| out.packet.payload);
             numbers.is_sorted()
         };
-        if is_fifo(config.discipline) {
+        if is_fifo(&config.discipline) {
             prop_assert!(in_order(&|_| true));
         } else if matches!(config.discipline, Discipline::FqCodel(_)) {
             for flow in 0..4 {
                 prop_assert!(in_order(&|packet| packet.flow == flow));
             }
+        } else if matches!(config.discipline, Discipline::Priority(_)) {
+            prop_assert!(in_order(&|packet| packet.class == Class::Foreground));
+            prop_assert!(in_order(&|packet| packet.class == Class::Background));
         } else {
             let low = |packet: &Packet<usize>| matches!(steps[packet.payload].ecn, Ecn::Ect1 | Ecn::Ce);
             prop_assert!(in_order(&low));
@@ -295,6 +302,7 @@ proptest! {
             gap: Duration::ZERO,
             bytes,
             ecn: Ecn::NotEct,
+            class: Class::Foreground,
             flow: 0,
             poll: false,
         });
@@ -312,7 +320,7 @@ proptest! {
         let mut marked = Amount::ZERO;
         for out in &deliveries {
             let before = steps[out.packet.payload].ecn;
-            let expected = match config.discipline {
+            let expected = match &config.discipline {
                 Discipline::DropTail => Some(false),
                 Discipline::Step(step) => Some(out.queueing_delay > step.at),
                 _ => None,
@@ -326,6 +334,53 @@ proptest! {
             }
         }
         prop_assert_eq!(link.statistics().marked, marked);
+    }
+
+    #[test]
+    fn only_a_priority_queue_looks_at_the_class(config in reordering_configs(), steps in steps()) {
+        if matches!(config.discipline, Discipline::Priority(_)) {
+            return Ok(());
+        }
+        let alike: Vec<_> = steps.iter().map(|step| Step { class: Class::Foreground, ..*step }).collect();
+        let (mixed, alike) = (run(&config, &steps, |_| {}), run(&config, &alike, |_| {}));
+        let times = |run: &Run| run.deliveries.iter().map(|out| (out.packet.payload, out.at)).collect::<Vec<_>>();
+        prop_assert_eq!(times(&mixed), times(&alike));
+        prop_assert_eq!(mixed.dropped, alike.dropped);
+    }
+
+    #[test]
+    fn the_background_costs_the_foreground_one_packet_at_most(
+        capacity in capacities(),
+        steps in steps(),
+        packets in 1..40_u64,
+    ) {
+        // Full packets and a limit in packets, so that a place is a place.
+        let full = |step: &Step| Step { bytes: 1500, ..*step };
+        let both: Vec<_> = steps.iter().map(full).collect();
+        let config = |limit| LinkConfig {
+            discipline: "priority".parse().unwrap(),
+            ..LinkConfig::new(capacity.clone(), Duration::ZERO, Limit::Packets(limit))
+        };
+        // The foreground alone, at the same times.
+        let mut gap = Duration::ZERO;
+        let mut numbers = Vec::new();
+        let mut alone = Vec::new();
+        for (number, step) in both.iter().enumerate() {
+            gap += step.gap;
+            if step.class == Class::Foreground {
+                alone.push(Step { gap, ..*step });
+                numbers.push(number);
+                gap = Duration::ZERO;
+            }
+        }
+        // One place more, for the packet of the background that may be on the transmitter.
+        let (mixed, alone) = (run(&config(packets + 1), &both, |_| {}), run(&config(packets), &alone, |_| {}));
+        let lost: Vec<usize> = mixed.dropped.iter().map(|it| it.0).collect();
+        let lost_alone: Vec<usize> = alone.dropped.iter().map(|it| numbers[it.0]).collect();
+        for number in numbers {
+            let until = |lost: &[usize]| lost.iter().filter(|it| **it <= number && both[**it].class == Class::Foreground).count();
+            prop_assert!(until(&lost) <= until(&lost_alone), "by packet {number}");
+        }
     }
 
     #[test]

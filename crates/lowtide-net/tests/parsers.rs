@@ -11,7 +11,7 @@ use std::str::FromStr;
 fn likely() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         prop::sample::select(vec![
-            "droptail", "step", "codel", "pie", "dualpi2", "fq_codel", "ge", "every", "0s", "1s"
+            "droptail", "step", "codel", "pie", "dualpi2", "fq_codel", "priority", "ge", "every", "0s", "1s"
         ])
         .prop_map(str::to_owned),
         value(),
@@ -57,7 +57,9 @@ fn right() -> impl Strategy<Value = String> {
     let rate = || (0..1_000_000_u64).prop_map(|kbit| format!("{kbit}kbit"));
     let switch = prop::sample::select(vec!["on", "off"]);
     prop_oneof![
-        (ms(), ms(), switch).prop_map(|(a, b, on)| format!("codel:interval={a},target={b},ecn={on}")),
+        (any::<bool>(), ms(), ms(), switch).prop_map(|(over, a, b, on)| {
+            format!("{}codel:interval={a},target={b},ecn={on}", if over { "priority:" } else { "" })
+        }),
         (ms(), part(), part()).prop_map(|(a, b, c)| format!("pie:burst={a},alpha={b},mark={c}")),
         (ms(), part()).prop_map(|(a, b)| format!("dualpi2:ramp={a},variant=linux,classic={b}")),
         (part(), part()).prop_map(|(a, b)| format!("ge:p={a},bad={b}")),

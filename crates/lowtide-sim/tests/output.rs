@@ -5,6 +5,7 @@ mod support;
 
 use lowtide_net::Time;
 use lowtide_sim::{
+    BasisTimes, DeadlineOutcome, SpanFlow, SpanOutcome,
     observe::{BottleneckSample, FlowSample, Observer},
     output::{OutputError, Results, Summary, Wanted},
     scenario::Scenario,
@@ -131,6 +132,73 @@ bottleneck  92.5 %      20.0  38.5     77      5
 123456 packets, 654321 events, 1.50 s; seed 7
 ";
     assert_eq!(table, expected);
+}
+
+#[test]
+fn deadlines_and_spans_are_told() {
+    let mut outcome = outcome();
+    let transfer = |start: f64, finished: Option<f64>, late: Option<f64>| DeadlineOutcome {
+        bytes: 50_000_000,
+        start_s: start,
+        due_s: start + 30.0,
+        finished_s: finished,
+        met: late.map(|late| late <= 0.0),
+        late_s: late,
+        basis_s: BasisTimes { model: 20.0, no_price: 9.5, no_rtt: 0.5, ..BasisTimes::default() },
+    };
+    outcome.flows[0].deadlines = vec![
+        transfer(0.0, Some(28.5), Some(-1.5)),
+        transfer(30.0, Some(62.25), Some(2.25)),
+        transfer(70.0, None, Some(20.0)),
+        transfer(100.0, None, None),
+    ];
+    let bg = SpanFlow {
+        name: "bg".into(),
+        mean_bps: 4e6,
+        of_fair_share: Some(0.4),
+        target_bps: Some(4.5e6),
+        weight: Some(0.25),
+    };
+    let video = SpanFlow { name: "video".into(), mean_bps: 4e6, ..SpanFlow::default() };
+    outcome.spans = vec![SpanOutcome { from_s: 60.0, to_s: 90.0, flows: vec![bg, video] }];
+    let summary = Summary::new(&outcome, Duration::ZERO);
+    let expected = "\
+transfer  deadline                       MB  start/s  done/s   due/s  by model/s  feedback/s  fallback/s
+bg        met, 1.5 s early            50.00     0.00   28.50   30.00        20.0           -        10.0
+bg        missed by 2.2 s             50.00    30.00   62.25   60.00        20.0           -        10.0
+bg        missed by more than 20.0 s  50.00    70.00       -  100.00        20.0           -        10.0
+bg        open                        50.00   100.00       -  130.00        20.0           -        10.0
+
+span     flow   Mbit/s  of a fair share  target  weight
+60-90 s  bg       4.00             40 %    4.50  0.2500
+         video    4.00                -       -       -
+";
+    let table = summary.to_string();
+    assert!(table.contains(expected), "{table}");
+    let json: serde_json::Value = serde_json::from_str(&summary.to_json()).expect("it is JSON");
+    let late = &json["flows"][0]["deadlines"][1];
+    assert_eq!((&late["met"], &late["late_s"]), (&false.into(), &2.25.into()));
+    assert_eq!(late["basis_s"]["no_price"], 9.5);
+    assert_eq!(json["spans"][0]["flows"][0]["of_fair_share"], 0.4);
+    assert_eq!(json["spans"][0]["flows"][1].get("weight"), None);
+}
+
+#[test]
+fn control_has_a_file_where_there_is_a_deadline() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "duration = \"2s\"\nsample = \"1s\"\n[bottleneck]\nrate = \"10mbit\"\nrtt = \"40ms\"\n\
+                [[flow]]\nname = \"bg\"\ncc = \"dctcp\"\nsize = \"1GB\"\ndeadline = \"60s\"\ncontrol = \"mbc\"\n";
+    let scenario = Scenario::parse(text, Path::new("a.toml"), &[]).unwrap();
+    let mut results = Results::create(directory.path(), &scenario, &Wanted::default()).unwrap();
+    let outcome = lowtide_sim::run(&scenario, &mut results);
+    let files = results.finish(&outcome, &Summary::new(&outcome, Duration::ZERO)).unwrap();
+    assert!(files.contains(&"control.csv"), "{files:?}");
+    let text = fs::read_to_string(directory.path().join("control.csv")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!(lines[0], "time_s,flow,weight,target_bps,achieved_bps,price_ratio,basis");
+    assert!(lines[1].starts_with("1,bg,0.004,"), "{text}");
+    assert!(lines[2].ends_with(",1,fallback:no_model"), "{text}");
 }
 
 #[test]

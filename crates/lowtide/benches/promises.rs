@@ -6,7 +6,7 @@ mod promises;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use promises::{deadline, eight_to_one, far, impossible};
+use promises::{deadline, eight_to_one, far, impossible, share};
 
 fn main() {
     if !support::kernel_is_usable() {
@@ -21,14 +21,21 @@ fn main() {
             100.0 * far.idle
         );
     }
-    for law in ["cdg", "cubic"] {
-        let run = deadline(law);
+    for (law, control) in [("cdg", "pid"), ("cdg", "mbc"), ("cubic", "pid"), ("cubic", "mbc")] {
+        let run = deadline(law, control);
         println!(
-            "40 MB in 50 s, {law}: took {:.1} % of the time, foreground {:.1} % of the link, {} false alarms",
+            "40 MB in 50 s, {law}, {control}: took {:.1} % of the time, foreground {:.1} % of the link, {} false alarms, the model \
+             ruled for {:.1} % of the time",
             100.0 * run.took,
             100.0 * run.foreground,
-            run.false_alarms
+            run.false_alarms,
+            100.0 * run.model
         );
+    }
+    for actuator in ["native", "phantom", "beta"] {
+        let shares =
+            ["1", "0.3", "0.05", "0.004"].map(|weight| format!("{:.1} %", 100.0 * share("cdg", actuator, weight)));
+        println!("cdg by {actuator} at w = 1, 0.3, 0.05 and 0.004: {} of the link", shares.join(", "));
     }
     let run = impossible();
     println!(

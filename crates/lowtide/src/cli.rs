@@ -65,6 +65,14 @@ pub struct RunArguments {
     #[arg(long, value_name = "LAW", default_value = "cdg")]
     pub cc: String,
 
+    /// What moves the price weight towards a deadline; mbc where the law has a model, else pid, unless given
+    #[arg(long, value_enum)]
+    pub control: Option<ControlArgument>,
+
+    /// What the price weight acts on; native with --cc cdg, phantom with a law of the kernel, unless given
+    #[arg(long, value_enum)]
+    pub actuator: Option<ActuatorArgument>,
+
     /// Write a report in JSON to this file at the end
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -73,7 +81,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN)]
     pub w_min: f64,
 
-    /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg) it takes more than its share from everybody else
+    /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg, --actuator native) it takes more than its share from everybody else
     #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MAX)]
     pub w_max: f64,
 
@@ -102,6 +110,26 @@ pub struct RunArguments {
     pub program: Vec<OsString>,
 }
 
+/// `--control`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ControlArgument {
+    /// The rate achieved, by a PID controller
+    Pid,
+    /// A model of the control law and the price of congestion as measured; PID where there has been no congestion
+    Mbc,
+}
+
+/// `--actuator`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ActuatorArgument {
+    /// The law's own price of delay; with --cc cdg only
+    Native,
+    /// Phantom congestion signals, which any law takes for real ones
+    Phantom,
+    /// What the law keeps of its window at a reduction, scaled; with --cc cdg only
+    Beta,
+}
+
 /// `--dscp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DscpArgument {
@@ -126,6 +154,8 @@ QUEUE is a name, or a name with parameters: the defaults are those of its RFC. W
                                                RFC 9332; variant=linux has the defaults of Linux
   fq_codel:flows=1024,quantum=1514,limit=10240,target=5ms,interval=100ms,ecn=on
                                                RFC 8290
+  priority, priority:codel:ecn=on              strict priority: packets with the DSCP LE (RFC 8622) or CS1 only get what the
+                                               others leave, who have the queue behind the colon
 
   sudo lowtide emulate --rate 20mbit --rtt 40ms --buffer 1bdp --between A,B
   sudo lowtide emulate --rate 20mbit --rtt 40ms --queue fq_codel --schedule 0s:20mbit,10s:5mbit,every:20s --between A,B
@@ -152,7 +182,7 @@ pub struct EmulateArguments {
     #[arg(long, default_value = "1bdp")]
     pub buffer: BufferSize,
 
-    /// What the buffer does, as below: droptail, step, codel, pie, dualpi2 or fq_codel
+    /// What the buffer does, as below: droptail, step, codel, pie, dualpi2, fq_codel or priority
     #[arg(long, default_value = "droptail")]
     pub queue: Discipline,
 

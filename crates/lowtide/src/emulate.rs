@@ -43,7 +43,7 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
         burst: arguments.burst,
         extra_delays: arguments.extra_delay.clone(),
         buffer: arguments.buffer,
-        discipline: arguments.queue,
+        discipline: arguments.queue.clone(),
         loss: arguments.loss,
         jitter: arguments.jitter,
         reordering: arguments.reorder.unwrap_or(Reordering::NONE),

@@ -54,6 +54,10 @@ fn laws_and_weights_that_make_no_sense_are_refused() {
     check(&["--w-min", "0"], &["0"]);
     check(&["--w-min", "0.5", "--w-max", "0.1"], &["0.5", "0.1"]);
     check(&["--cc", "cubic", "--w-max", "2"], &["--w-max", "cubic"]);
+    check(&["--actuator", "beta", "--w-max", "2"], &["--w-max", "native"]);
+    check(&["--cc", "cubic", "--actuator", "native"], &["--actuator native", "cubic", "phantom"]);
+    check(&["--cc", "reno", "--actuator", "beta"], &["--actuator beta", "reno", "--cc cdg"]);
+    check(&["--control", "mbc", "--actuator", "beta"], &["--control mbc", "no model of --cc cdg", "--control pid"]);
 }
 
 #[test]

@@ -69,10 +69,15 @@ static inline u64 budget_join(u64 total_q16, u32 initial, u32 sockets)
 	return share < (u64)initial << 16 ? share : (u64)initial << 16;
 }
 
-/* The share after a reduction that keeps `keep_q10`/1024 of it; all shares together keep two segments. */
-static inline u64 budget_cut(u64 window_q16, u32 keep_q10, u32 sockets)
+/*
+ * The share after a reduction that keeps `keep_q10`/1024 of it, and of that `kept_q16`: 1, or the weight where it scales the decrease
+ * factor (the DA-LBE framework, section III-D: cwnd = max(2, beta w cwnd)). All shares together keep two segments.
+ */
+static inline u64 budget_cut(u64 window_q16, u32 keep_q10, u64 kept_q16, u32 sockets)
 {
-	return at_least((window_q16 * keep_q10) >> 10, WINDOW_MIN_Q16 / at_least(sockets, 1));
+	u64 left = (((window_q16 * keep_q10) >> 10) * kept_q16) >> 16;
+
+	return at_least(left, WINDOW_MIN_Q16 / at_least(sockets, 1));
 }
 
 /* Whole segments that TCP may hold in flight for that share. */

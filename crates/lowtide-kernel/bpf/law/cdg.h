@@ -171,17 +171,28 @@ static inline s64 cdg_gradient(struct cdg *c, u32 window, bool tolerance)
 	return g;
 }
 
+/* 2^23 us is a gradient of over a second a round: its hazard is past any doubt, and products stay in 64 bits. */
+static inline u64 cdg_bounded(u64 gradient_sum_us)
+{
+	return gradient_sum_us >> 23 ? (1 << 23) - 1 : gradient_sum_us;
+}
+
+/* What a round's delay costs, g/G0, in 2^-32. */
+static inline u64 cdg_price_q32(u64 gradient_sum_us, u32 window, u32 g0_us)
+{
+	u64 scale = (u64)window * g0_us;
+
+	return scale ? (cdg_bounded(gradient_sum_us) << 32) / scale : 0;
+}
+
 /* The delay hazard of a round, (g/G0)(1/w - 1), in 2^-16. */
 static inline u64 cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplus_q16)
 {
 	u64 scale = (u64)window * g0_us;
 
-	/* 2^23 us is a gradient of over a second a round: the hazard is past any doubt, the product stays in 64 bits. */
-	if (gradient_sum_us >> 23)
-		gradient_sum_us = (1 << 23) - 1;
 	if (surplus_q16 >> 40)
 		surplus_q16 = (1ULL << 40) - 1;
-	return scale ? gradient_sum_us * surplus_q16 / scale : 0;
+	return scale ? cdg_bounded(gradient_sum_us) * surplus_q16 / scale : 0;
 }
 
 /* Whether a round with this hazard backs off; `random` is uniform over 32 bits. */

@@ -13,6 +13,7 @@ typedef int64_t s64;
 #include "cdg.h"
 #include "fixed.h"
 #include "phantom.h"
+#include "price.h"
 #include "queue.h"
 
 u32 native_exp_neg_q32(u64 x_q16)
@@ -25,9 +26,9 @@ u64 native_budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 increase_q16
 	return budget_grow(window_q16, ssthresh, acked, increase_q16, sockets);
 }
 
-u64 native_budget_cut(u64 window_q16, u32 keep_q10, u32 sockets)
+u64 native_budget_cut(u64 window_q16, u32 keep_q10, u64 kept_q16, u32 sockets)
 {
-	return budget_cut(window_q16, keep_q10, sockets);
+	return budget_cut(window_q16, keep_q10, kept_q16, sockets);
 }
 
 u32 native_budget_cwnd(u64 window_q16)
@@ -74,6 +75,11 @@ u64 native_cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplu
 	return cdg_hazard_q16(gradient_sum_us, window, g0_us, surplus_q16);
 }
 
+u64 native_cdg_price_q32(u64 gradient_sum_us, u32 window, u32 g0_us)
+{
+	return cdg_price_q32(gradient_sum_us, window, g0_us);
+}
+
 bool native_cdg_backs_off(struct cdg *c, u64 hazard_q16, u32 use_ineff, u32 random)
 {
 	return cdg_backs_off(c, hazard_q16, use_ineff, random);
@@ -104,6 +110,16 @@ u64 native_phantom_chance_q32(const struct phantom *p, u64 now_ns, u32 srtt_us, 
 			      u64 surplus_q16, u64 chance_q32, u32 segments)
 {
 	return phantom_chance_q32(p, now_ns, srtt_us, min_rtt_us, slow_start, surplus_q16, chance_q32, segments);
+}
+
+u64 native_price_size(void)
+{
+	return sizeof(struct price);
+}
+
+bool native_price_new_event(struct price *p, u32 state, u32 high_seq, u32 snd_una, u32 delivered_ce)
+{
+	return price_new_event(p, state, high_seq, snd_una, delivered_ce);
 }
 
 bool native_queue_is_empty(u32 round_min_us, u32 min_rtt_us, u32 floor_us)

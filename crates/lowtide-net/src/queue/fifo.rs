@@ -29,6 +29,13 @@ impl<T> Fifo<T> {
         Some(packet)
     }
 
+    /// Takes out the packet that came in last.
+    pub(super) fn pop_newest(&mut self) -> Option<Queued<T>> {
+        let packet = self.waiting.pop_back()?;
+        self.backlog -= Amount::one(packet.packet.bytes);
+        Some(packet)
+    }
+
     /// The packet that comes out next.
     pub(super) fn head(&self) -> Option<&Queued<T>> {
         self.waiting.front()

@@ -6,20 +6,22 @@ use super::{
     control::{self, Control},
     events::{Event, Events},
     flow::FlowState,
-    measure::{Times, jain},
+    measure::Times,
     network::{Network, Traveller},
-    spans::{Links, Spans, Sums},
+    spans::Spans,
     traffic::Demand,
 };
 use crate::{
-    BottleneckOutcome, Outcome, Transfer,
-    observe::{BottleneckSample, Content, FlowSample, Observer, PacketEvent},
+    Outcome, Transfer,
+    observe::{Content, Observer, PacketEvent},
     scenario::{Bottleneck, Direction, Flow, MTU, Scenario, Source, Transport, UDP_HEADER},
     tcp::{Acknowledgement, Segment},
 };
 use lowtide_cc::Random;
-use lowtide_net::{Ecn, Limit, LinkConfig, Packet, Schedule, Statistics, Time};
+use lowtide_net::{Class, Ecn, Limit, LinkConfig, Packet, Schedule, Statistics, Time};
 use std::time::Duration;
+
+mod report;
 
 /// Runs a scenario to its end. The same scenario gives the same outcome, whoever watches.
 pub fn run(scenario: &Scenario, observer: &mut dyn Observer) -> Outcome {
@@ -274,7 +276,12 @@ impl<'a> Simulation<'a> {
     fn forward(&mut self, bytes: u32, ecn: Ecn, payload: Traveller) {
         // a flow for the queues that tell flows apart: one direction of one connection
         let flow = u64::from(payload.serial) << 32 | u64::from(payload.route);
-        let packet = Packet { bytes, ecn, flow, payload };
+        // nobody marks the ACKs of others
+        let class = match payload.content {
+            Content::Acknowledgement(_) => Class::Foreground,
+            _ => self.flows[payload.flow as usize].flow.class,
+        };
+        let packet = Packet { bytes, ecn, class, flow, payload };
         self.show(true, &packet);
         self.network.forward(self.now, packet, &mut self.events);
     }
@@ -447,25 +454,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The measured span begins.
-    fn on_measure(&mut self) {
-        for meter in &mut self.meters {
-            meter.before = self.network.link(meter.link).statistics();
-        }
-        for index in 0..self.flows.len() {
-            self.flows[index].delivered_before = self.delivered(index);
-        }
-    }
-
-    /// A span begins or ends.
-    fn on_bound(&mut self) {
-        let sums = |index: usize| {
-            let state = &self.flows[index];
-            Sums { delivered: self.delivered(index), datagrams: state.received, steered: state.steered }
-        };
-        self.spans.record((0..self.flows.len()).map(sums).collect());
-    }
-
     /// Payload bytes that a flow has had delivered: acknowledged, or received as datagrams.
     fn delivered(&self, index: usize) -> u64 {
         let state = &self.flows[index];
@@ -476,111 +464,6 @@ impl<'a> Simulation<'a> {
     fn live_connections(&self, flow: usize) -> impl Iterator<Item = &Connection> {
         self.connections.iter().filter(move |it| it.flow as usize == flow && it.is_open())
     }
-
-    fn on_sample(&mut self) {
-        let span = (self.now - self.sampled_at).as_secs_f64();
-        for index in 0..self.flows.len() {
-            let delivered = self.delivered(index);
-            let mut inner = std::mem::take(&mut self.flows[index].inner);
-            inner.clear();
-            let state = &self.flows[index];
-            let connection = state.connection.map(|place| &self.connections[place as usize]);
-            if let Some(connection) = connection {
-                connection.sender.law().inspect(&mut |name, value| inner.push((name, value)));
-            }
-            let totals = state.past.with(self.live_connections(index));
-            let mss = state.mss();
-            let segments = |bytes: u64| bytes as f64 / mss;
-            self.observer.flow(&FlowSample {
-                now: self.now,
-                flow: index,
-                delivered,
-                rate_bps: (delivered - state.sampled) as f64 * 8.0 / span,
-                cwnd: connection.map(|it| segments(it.sender.law().window())),
-                ssthresh: connection.and_then(|it| it.sender.ssthresh()).map(segments),
-                in_flight: self.live_connections(index).map(|it| it.sender.in_flight()).sum(),
-                rtt_ms: connection.and_then(|it| it.sender.latest_rtt()).map(|rtt| rtt.as_secs_f64() * 1e3),
-                one_way_delay_ms: state.latest_delay.map(|delay| delay.as_secs_f64() * 1e3),
-                retransmits: totals.retransmits,
-                reductions: totals.reductions,
-                inner: &inner,
-                control: state.control.as_ref().map(|control| *control.state()),
-            });
-            let state = &mut self.flows[index];
-            (state.sampled, state.inner) = (delivered, inner);
-        }
-        for (index, meter) in self.meters.iter_mut().enumerate() {
-            let link = self.network.link(meter.link);
-            let statistics = link.statistics();
-            let since = difference(&statistics, &meter.sampled);
-            let capacity = meter.capacity.bytes_between(self.sampled_at, self.now) as f64;
-            let queued = link.queued();
-            self.observer.bottleneck(&BottleneckSample {
-                now: self.now,
-                bottleneck: index,
-                queue_packets: queued.packets,
-                queue_bytes: queued.bytes,
-                queue_ms: since.queueing_delay_mean().as_secs_f64() * 1e3,
-                packets: since.delivered.packets,
-                drops: since.dropped().packets,
-                marks: since.marked.packets,
-                utilisation: if capacity > 0.0 { since.delivered.bytes as f64 / capacity } else { 0.0 },
-            });
-            meter.sampled = statistics;
-        }
-        self.sampled_at = self.now;
-        self.events.plan(self.now + self.scenario.sample_interval, Event::Sample);
-    }
-
-    fn outcome(&self) -> Outcome {
-        let flows: Vec<_> = (0..self.flows.len())
-            .map(|index| {
-                let state = &self.flows[index];
-                state.outcome(self.delivered(index), self.live_connections(index), self.measure_from, self.end)
-            })
-            .collect();
-        let tcp = self.flows.iter().zip(&flows).filter(|(state, _)| matches!(state.flow.transport, Transport::Tcp(_)));
-        let rates: Vec<f64> = tcp.map(|(_, outcome)| outcome.mean_bps).collect();
-        let capacities = self.meters.iter().map(|meter| &meter.capacity).collect();
-        let links = Links { scenario: self.scenario, capacities };
-        let spans = self.scenario.spans.iter().map(|span| self.spans.outcome(span, &self.flows, &links)).collect();
-        Outcome {
-            jain: jain(&rates),
-            flows,
-            spans,
-            bottlenecks: self.meters.iter().map(|meter| self.bottleneck(meter)).collect(),
-            packets: self.packets,
-            events: self.events.handled,
-            seed: self.scenario.seed,
-        }
-    }
-
-    fn bottleneck(&self, meter: &Meter<'_>) -> BottleneckOutcome {
-        let span = difference(&self.network.link(meter.link).statistics(), &meter.before);
-        let capacity = meter.capacity.bytes_between(self.measure_from, self.end) as f64;
-        BottleneckOutcome {
-            name: meter.bottleneck.name.clone(),
-            utilisation: if capacity > 0.0 { span.delivered.bytes as f64 / capacity } else { 0.0 },
-            mean_queue_ms: meter.queue.mean_ms().unwrap_or(0.0),
-            p95_queue_ms: meter.queue.p95_ms().unwrap_or(0.0),
-            drops: (span.overflow + span.aqm).packets,
-            losses: (span.policed + span.lost).packets,
-            marks: span.marked.packets,
-        }
-    }
-}
-
-/// What was counted between two moments.
-fn difference(after: &Statistics, before: &Statistics) -> Statistics {
-    let mut span = *after;
-    span.delivered -= before.delivered;
-    span.overflow -= before.overflow;
-    span.aqm -= before.aqm;
-    span.policed -= before.policed;
-    span.lost -= before.lost;
-    span.marked -= before.marked;
-    span.queueing_delay_sum -= before.queueing_delay_sum;
-    span
 }
 
 /// Bytes of the SACK option (RFC 2018), filled up to a multiple of four.

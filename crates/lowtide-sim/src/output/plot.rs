@@ -182,7 +182,7 @@ impl Plot {
     fn title(&self) -> String {
         let describe = |link: &Bottleneck| {
             let rate = link.schedule.as_ref().map_or(link.rate.to_string(), |schedule| schedule.to_string());
-            let (rtt, buffer, queue) = (format_duration(link.rtt), link.buffer, link.queue);
+            let (rtt, buffer, queue) = (format_duration(link.rtt), link.buffer, &link.queue);
             format!("{rate}, {rtt}, buffer {buffer}, {queue}")
         };
         match &self.links[..] {

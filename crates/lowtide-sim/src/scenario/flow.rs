@@ -7,6 +7,7 @@ use super::{
     tree::{Node, Table, Value, boolean, unknown, whole},
 };
 use lowtide_cc::{Actuator, Flow as Controlled, Law};
+use lowtide_net::Class;
 use std::{path::Path, time::Duration};
 
 /// What a flow is read against.
@@ -32,9 +33,11 @@ pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>
     let rtt = table.read("rtt", time_or_none)?.unwrap_or(path.iter().map(|link| around.bottlenecks[*link].rtt).sum());
     let access = table.read("access", str::parse)?;
     let direction = table.read("direction", direction)?.unwrap_or_default();
+    let class = table.read("class", class)?.unwrap_or_default();
     let count = count(table)?;
     table.finish()?;
-    let flow = Flow { name, transport, source, start, stop, deadline, weight, actuator, rtt, access, path, direction };
+    let flow =
+        Flow { name, transport, source, start, stop, deadline, weight, actuator, rtt, access, path, direction, class };
     Ok(counted(flow, count, |flow| &mut flow.name))
 }
 
@@ -203,5 +206,13 @@ fn direction(text: &str) -> Result<Direction, String> {
         "forward" => Ok(Direction::Forward),
         "reverse" => Ok(Direction::Reverse),
         _ => Err(format!("\"{text}\" is neither forward nor reverse")),
+    }
+}
+
+fn class(text: &str) -> Result<Class, String> {
+    match text {
+        "foreground" => Ok(Class::Foreground),
+        "background" => Ok(Class::Background),
+        _ => Err(format!("\"{text}\" is neither foreground nor background")),
     }
 }

@@ -29,7 +29,7 @@ pub use source::{Source, SourceError, Web};
 pub use steering::{Control, RatioKind, Steering};
 
 use lowtide_cc::{Actuator, Law};
-use lowtide_net::{BufferSize, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
+use lowtide_net::{BufferSize, Class, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
 use std::time::Duration;
 
 /// Bytes of the largest IP packet; a datagram source cuts its frames to fit.
@@ -124,7 +124,7 @@ impl Bottleneck {
             burst: self.burst,
             jitter: self.jitter,
             reordering: self.reordering,
-            discipline: self.queue,
+            discipline: self.queue.clone(),
             loss: self.loss,
             police: self.police,
             seed,
@@ -171,6 +171,8 @@ pub struct Flow {
     pub path: Vec<usize>,
     /// Which way its data goes.
     pub direction: Direction,
+    /// Whether its data is background to a queue with priorities; no other looks at it.
+    pub class: Class,
 }
 
 impl Flow {
@@ -189,6 +191,7 @@ impl Flow {
             access: None,
             path: vec![0],
             direction: Direction::Forward,
+            class: Class::Foreground,
         }
     }
 

@@ -13,8 +13,12 @@ pub fn model_of(law: &Law) -> Option<Model> {
             let reno_friendly = text(law, "reno_friendly")? == "on";
             Some(Model::Cubic(Cubic { kept: number(law, "beta")?, scale: number(law, "c")?, reno_friendly }))
         }
-        Law::Vegas(_) => Some(Model::Vegas { packets: number(law, "alpha_base")? }),
-        Law::Cdg(_) if text(law, "increase")? == "reno" => Some(Model::Cdg {
+        Law::Vegas(_) => {
+            let linux = text(law, "variant")? == "linux";
+            Some(Model::Vegas { packets: number(law, "alpha_base")?, linux })
+        }
+        // the model grows by a segment per round, as both of these do
+        Law::Cdg(_) if matches!(text(law, "increase")?.as_str(), "reno" | "round") => Some(Model::Cdg {
             kept_at_delay: within(number(law, "beta")?)?,
             kept_at_loss: within(number(law, "beta_loss")?)?,
         }),
@@ -57,8 +61,8 @@ mod tests {
             ("cubic:variant=2008", Some(Model::Cubic(Cubic::PUBLISHED_2008))),
             ("cubic:reno_friendly=off", Some(Model::Cubic(plain))),
             ("cubic:c=0.1", Some(Model::Cubic(Cubic { scale: 0.1, ..Cubic::RFC_9438 }))),
-            ("vegas", Some(Model::VEGAS)),
-            ("vegas:alpha_base=30", Some(Model::Vegas { packets: 30.0 })),
+            ("vegas:variant=original", Some(Model::VEGAS)),
+            ("vegas:alpha_base=30", Some(Model::Vegas { packets: 30.0, linux: true })),
             ("cdg", Some(Model::CDG)),
             ("cdg:variant=thesis", Some(Model::Cdg { kept_at_delay: 716.0 / 1024.0, kept_at_loss: 0.5 })),
             ("cdg:increase=cubic", None),

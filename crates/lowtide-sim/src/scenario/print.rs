@@ -2,7 +2,7 @@
 //! From a scenario back to TOML.
 
 use super::{Bottleneck, Direction, Flow, Scenario, Span, Tcp, Transport, deadline};
-use lowtide_net::{Jitter, LossModel, Reordering, units::format_duration};
+use lowtide_net::{Class, Jitter, LossModel, Reordering, units::format_duration};
 use std::time::Duration;
 use toml::{Table, Value};
 
@@ -47,7 +47,7 @@ fn link_table(link: &Bottleneck) -> Table {
     }
     table.insert("rtt".into(), time(link.rtt));
     table.insert("buffer".into(), text(link.buffer));
-    table.insert("queue".into(), text(link.queue));
+    table.insert("queue".into(), text(&link.queue));
     if link.loss != LossModel::NONE {
         table.insert("loss".into(), text(link.loss));
     }
@@ -97,6 +97,11 @@ fn flow_table(flow: &Flow, links: &[Bottleneck]) -> Table {
         Direction::Reverse => "reverse",
     };
     table.insert("direction".into(), text(direction));
+    let class = match flow.class {
+        Class::Foreground => "foreground",
+        Class::Background => "background",
+    };
+    table.insert("class".into(), text(class));
     if let Transport::Tcp(tcp) = &flow.transport {
         table.insert("tcp".into(), tcp_table(tcp).into());
     }

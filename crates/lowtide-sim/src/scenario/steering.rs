@@ -31,9 +31,9 @@ pub struct Steering {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
     /// `pid`.
-    #[default]
     Pid,
     /// `mbc`: model-based, with the model of the flow's law. Without one PID takes over, and the results say so.
+    #[default]
     ModelBased,
 }
 
@@ -55,7 +55,7 @@ impl Default for Steering {
     fn default() -> Self {
         let usual = Policy::default();
         Self {
-            control: Control::Pid,
+            control: Control::default(),
             interval: usual.nominal_interval,
             bounds: usual.bounds,
             increase_limit: usual.increase_limit,

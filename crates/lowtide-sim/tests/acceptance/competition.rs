@@ -74,6 +74,27 @@ fn background_laws_give_way_to_cubic() {
 }
 
 #[test]
+fn behind_a_priority_queue_the_background_costs_nothing() {
+    // The foreground has what it has alone, the background what is left: nothing by CUBIC with a buffer of one BDP, three
+    // fifths by a video.
+    let mut table = Table::default();
+    for queue in ["priority", "priority:codel", "priority:fq_codel"] {
+        let more = format!("queue = \"{queue}\"");
+        let link = flows_text(Link { more: &more, ..TEN_MBIT }, &[], 20, 120);
+        for foreground in ["cc = \"cubic\"", "source = \"cbr:rate=4mbit\""] {
+            let alone = format!("{link}[[flow]]\nname = \"fg\"\n{foreground}\n");
+            let both =
+                format!("{alone}[[flow]]\nname = \"bg\"\ncc = \"cubic\"\nstart = \"1s\"\nclass = \"background\"\n");
+            let (alone, both) = (outcome(&alone), outcome(&both));
+            let kept = both.flows[0].mean_bps / alone.flows[0].mean_bps;
+            table.row(&format!("{queue}, {foreground}: foreground kept"), kept, 0.99..=1.01);
+            table.row("  utilisation", both.bottlenecks[0].utilisation, 0.98..=1.001);
+        }
+    }
+    table.check();
+}
+
+#[test]
 fn ledbat_is_no_background_law_where_its_target_does_not_fit() {
     // RFC 6817, section 4.4 (and libutp in a kernel's emulation: 64 % with 40 ms): below its target it is an ordinary flow.
     let mut table = Table::default();

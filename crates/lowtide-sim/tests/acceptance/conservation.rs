@@ -29,6 +29,7 @@ fn bottleneck() -> impl Strategy<Value = String> {
         "pie:ecn=on",
         "dualpi2",
         "fq_codel",
+        "priority",
     ]);
     let buffer = prop_oneof![(2u32..300).prop_map(|packets| format!("{packets}p")), Just("1bdp".to_owned())];
     let loss = prop::sample::select(vec!["0", "0", "0.1%", "2%", "ge:p=1%,r=30%"]);
@@ -61,12 +62,13 @@ fn source() -> impl Strategy<Value = String> {
 
 fn flow() -> impl Strategy<Value = String> {
     let law = prop::sample::select(Law::NAMES.to_vec());
-    (law, source(), any::<bool>(), 1u32..4, any::<bool>(), 0u32..3000, prop::bool::weighted(0.2)).prop_map(
-        |(law, source, udp, ack_every, pacing, start, reverse)| {
+    let class = prop::sample::select(vec!["foreground", "background"]);
+    (law, source(), any::<bool>(), 1u32..4, any::<bool>(), 0u32..3000, prop::bool::weighted(0.2), class).prop_map(
+        |(law, source, udp, ack_every, pacing, start, reverse, class)| {
             let cc = format!("cc = \"{law}\"\ntcp = {{ ack_every = {ack_every}, pacing = {pacing} }}\n");
             let udp = udp && (source.contains("poisson") || source.contains("cbr"));
             let direction = if reverse { "direction = \"reverse\"\n" } else { "" };
-            format!("{}{source}start = \"{start}ms\"\n{direction}", if udp { "" } else { &cc })
+            format!("{}{source}start = \"{start}ms\"\nclass = \"{class}\"\n{direction}", if udp { "" } else { &cc })
         },
     )
 }

@@ -3,7 +3,7 @@
 
 use crate::support::{Packets, Table, scenario};
 use lowtide_sim::{
-    observe::{Content, PacketEvent},
+    observe::{Content, FlowSample, Observer, PacketEvent},
     run,
 };
 use std::collections::HashSet;
@@ -41,4 +41,29 @@ fn a_stopped_flow_delivers_what_it_has_sent() {
     let finished = outcome.flows[0].finished_s.expect("it ends");
     assert!((5.0..5.2).contains(&finished), "{finished} s: a window's worth after the stop");
     assert!(outcome.flows[0].acked_bytes > 5_500_000);
+}
+
+#[test]
+fn who_has_seen_enough_ends_the_run_as_if_it_had_been_so_short() {
+    struct Until(u64, u64);
+    impl Observer for Until {
+        fn wants_samples(&self) -> bool {
+            true
+        }
+        fn flow(&mut self, sample: &FlowSample<'_>) {
+            self.1 = sample.delivered;
+        }
+        fn has_seen_enough(&self) -> bool {
+            self.1 >= self.0
+        }
+    }
+    let text = |seconds: u32| {
+        format!(
+            "duration = \"{seconds}s\"\nsample = \"1s\"\n[bottleneck]\nrate = \"10mbit\"\nrtt = \"40ms\"\n\
+             [[flow]]\nname = \"a\"\ncc = \"cubic\"\n"
+        )
+    };
+    let short = run(&scenario(&text(7)), &mut lowtide_sim::observe::Nobody);
+    let enough = run(&scenario(&text(20)), &mut Until(short.flows[0].acked_bytes, 0));
+    assert_eq!(enough, short);
 }

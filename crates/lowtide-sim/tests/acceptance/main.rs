@@ -4,8 +4,11 @@
 //! Every expectation is a band with its source beside it. Scenarios are deterministic, so a band is there for what the
 //! source leaves open, not for noise.
 
+mod any_law;
 mod competition;
 mod conservation;
+mod da_lbe;
+mod deadline;
 mod determinism;
 mod engine;
 mod support;

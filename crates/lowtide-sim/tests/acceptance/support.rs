@@ -14,6 +14,13 @@ pub(crate) fn scenario(text: &str) -> Scenario {
     Scenario::parse(text, Path::new("acceptance.toml"), &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// One of those that come along, in `scenarios/`, with overrides.
+pub(crate) fn scenario_file(name: &str, overrides: &[&str]) -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name).with_extension("toml");
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Scenario::read(&path, &overrides).unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Runs a scenario.
 pub(crate) fn outcome(text: &str) -> Outcome {
     run(&scenario(text), &mut Nobody)

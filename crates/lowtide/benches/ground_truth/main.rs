@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `make lab`: the simulator beside ground truth that is not its own. The scenarios of this folder, in the simulator and on
+//! `make lab-truth`: the simulator beside ground truth that is not its own. The scenarios of this folder, in the simulator and on
 //! this machine's kernel through the emulator; then pairs of laws in the simulator and in ns-3. Root; about half an hour.
 //!
 //! `cargo bench -p lowtide --bench ground_truth -- [kernel] [ns3] [SCENARIO ...] [--runs N] [--keep FILE] [--write DOCUMENT]`
@@ -9,10 +9,12 @@
 
 mod kept;
 mod kernel;
+mod link;
 mod ns3;
 mod punctual;
 mod simulator;
 mod table;
+mod traffic;
 
 use kept::Kept;
 use lowtide_sim::scenario::{Flow, Scenario};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What happened in one `run`: everything that screen, summary and report tell.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use lowtide_deadline::{Outlook, Time};
+use lowtide_deadline::{Basis, Outlook, Time};
 use lowtide_kernel::{Status, Totals};
 
-use super::words;
+use super::{control, goals::Goals, words};
 
 /// The rate that people see is the mean over so long.
 const RATE_WINDOW: Duration = Duration::from_secs(2);
@@ -45,6 +45,9 @@ pub(super) struct Journal {
     /// When bytes were last acknowledged.
     pub(super) last_progress: Option<Time>,
     pub(super) own_law_sockets: u32,
+    /// How long the weight rested on what, while there was a rate to aim for.
+    pub(super) bases: BTreeMap<&'static str, Duration>,
+    pub(super) goals: Goals,
 }
 
 impl Journal {
@@ -63,10 +66,12 @@ impl Journal {
             self.completed = Some(now);
         }
         self.own_law_sockets = self.own_law_sockets.max(status.snapshot.own_law);
+        self.goals.record(now, &status.goals);
         self.recent.push((now, acknowledged));
         while self.recent.len() > 2 && now.since(self.recent[1].0) >= RATE_WINDOW {
             self.recent.remove(0);
         }
+        self.add_basis(now);
         self.latest = Some(status.clone());
         self.add_row(status);
 
@@ -77,6 +82,19 @@ impl Journal {
             self.announcements.push(Announcement { now, outlook });
         }
         news
+    }
+
+    /// What the last status rested on held until now.
+    fn add_basis(&mut self, now: Time) {
+        let Some(last) = self.latest.as_ref().filter(|last| last.decision.target_rate.is_some()) else { return };
+        *self.bases.entry(control::basis(last.decision.basis)).or_default() += now.since(last.now);
+    }
+
+    /// The part of the time, from 0 to 1, in which a model ruled.
+    pub(super) fn model_part(&self) -> f64 {
+        let all: Duration = self.bases.values().sum();
+        let model = self.bases.get(control::basis(Basis::Model)).copied().unwrap_or_default();
+        model.as_secs_f64() / all.as_secs_f64().max(1e-3)
     }
 
     fn add_row(&mut self, status: &Status) {
@@ -139,7 +157,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use lowtide_deadline::{Basis, Bounds, Decision};
+    use lowtide_deadline::{Bounds, Decision, FallbackReason};
     use lowtide_kernel::Snapshot;
 
     use super::*;
@@ -157,7 +175,13 @@ mod tests {
             outlook: Outlook::NoDeadline { expected: None },
         };
         let snapshot = Snapshot { totals, ..Snapshot::default() };
-        Status { now: Time::ZERO + Duration::from_secs(seconds), snapshot, decision, loss_price: None }
+        Status {
+            now: Time::ZERO + Duration::from_secs(seconds),
+            snapshot,
+            decision,
+            loss_price: None,
+            goals: Vec::new(),
+        }
     }
 
     #[test]
@@ -180,6 +204,24 @@ mod tests {
         assert!(journal.is_download());
         journal.record(&after(3, Totals { received: 9_000_000, acknowledged: 10_000_000, ..Totals::default() }));
         assert!(!journal.is_download());
+    }
+
+    #[test]
+    fn bases_are_added_up_while_there_is_a_target() {
+        let mut journal = Journal::new(None);
+        for (at, basis, target_rate) in [
+            (0, Basis::Fallback(FallbackReason::NoPrice), Some(1e6)),
+            (2, Basis::Model, Some(1e6)),
+            (8, Basis::Model, None),
+            (20, Basis::Feedback, None),
+        ] {
+            let mut status = after(at, Totals::default());
+            (status.decision.basis, status.decision.target_rate) = (basis, target_rate);
+            journal.record(&status);
+        }
+        let seconds: Vec<_> = journal.bases.iter().map(|(basis, time)| (*basis, time.as_secs())).collect();
+        assert_eq!(seconds, [("model", 6), ("no_price", 2)]);
+        assert_eq!(journal.model_part(), 0.75);
     }
 
     #[test]

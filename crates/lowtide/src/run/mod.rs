@@ -2,6 +2,8 @@
 //! `lowtide run`: PROGRAM in a group of its own, governed until everything it sent has arrived.
 
 mod clock;
+mod control;
+mod goals;
 mod journal;
 mod report;
 mod screen;
@@ -15,7 +17,7 @@ use std::{
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
-use lowtide_deadline::{Bounds, Goal, Governor, Policy, Time};
+use lowtide_deadline::{Goal, Governor, Policy, Time};
 use lowtide_kernel::{
     Cgroup, Controller, Dscp, Exit, Law, Need, Program, Setup, Status, Transfer, User, diagnose, inherited_tcp_sockets,
 };
@@ -76,7 +78,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     };
     let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
     let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
-    let controller = Controller::new(transfer, governor, plan.setup.law.clone());
+    let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
     let mut session = Session {
         screen: Screen::new(arguments.quiet, &plan),
         journal: Journal::new(plan.size),
@@ -104,25 +106,14 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
     let law = Law::parse(&arguments.cc)?;
-    let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("--w-min, --w-max: {error}"))?;
+    let actuator = control::actuator(arguments, &law)?;
+    let policy = control::policy(arguments, &law, actuator)?;
     if arguments.w_max > 1.0 {
-        if !law.is_native() {
-            bail!(
-                "--w-max above 1 needs a law of Lowtide's own; phantom signals can only make --cc {} weaker",
-                law.name()
-            );
-        }
         eprintln!(
             "lowtide: --w-max {}: pressed by its deadline this transfer takes more than one ordinary flow, at the expense of everybody on its path",
             arguments.w_max
         );
     }
-    let policy = Policy {
-        bounds,
-        alpha: law.exponent(None, None),
-        response_round_trips: law.response_round_trips(),
-        ..Policy::default()
-    };
     let dscp = match arguments.dscp {
         DscpArgument::Le => Dscp::Le,
         DscpArgument::Cs1 => Dscp::Cs1,
@@ -133,7 +124,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
         deadline,
         clock,
         policy,
-        setup: Setup { law, dscp, keep_law: !arguments.allow_own_cc },
+        setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc },
         user: User::choose(arguments.user.as_deref())?,
         program: arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
     })
@@ -141,7 +132,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
 
 /// Group and programs in place, or doctor's sentence.
 fn govern(plan: &Plan) -> Result<(Cgroup, Transfer)> {
-    let first = Controller::first_steering(plan.policy.bounds.min().get());
+    let first = Controller::first_steering(plan.policy.bounds.min().get(), plan.setup.actuator);
     let start = || -> lowtide_kernel::Result<_> {
         let cgroup = Cgroup::create()?;
         let transfer = Transfer::start(&plan.setup, &first, &cgroup)?;

@@ -2,6 +2,7 @@
 //! `--report FILE`: docs/report.md describes the format. Fields may be added; a change of meaning changes the schema's number.
 
 use std::{
+    collections::BTreeMap,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -13,7 +14,12 @@ use lowtide_kernel::Exit;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::{Ending, Plan, journal::Journal, words};
+use super::{
+    Ending, Plan, control,
+    goals::{Counts, Goals},
+    journal::Journal,
+    words,
+};
 
 const SCHEMA: &str = "lowtide-report/1";
 
@@ -62,6 +68,8 @@ pub(super) struct Report {
     exit_code: Option<i32>,
     exit_signal: Option<i32>,
     law: String,
+    actuator: &'static str,
+    control: &'static str,
     w_min: f64,
     w_max: f64,
     size_bytes: Option<u64>,
@@ -79,9 +87,31 @@ pub(super) struct Report {
     delay_backoffs: u64,
     connections: u64,
     law_missed: u64,
+    basis_s: BTreeMap<&'static str, f64>,
+    socket_goals: SocketGoals,
     not_controlled: NotControlled,
     announcements: Vec<Announcement>,
     series: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct SocketGoals {
+    number: u64,
+    met: u64,
+    missed: u64,
+    list: Vec<SocketGoal>,
+}
+
+#[derive(Debug, Serialize)]
+struct SocketGoal {
+    t: f64,
+    size_bytes: u64,
+    acknowledged_bytes: u64,
+    deadline_t: f64,
+    completed_t: Option<f64>,
+    met: Option<bool>,
+    w_least: Option<f64>,
+    w_most: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -109,6 +139,7 @@ struct Row {
     rate_bps: f64,
     target_bps: Option<f64>,
     w: f64,
+    basis: &'static str,
     srtt_ms: Option<f64>,
     min_rtt_ms: Option<f64>,
     window_segments: f64,
@@ -138,6 +169,8 @@ impl Report {
             exit_code,
             exit_signal,
             law: plan.setup.law.name().to_owned(),
+            actuator: plan.setup.actuator.name(),
+            control: control::name(plan.policy.control),
             w_min: plan.policy.bounds.min().get(),
             w_max: plan.policy.bounds.max().get(),
             size_bytes: plan.size,
@@ -158,6 +191,8 @@ impl Report {
             delay_backoffs: totals.delay_backoffs,
             connections: totals.sockets_opened,
             law_missed: totals.law_missed,
+            basis_s: journal.bases.iter().map(|(basis, time)| (*basis, time.as_secs_f64())).collect(),
+            socket_goals: SocketGoals::new(&journal.goals),
             not_controlled: NotControlled {
                 udp_sent_bytes: totals.udp_sent,
                 udp_received_bytes: totals.udp_received,
@@ -187,6 +222,7 @@ impl Report {
                         rate_bps: 8.0 * row.rate,
                         target_bps: decision.target_rate.map(|rate| 8.0 * rate),
                         w: decision.weight.get(),
+                        basis: control::basis(decision.basis),
                         srtt_ms: snapshot.srtt.map(ms),
                         min_rtt_ms: snapshot.min_rtt.map(ms),
                         window_segments: snapshot.window,
@@ -200,5 +236,22 @@ impl Report {
                 })
                 .collect(),
         }
+    }
+}
+
+impl SocketGoals {
+    fn new(goals: &Goals) -> SocketGoals {
+        let Counts { number, met, missed } = goals.counts();
+        let list = goals.list().map(|goal| SocketGoal {
+            t: goal.seen.as_secs_f64(),
+            size_bytes: goal.size,
+            acknowledged_bytes: goal.acknowledged,
+            deadline_t: goal.deadline.as_secs_f64(),
+            completed_t: goal.completed.map(|time| time.as_secs_f64()),
+            met: goal.met(),
+            w_least: goal.weights.map(|(least, _)| least),
+            w_most: goal.weights.map(|(_, most)| most),
+        });
+        SocketGoals { number, met, missed, list: list.collect() }
     }
 }

@@ -5,10 +5,10 @@ use std::{io::IsTerminal, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{Timestamp, Zoned};
-use lowtide_deadline::{Outlook, Time};
+use lowtide_deadline::{Control, Outlook, Time};
 use lowtide_kernel::Status;
 
-use super::{Ending, Plan, clock::Clock, journal::Journal, words};
+use super::{Ending, Plan, clock::Clock, control, goals::Counts, journal::Journal, words};
 use crate::{size, when};
 
 /// Away from a terminal the same kind of news is repeated at most this often.
@@ -69,14 +69,14 @@ impl Screen {
                     bar.suspend(|| eprintln!("lowtide: {phrase}"));
                 }
                 bar.set_position(status.snapshot.totals.acknowledged);
-                bar.set_message(format!("{}  {phrase}", figures(status, journal.rate())));
+                bar.set_message(format!("{}  {phrase}", figures(status, journal)));
             }
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
                 let something = outlook != Outlook::TooEarly && status.snapshot.totals.acknowledged > 0;
                 if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
-                    eprintln!("lowtide: {phrase} ({})", figures(status, journal.rate()));
+                    eprintln!("lowtide: {phrase} ({})", figures(status, journal));
                 }
             }
         }
@@ -120,17 +120,20 @@ fn alarming(outlook: &Outlook) -> bool {
     )
 }
 
-/// Rate, needed rate, weight, queueing delay.
-fn figures(status: &Status, rate: f64) -> String {
-    let mut text = size::show_rate(rate);
+/// Rate, needed rate, weight and what it rests on, queueing delay, sockets with goals of their own.
+fn figures(status: &Status, journal: &Journal) -> String {
+    let mut text = size::show_rate(journal.rate());
     if let Some(target) = status.decision.target_rate {
         text += &format!(" (needs {})", size::show_rate(target));
     }
     text += &format!("  w {}", weight(status.decision.weight.get()));
+    if status.decision.target_rate.is_some() {
+        text += control::remark(status.decision.basis);
+    }
     if let Some(delay) = status.snapshot.queueing_delay() {
         text += &format!("  queue {} ms", delay.as_millis());
     }
-    text
+    text + &journal.goals.phrase()
 }
 
 /// Two significant digits.
@@ -167,6 +170,15 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<
             totals.losses,
             totals.phantoms
         ));
+        if plan.policy.control != Control::Pid && plan.deadline.is_some() {
+            let part = 100.0 * journal.model_part();
+            lines.push(format!("the model ruled for {part:.0} % of the time, feedback for the rest"));
+        }
+    }
+    let goals = journal.goals.counts();
+    if goals.number > 0 {
+        let Counts { number, met, missed } = goals;
+        lines.push(format!("goals that the program set on sockets: {number}; {met} met, {missed} missed"));
     }
     let mut ungoverned = Vec::new();
     let mut mention = |number: u64, text: String| {

@@ -147,8 +147,12 @@ impl Running {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
-    pub(crate) fn end(mut self) -> Ended {
-        let status = until("the command's end", || self.child.try_wait().unwrap());
+    pub(crate) fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    pub(crate) fn end_within(mut self, limit: Duration) -> Ended {
+        let status = within(limit, "the command's end", || self.child.try_wait().unwrap());
         self.ended = true;
         Ended { status, out: self.out(), err: self.err() }
     }

@@ -89,6 +89,13 @@ impl Bulk {
         row["acknowledged_bytes"].as_f64().unwrap()
     }
 
+    /// Part of the time in which a model ruled the weight.
+    pub(crate) fn model_part(&self) -> f64 {
+        let bases = self.report["basis_s"].as_object().unwrap();
+        let seconds = |basis: &Value| basis.as_f64().unwrap();
+        bases.get("model").map_or(0.0, seconds) / bases.values().map(seconds).sum::<f64>()
+    }
+
     /// When an outlook of this kind was first announced.
     pub(crate) fn announced(&self, outlook: &str) -> Option<f64> {
         let said = self.report["announcements"].as_array().unwrap();

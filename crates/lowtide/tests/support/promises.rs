@@ -45,17 +45,19 @@ pub(crate) struct Deadline {
     pub(crate) foreground: f64,
     /// Of the three runs, those in which it was said, wrongly, that this cannot be.
     pub(crate) false_alarms: usize,
+    /// Part of the time in which a model ruled.
+    pub(crate) model: f64,
 }
 
-/// The median run by the time taken.
-pub(crate) fn deadline(law: &str) -> Deadline {
+/// The median run by the time taken, under this law and this control of the weight.
+pub(crate) fn deadline(law: &str, control: &str) -> Deadline {
     const SECONDS: u32 = 50;
     let runs = three(
         || {
             let lab = Lab::new();
             // the foreground outlives the transfer whatever happens
             lab.beside(SECONDS + 2, || {
-                let options = ["--cc", law, "--size", "40MB", "--deadline", "50s"];
+                let options = ["--cc", law, "--control", control, "--size", "40MB", "--deadline", "50s"];
                 lab.bulk(&options, &["-n", "40000000"], patience(SECONDS + 20))
             })
         },
@@ -67,6 +69,7 @@ pub(crate) fn deadline(law: &str) -> Deadline {
         took: bulk.took() / f64::from(SECONDS),
         foreground: foreground / LINK,
         false_alarms: runs.iter().filter(|(_, bulk)| wrong(bulk)).count(),
+        model: bulk.model_part(),
     }
 }
 
@@ -117,6 +120,18 @@ pub(crate) fn eight_to_one(law: &str) -> f64 {
         let one = scope.spawn(|| rate("1"));
         rate("8") / one.join().unwrap()
     })
+}
+
+/// Part of the link that a transfer of this weight takes beside a CUBIC flow.
+pub(crate) fn share(law: &str, actuator: &str, weight: &str) -> f64 {
+    const SECONDS: u32 = 30;
+    let options = ["--cc", law, "--actuator", actuator, "--w-min", weight, "--w-max", weight];
+    let measure = || {
+        let lab = Lab::new();
+        let seconds = (SECONDS - 2).to_string();
+        lab.beside(SECONDS, || lab.bulk(&options, &["-t", &seconds], patience(SECONDS))).1.rate() / LINK
+    };
+    median(measure, |share| *share)
 }
 
 /// When a program that should have ended is ended.

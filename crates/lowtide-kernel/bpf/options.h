@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The options of include/lowtide.h. In nested runs the programs of all groups are asked, the innermost first: each takes
+ * the goal for its own governor, and the outermost one's answer is what the program reads.
+ */
+#ifndef LOWTIDE_OPTIONS_H
+#define LOWTIDE_OPTIONS_H
+
+#include "state.h"
+
+#define SWALLOW -1		/* optlen: the kernel does not see the call, the program sees success */
+#define OPTION_KNOWN 64		/* a structure may be longer than ours if the rest, up to here, is zero */
+
+static inline int refuse(int error)
+{
+	bpf_set_retval(-error);
+	return 0;
+}
+
+/* Whether all of the option after the structure that we know is zero. */
+static inline bool rest_is_zero(const struct bpf_sockopt *ctx, u32 known)
+{
+	const u8 *value = ctx->optval, *end = ctx->optval_end;
+	s32 length = ctx->optlen;
+
+	if (length > OPTION_KNOWN)
+		return false;
+	for (s32 i = known; i < OPTION_KNOWN; i++) {
+		if (i >= length || value + i + 1 > end)
+			break;
+		if (value[i])
+			return false;
+	}
+	return true;
+}
+
+static inline int set_goal(struct bpf_sockopt *ctx, struct bpf_sock *sk, struct lt_socket *s)
+{
+	const struct lowtide_goal *asked = ctx->optval;
+	const struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
+	bool connected = sk->state != BPF_TCP_CLOSE && sk->state != BPF_TCP_SYN_SENT;
+	u64 size, within_ns;
+
+	if ((void *)(asked + 1) > ctx->optval_end || !tp)
+		return refuse(EINVAL);
+	size = asked->size;
+	within_ns = asked->within_ns;
+	if (!size && !within_ns) {
+		__builtin_memset(&s->goal, 0, sizeof(s->goal));
+		__builtin_memset(&s->decision, 0, sizeof(s->decision));
+		return 1;
+	}
+	if (!size || size > LOWTIDE_SIZE_MAX || within_ns < LOWTIDE_WITHIN_MIN || within_ns > LOWTIDE_WITHIN_MAX)
+		return refuse(EINVAL);
+	if (sk->state == BPF_TCP_LISTEN || s->own_law)
+		return refuse(EOPNOTSUPP);
+	if (!s->goal.id) {
+		if (settings.goals >= LOWTIDE_GOALS_MAX)
+			return refuse(ENOBUFS);
+		s->goal.id = __sync_fetch_and_add(&group.goals, 1) + 1;
+	}
+	s->goal.serial++;
+	s->goal.size = size;
+	s->goal.acked_before = connected ? tp->bytes_acked - s->acked_base : 0;
+	s->goal.deadline_ns = bpf_ktime_get_boot_ns() + within_ns;
+	/* the weight stays until the governor has looked; what it said of the goal before does not */
+	s->decision.outlook = LOWTIDE_TOO_EARLY;
+	s->decision.target_rate = 0;
+	s->decision.expected_ns = -1;
+	return 1;
+}
+
+static inline int set_latency(struct bpf_sockopt *ctx, struct lt_socket *s)
+{
+	const u32 *latency_us = ctx->optval;
+
+	if ((void *)(latency_us + 1) > ctx->optval_end || *latency_us > LOWTIDE_LATENCY_MAX)
+		return refuse(EINVAL);
+	s->latency_us = *latency_us;
+	return 1;
+}
+
+/* An option that we do not know is left to the kernel, which does not know it either. */
+static inline int set_option(struct bpf_sockopt *ctx)
+{
+	u32 known = ctx->optname == LOWTIDE_GOAL ? sizeof(struct lowtide_goal) : sizeof(u32);
+	struct bpf_sock *sk = ctx->sk;
+	struct lt_socket *s;
+	int taken;
+
+	if ((ctx->optname != LOWTIDE_GOAL && ctx->optname != LOWTIDE_LATENCY) || !sk || bpf_get_retval() < 0)
+		return 1;
+	if (ctx->optlen != SWALLOW) {	/* a group within has not looked at it yet */
+		if (ctx->optlen < (s32)known)
+			return refuse(EINVAL);
+		if (!rest_is_zero(ctx, known))
+			return refuse(E2BIG);
+	}
+	s = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s)
+		return refuse(ENOMEM);
+	taken = ctx->optname == LOWTIDE_GOAL ? set_goal(ctx, sk, s) : set_latency(ctx, s);
+	if (taken)
+		ctx->optlen = SWALLOW;
+	return taken;
+}
+
+static inline void fill_status(struct lowtide_status *status, const struct lt_socket *s, const struct bpf_tcp_sock *tp)
+{
+	u64 now = bpf_ktime_get_boot_ns(), weight = settings.weight;
+
+	__builtin_memset(status, 0, sizeof(*status));
+	status->expected_ns = -1;
+	if (s && s->own_law)
+		status->flags |= LOWTIDE_OWN_LAW;
+	if (s && s->goal.id) {
+		status->flags |= LOWTIDE_HAS_GOAL;
+		status->outlook = s->decision.outlook;
+		status->size = s->goal.size;
+		if (tp->bytes_acked > s->acked_base + s->goal.acked_before)
+			status->acknowledged = tp->bytes_acked - s->acked_base - s->goal.acked_before;
+		status->left_ns = s->goal.deadline_ns - now;
+		if (s->decision.expected_ns >= 0)
+			status->expected_ns = s->decision.expected_ns > (s64)now ? s->decision.expected_ns - now : 0;
+		if (s->decision.governed && controller_alive(bpf_ktime_get_ns())) {
+			status->flags |= LOWTIDE_GOVERNED;
+			status->target_rate = s->decision.target_rate;
+			status->achieved_rate = s->decision.achieved_rate;
+			weight = s->decision.weight;
+		}
+	}
+	__builtin_memcpy(&status->weight, &weight, sizeof(weight));
+}
+
+static inline int get_option(struct bpf_sockopt *ctx)
+{
+	struct lowtide_status *status = ctx->optval;
+	u32 *latency_us = ctx->optval;
+	struct bpf_sock *sk = ctx->sk;
+	const struct bpf_tcp_sock *tp;
+	struct lt_socket *s;
+
+	if ((ctx->optname != LOWTIDE_STATUS && ctx->optname != LOWTIDE_LATENCY) || !sk)
+		return 1;
+	tp = bpf_tcp_sock(sk);
+	s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	if (!tp)
+		return 1;
+	if (ctx->optname == LOWTIDE_STATUS) {
+		if ((void *)(status + 1) > ctx->optval_end)
+			return refuse(EINVAL);
+		fill_status(status, s, tp);
+		ctx->optlen = sizeof(*status);
+	} else {
+		if ((void *)(latency_us + 1) > ctx->optval_end)
+			return refuse(EINVAL);
+		*latency_us = s ? s->latency_us : 0;
+		ctx->optlen = sizeof(*latency_us);
+	}
+	bpf_set_retval(0);
+	return 1;
+}
+
+#endif

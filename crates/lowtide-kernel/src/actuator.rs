@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a control law in the kernel takes the price weight. The simulator has the same three (`lowtide_cc::Actuator`).
+
+use lowtide_deadline::{Cubic, Model};
+
+use crate::{Error, Law, Result};
+
+/// What the weight acts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Actuator {
+    /// The law's own price: the delay hazard of CDG, and its losses where delay has no grip.
+    Native,
+    /// Phantom congestion signals. A law of ours then has the hazard of G = G₀, at which CDG is the most like an ordinary flow.
+    Phantom,
+    /// The decrease factor of a law of ours, at all of its real reductions: cwnd ← max(2, β·w·cwnd) (the framework, section III-D; its title
+    /// is in `docs/deviations.md`). The hazard is that of G₀.
+    Beta,
+}
+
+impl Actuator {
+    /// The one to use with a law where none is named.
+    pub fn usual(law: &Law) -> Actuator {
+        if law.is_native() { Actuator::Native } else { Actuator::Phantom }
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Actuator::Native => "native",
+            Actuator::Phantom => "phantom",
+            Actuator::Beta => "beta",
+        }
+    }
+
+    /// Whether `law` takes it.
+    ///
+    /// # Errors
+    /// [`Error::Law`]: a law of the kernel takes phantom signals only.
+    pub fn check(self, law: &Law) -> Result<()> {
+        let why = match self {
+            Actuator::Native if !law.is_native() => "has no weight of its own",
+            Actuator::Beta if !law.is_native() => "is the kernel's, whose decrease factor Lowtide cannot reach",
+            _ => return Ok(()),
+        };
+        let (actuator, law) = (self.name(), law.name());
+        Err(Error::Law(format!(
+            "--actuator {actuator}: --cc {law} {why}; take --actuator phantom, or --cc cdg, Lowtide's own law"
+        )))
+    }
+
+    /// What model-based control knows of `law` under it: the rate that it holds at which price, where prices are inflated by 1/w. `None`:
+    /// nothing.
+    pub fn model(self, law: &Law) -> Option<Model> {
+        match (self, law) {
+            (Actuator::Native, Law::Cdg(cdg)) => Some(Model::Cdg {
+                kept_at_delay: f64::from(cdg.beta_q10) / 1024.0,
+                kept_at_loss: 0.5, // of the stack's own laws and of ours
+            }),
+            (Actuator::Phantom, Law::Kernel(name)) => match name.as_str() {
+                "cubic" => Some(Model::Cubic(Cubic::RFC_9438)),
+                "reno" => Some(Model::Reno),
+                _ => None,
+            },
+            // Signals alone leave CDG's price, delay, as it is; a scaled decrease factor inflates none; and a law of the kernel has no
+            // weight of its own.
+            (Actuator::Phantom, Law::Cdg(_)) | (Actuator::Beta, _) | (Actuator::Native, Law::Kernel(_)) => None,
+        }
+    }
+
+    /// What the weight `w` comes to on a socket; `price` is p_loss.
+    pub(crate) fn pressure(self, w: f64, price: f64) -> Pressure {
+        let surplus = 1.0 / w - 1.0;
+        let signals = Pressure { surplus, phantom: price * surplus, increase: w.max(1.0), ..Pressure::default() };
+        match self {
+            Actuator::Native => Pressure { hazard: surplus, ..signals },
+            Actuator::Phantom => signals,
+            Actuator::Beta => Pressure { kept: w.min(1.0), increase: w.max(1.0), ..Pressure::default() },
+        }
+    }
+}
+
+/// What a weight comes to on a socket, for each thing that it acts on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pressure {
+    /// 1/w − 1 for signals; 0: no phantom signals.
+    pub surplus: f64,
+    /// The same for the price of delay in our own law: its hazard is this times g⁺/G₀.
+    pub hazard: f64,
+    /// The part, up to 1, that our own law keeps of what a reduction for real congestion leaves.
+    pub kept: f64,
+    /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
+    pub phantom: f64,
+    /// Segments per round trip that our own law's budget grows by: 1, or the weight where it is above 1; another part of it where some
+    /// sockets have goals of their own.
+    pub increase: f64,
+}
+
+impl Default for Pressure {
+    /// No signal is made up, and CDG is the one of G = G₀.
+    fn default() -> Pressure {
+        Pressure { surplus: 0.0, hazard: 1.0, kept: 1.0, phantom: 0.0, increase: 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CdgParameters;
+
+    fn cdg() -> Law {
+        Law::Cdg(CdgParameters::default())
+    }
+
+    #[test]
+    fn a_law_of_the_kernel_takes_signals_only() {
+        let cubic = Law::Kernel("cubic".into());
+        assert_eq!((Actuator::usual(&cubic), Actuator::usual(&cdg())), (Actuator::Phantom, Actuator::Native));
+        assert!(Actuator::Phantom.check(&cubic).is_ok());
+        for actuator in [Actuator::Native, Actuator::Beta] {
+            let sentence = actuator.check(&cubic).unwrap_err().to_string();
+            assert!(sentence.contains(actuator.name()) && sentence.contains("--cc cubic"), "{sentence}");
+            assert!(actuator.check(&cdg()).is_ok());
+        }
+    }
+
+    #[test]
+    fn the_weight_goes_to_one_place() {
+        let [native, phantom, beta] =
+            [Actuator::Native, Actuator::Phantom, Actuator::Beta].map(|actuator| actuator.pressure(0.25, 0.01));
+        assert_eq!((native.surplus, native.hazard, native.phantom, native.kept), (3.0, 3.0, 0.03, 1.0));
+        assert_eq!((phantom.surplus, phantom.hazard, phantom.phantom, phantom.kept), (3.0, 1.0, 0.03, 1.0));
+        assert_eq!((beta.surplus, beta.hazard, beta.phantom, beta.kept), (0.0, 1.0, 0.0, 0.25));
+    }
+
+    /// A model belongs to the law and to how it is steered.
+    #[test]
+    fn models() {
+        let kernel = |name: &str| Law::Kernel(name.into());
+        for (law, actuator, model) in [
+            (cdg(), Actuator::Native, Some(Model::CDG)),
+            (cdg(), Actuator::Phantom, None),
+            (cdg(), Actuator::Beta, None),
+            (kernel("cubic"), Actuator::Phantom, Some(Model::Cubic(Cubic::RFC_9438))),
+            (kernel("reno"), Actuator::Phantom, Some(Model::Reno)),
+            (kernel("htcp"), Actuator::Phantom, None),
+            (kernel("vegas"), Actuator::Phantom, None), // what it holds by loss is not its model
+        ] {
+            assert_eq!(actuator.model(&law), model, "{law:?} {actuator:?}");
+        }
+    }
+}

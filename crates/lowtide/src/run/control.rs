@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--control` and `--actuator`: how the weight moves and what it acts on.
+
+use anyhow::{Result, anyhow, bail};
+use lowtide_deadline::{Basis, Bounds, Control, FallbackReason, Policy};
+use lowtide_kernel::{Actuator, Law};
+
+use crate::cli::{ActuatorArgument, ControlArgument, RunArguments};
+
+/// The actuator asked for, or the law's usual one.
+pub(super) fn actuator(arguments: &RunArguments, law: &Law) -> Result<Actuator> {
+    let actuator = match arguments.actuator {
+        None => Actuator::usual(law),
+        Some(ActuatorArgument::Native) => Actuator::Native,
+        Some(ActuatorArgument::Phantom) => Actuator::Phantom,
+        Some(ActuatorArgument::Beta) => Actuator::Beta,
+    };
+    actuator.check(law)?;
+    Ok(actuator)
+}
+
+/// The policy that the command line asks for.
+pub(super) fn policy(arguments: &RunArguments, law: &Law, actuator: Actuator) -> Result<Policy> {
+    let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("--w-min, --w-max: {error}"))?;
+    if arguments.w_max > 1.0 && actuator != Actuator::Native {
+        bail!(
+            "--w-max above 1 needs --cc cdg with --actuator native; --actuator {} can only make --cc {} weaker",
+            actuator.name(),
+            law.name()
+        );
+    }
+    Ok(Policy {
+        bounds,
+        alpha: law.exponent(None, None),
+        response_round_trips: law.response_round_trips(),
+        control: control(arguments.control, law, actuator)?,
+        ..Policy::default()
+    })
+}
+
+/// The control asked for; else the one that meets more deadlines: docs/deadline-matrix.md.
+fn control(wanted: Option<ControlArgument>, law: &Law, actuator: Actuator) -> Result<Control> {
+    match (wanted, actuator.model(law)) {
+        (Some(ControlArgument::Pid), _) | (None, None) => Ok(Control::Pid),
+        (_, Some(model)) => Ok(Control::ModelBased(Some(model))),
+        (Some(ControlArgument::Mbc), None) => bail!(
+            "--control mbc: there is no model of --cc {} under --actuator {}; take --control pid, or --cc cdg, cubic or reno with the actuator that they have of themselves",
+            law.name(),
+            actuator.name()
+        ),
+    }
+}
+
+/// The control's name in the report.
+pub(super) fn name(control: Control) -> &'static str {
+    match control {
+        Control::Pid => "pid",
+        Control::ModelBased(_) => "mbc",
+    }
+}
+
+/// What a weight rests on, as the report names it.
+pub(super) fn basis(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Feedback => "feedback",
+        Basis::Model => "model",
+        Basis::Fallback(FallbackReason::NoModel) => "no_model",
+        Basis::Fallback(FallbackReason::NoPrice) => "no_price",
+        Basis::Fallback(FallbackReason::NoRoundTripTime) => "no_rtt",
+    }
+}
+
+/// The same in the live line; nothing where nothing else was asked for.
+pub(super) fn remark(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Feedback => "",
+        Basis::Model => " by model",
+        Basis::Fallback(FallbackReason::NoModel) => " by feedback: no model",
+        Basis::Fallback(FallbackReason::NoPrice) => " by feedback: no price",
+        Basis::Fallback(FallbackReason::NoRoundTripTime) => " by feedback: no round trip",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn model_based_unless_there_is_no_model_or_pid_is_asked_for() {
+        let cubic = Law::Kernel("cubic".into());
+        let htcp = Law::Kernel("htcp".into());
+        for (wanted, law, actuator, expected) in [
+            (None, &cubic, Actuator::Phantom, Some("mbc")),
+            (None, &htcp, Actuator::Phantom, Some("pid")),
+            (Some(ControlArgument::Pid), &cubic, Actuator::Phantom, Some("pid")),
+            (Some(ControlArgument::Mbc), &cubic, Actuator::Phantom, Some("mbc")),
+            (Some(ControlArgument::Mbc), &htcp, Actuator::Phantom, None),
+        ] {
+            assert_eq!(control(wanted, law, actuator).ok().map(name), expected, "{wanted:?} {law:?}");
+        }
+    }
+}
