@@ -122,6 +122,16 @@ fn an_interrupted_run_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    example(directory.path(), "5s");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command(directory.path(), &["list"]).stdout(writer).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
 fn it_lists_checks_prints_and_reports() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
