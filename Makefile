@@ -5,7 +5,7 @@ CARGO ?= cargo
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 BUILD_PACKAGES := clang libelf-dev zlib1g-dev pkg-config gcc libc6-dev
 RUN_PACKAGES := iproute2
-TEST_PACKAGES := iperf3 bpftool python3
+TEST_PACKAGES := iperf3 bpftool python3 chromium
 BENCH_PACKAGES := valgrind
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 

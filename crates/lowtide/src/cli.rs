@@ -29,6 +29,8 @@ pub enum Command {
     Emulate(Box<EmulateArguments>),
     /// Simulate flows that share bottlenecks, packet by packet, in virtual time
     Sim(SimArguments),
+    /// Reproduce the papers' figures, tables and claims: run, measured, drawn and scored
+    Lab(LabArguments),
     /// Show what `run` does, in about two minutes, on an emulated 20 Mbit/s link
     Demo(DemoArguments),
     /// Lowtide's own traffic programs, as the demo uses them
@@ -273,6 +275,104 @@ pub enum SideArgument {
     Receiver,
     /// Two interfaces
     Both,
+}
+
+/// `lowtide lab`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  lowtide lab list
+  lowtide lab run C-01 --quick
+  lowtide lab run && lowtide lab report
+
+ID is an experiment, a target like C-01, or a paper like 000; without any, all are meant. docs/lab.md says how to write an experiment.")]
+pub struct LabArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LabCommand,
+    /// Take the experiments of this directory (PAPER/NAME.toml) in place of those in the program
+    #[arg(long, value_name = "DIR", global = true)]
+    pub experiments: Option<PathBuf>,
+    /// Where results are kept; unless given, target/lab in Lowtide's own sources, else the user's cache directory
+    #[arg(long, value_name = "DIR", global = true)]
+    pub cache: Option<PathBuf>,
+}
+
+/// The commands of `lowtide lab`.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Show the experiments, what each is of, its targets, and how long it takes
+    List {
+        /// Which ones
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Run what has not been run yet, on all cores, and say which targets are met
+    Run(LabRunArguments),
+    /// Write a page with the scoreboard and all figures, from what has been run
+    Report {
+        /// Which ones
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+        /// Where it goes: index.html, scoreboard.json and figures/
+        #[arg(long, value_name = "DIR", default_value = "lab-report")]
+        out: PathBuf,
+        /// Seed of the first run of each cell
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
+    /// Take over what other processes have run, each with its part: the directories of their --cache
+    Merge {
+        /// Their directories
+        #[arg(required = true, value_name = "DIR")]
+        directories: Vec<PathBuf>,
+    },
+    /// Print the scenario of a run, for `lowtide sim`
+    Scenario {
+        /// Which experiment
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Values of its axes, like rtt=20; the first ones where none are given
+        #[arg(value_name = "AXIS=VALUE")]
+        place: Vec<String>,
+        /// The seed
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
+    /// Look for mistakes in experiments without running them
+    Check {
+        /// Which ones
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+    },
+}
+
+/// `lowtide lab run`.
+#[derive(Debug, Args)]
+pub struct LabRunArguments {
+    /// Which ones
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Where: sim
+    #[arg(long, value_name = "PLACE", default_value = "sim")]
+    pub on: lowtide_lab::Place,
+    /// Runs of each cell, in place of each experiment's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: Option<u32>,
+    /// A quick look: fewer cells and fewer runs
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of the first run of each cell; the others follow
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Only this part of the runs, like 2/4; scores nothing. Unite the parts with `lab merge`
+    #[arg(long, value_name = "I/N", conflicts_with = "shards")]
+    pub shard: Option<lowtide_lab::Shard>,
+    /// Only one part of N: which one, SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub shards: Option<u32>,
+    /// Threads; all cores unless given
+    #[arg(long, value_name = "N")]
+    pub threads: Option<std::num::NonZeroUsize>,
 }
 
 /// `lowtide demo`.

@@ -7,6 +7,7 @@ pub mod demo;
 pub mod doctor;
 #[cfg(target_os = "linux")]
 pub mod emulate;
+pub mod lab;
 #[cfg(target_os = "linux")]
 pub mod run;
 pub mod sim;

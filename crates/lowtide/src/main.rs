@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command `lowtide`.
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use clap::Parser;
 use lowtide::cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::Sim(arguments) => lowtide::sim::sim(&arguments),
+        Command::Sim(arguments) => unless_unread(lowtide::sim::sim(&arguments)),
+        Command::Lab(arguments) => unless_unread(lowtide::lab::lab(&arguments)),
         Command::Demo(arguments) => lowtide::demo::demo(&arguments),
         command => on_the_kernel(&command),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("lowtide: {error:#}");
         ExitCode::from(2)
+    })
+}
+
+/// A reader like `head` that has seen enough of the output is no failure.
+fn unless_unread(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    let unread = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    outcome.or_else(|error| match error.downcast_ref() {
+        Some(cause) if unread(cause) => Ok(ExitCode::SUCCESS),
+        _ => Err(error),
     })
 }
 
@@ -26,11 +36,11 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Doctor => Ok(lowtide::doctor::doctor()),
         Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),
-        Command::Sim(_) | Command::Demo(_) => unreachable!("they work everywhere"),
+        Command::Sim(_) | Command::Lab(_) | Command::Demo(_) => unreachable!("they work everywhere"),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn on_the_kernel(_command: &Command) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("this command needs Linux; lowtide sim and lowtide demo work everywhere")
+    anyhow::bail!("this command needs Linux; lowtide sim, lowtide lab and lowtide demo work everywhere")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scales and their ticks.
+//! Scales and their ticks, for whoever draws.
 
 /// What the values from 0 to `full` are drawn between.
 #[derive(Clone, Copy, Debug)]
@@ -19,16 +19,20 @@ impl Axis {
 
     /// Values for about `number` ticks: multiples of 1, 2 or 5 times a power of ten.
     pub(super) fn ticks(self, number: f64) -> Vec<f64> {
-        let rough = self.full / number;
-        let power = libm::pow(10.0, libm::floor(libm::log10(rough)));
-        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough * 0.999);
-        let step = step.unwrap_or(self.full);
+        let step = round_step(self.full / number);
         (0..).map(|n| f64::from(n) * step).take_while(|value| *value <= self.full * 1.000_001).take(100).collect()
     }
 }
 
+/// The least of 1, 2 or 5 times a power of ten that is not below `rough`, which has to be above zero.
+pub fn round_step(rough: f64) -> f64 {
+    let power = libm::pow(10.0, libm::floor(libm::log10(rough)));
+    let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough * 0.999);
+    step.unwrap_or(rough)
+}
+
 /// A value without needless digits.
-pub(super) fn label(value: f64) -> String {
+pub fn label(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

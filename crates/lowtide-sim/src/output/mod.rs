@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is left of a run: a summary, time series, a plot, a capture.
 
+pub mod axis;
 pub mod fluid;
 pub mod svg;
 
-mod axis;
 mod capture;
 mod chart;
 mod directory;

@@ -34,6 +34,11 @@ impl Svg {
         Svg { width, height, body }
     }
 
+    /// Width and height.
+    pub fn size(&self) -> (f64, f64) {
+        (self.width, self.height)
+    }
+
     /// A filled polygon.
     pub fn area(&mut self, points: &[(f64, f64)], fill: &str) {
         let d = path(points);
@@ -61,6 +66,23 @@ impl Svg {
         ));
     }
 
+    /// What follows, up to [`Svg::end`], is of this class, and says `title` when it is pointed at, unless that is empty.
+    pub fn group(&mut self, class: &str, title: &str) {
+        let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", escape(title)) };
+        self.push(format_args!("<g class=\"{class}\">{title}"));
+    }
+
+    /// The end of the latest [`Svg::group`].
+    pub fn end(&mut self) {
+        self.push("</g>");
+    }
+
+    /// Another drawing, its upper left corner here.
+    pub fn inset(&mut self, (x, y): (f64, f64), drawing: &Svg) {
+        let Svg { width, height, body } = drawing;
+        self.push(format_args!("<svg x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width}\" height=\"{height}\">\n{body}</svg>"));
+    }
+
     /// The whole file, on white.
     pub fn finish(self) -> String {
         let Svg { width, height, body } = self;
@@ -68,6 +90,24 @@ impl Svg {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\">\n\
              <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n{body}</svg>\n"
+        )
+    }
+
+    /// For a page: an element of this class, as wide as there is room, without a background. Whoever cannot see it hears
+    /// `label`.
+    pub fn finish_in_page(&self, class: &str, label: &str) -> String {
+        let (Svg { width, height, body }, label) = (self, escape(label));
+        format!(
+            "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n{body}</svg>\n"
+        )
+    }
+
+    /// The whole file, with a style sheet in which the class `class` is that of the drawing.
+    pub fn finish_styled(self, class: &str, style: &str) -> String {
+        let Svg { width, height, body } = self;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\">\n<style>\n{style}</style>\n{body}</svg>\n"
         )
     }
 
@@ -87,7 +127,7 @@ fn path(points: &[(f64, f64)]) -> String {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -106,5 +146,23 @@ mod tests {
         assert!(text.contains("<path d=\"M0.0 1.0L2.0 3.0Z\" fill=\"#123456\"/>"));
         assert!(text.contains("stroke-dasharray=\"4 3\""));
         assert!(text.contains("font-weight=\"bold\"") && text.contains("a &lt; b &amp; c"));
+    }
+
+    #[test]
+    fn a_drawing_goes_into_a_page_and_into_another() {
+        let mut inner = Svg::new(10.0, 5.0);
+        inner.group("curve", "1 < 2");
+        inner.line(&[(0.0, 1.0), (2.0, 3.0)], "currentColor", 1.0, "");
+        inner.end();
+        let page = inner.finish_in_page("plot", "say \"it\"");
+        assert!(page.starts_with("<svg class=\"plot\"") && page.contains("aria-label=\"say &quot;it&quot;\""));
+        assert!(page.contains("<g class=\"curve\"><title>1 &lt; 2</title>") && page.contains("</g>"));
+        let mut outer = Svg::new(20.0, 20.0);
+        outer.inset((4.0, 6.0), &inner);
+        let file = outer.finish_styled("plot", ".plot{color:red}");
+        assert!(
+            file.contains("<svg x=\"4.0\" y=\"6.0\" width=\"10\" height=\"5\">") && file.contains(".plot{color:red}")
+        );
+        assert!(!file.contains("fill=\"#ffffff\""), "{file}");
     }
 }

@@ -133,7 +133,8 @@ fn figures(status: &Status, journal: &Journal) -> String {
     if let Some(delay) = status.snapshot.queueing_delay() {
         text += &format!("  queue {} ms", delay.as_millis());
     }
-    text + &journal.goals.phrase()
+    text += &journal.goals.phrase();
+    text
 }
 
 /// Two significant digits.

@@ -142,7 +142,7 @@ impl Cdg {
         let before = self.window.cwnd;
         if !held {
             self.growth.on_reduction(ack.now, &self.window);
-            self.window.lower_to(self.parameters.beta * before);
+            self.window.lower_to(self.part(self.parameters.beta));
             self.episode = Some(ack.nxt);
             self.undoable = false;
             self.backoffs += 1;
@@ -170,10 +170,16 @@ impl Cdg {
         }
     }
 
+    /// What a factor leaves of the window, segments.
+    fn part(&self, factor: f64) -> f64 {
+        let cwnd = self.window.cwnd;
+        if self.parameters.whole_segments { (factor * cwnd.floor()).floor() } else { factor * cwnd }
+    }
+
     /// The threshold that a loss, a mark or a timeout leaves, segments.
     fn after_congestion(&mut self, signal: Signal) -> f64 {
         let cwnd = self.window.cwnd;
-        let newreno = self.growth.beta_loss().unwrap_or(self.parameters.beta_loss) * cwnd;
+        let newreno = self.part(self.growth.beta_loss().unwrap_or(self.parameters.beta_loss));
         if signal != Signal::Loss && self.is(Variant::FreeBsd) {
             return newreno; // without a look at the shadow or the queue
         }

@@ -31,7 +31,7 @@ values! {
 
 impl Clock {
     /// Microseconds from one point in time to another, both in nanoseconds, as this clock shows them.
-    fn between(self, from: i64, to: i64) -> i64 {
+    pub const fn between(self, from: i64, to: i64) -> i64 {
         match self {
             Self::Micro => to.saturating_sub(from).div_euclid(1000),
             Self::Milli => (to.div_euclid(1_000_000) - from.div_euclid(1_000_000) + 1) * 1000,

@@ -14,7 +14,7 @@
 //! back-offs, no tolerance of losses. The module's own defaults there are `shadow=on,ineff=5`.
 //!
 //! Notable differences from the sources:
-//! - Windows are fractional, slow start counts segments and not ACKs, and no reduction of any variant leaves less than
+//! - Windows are fractional (Linux': `whole_segments=on`), slow start counts segments and not ACKs, and no reduction of any variant leaves less than
 //!   two segments (FreeBSD's has no minimum).
 //! - G is any positive number. Linux has an integer factor instead, `1000/(G*window)` in mainline and `1000/G` in the
 //!   thesis, so with a window of 8 only G = 125/k exists there: 0.0019 (k = 65535), …, 2.976 (the default, k = 42), …,
@@ -79,6 +79,9 @@ parameters! {
         beta: f64 = 724.0 / 1024.0, in 0.0..=1.0;
         /// The factor that a loss leaves.
         beta_loss: f64 = 0.5, in 0.01..=1.0;
+        /// Whether a reduction rounds down to whole segments, before and after, as Linux does. Of three segments 0.707 leaves
+        /// two then; where the window is that small, this decides the share.
+        whole_segments: bool = false;
         /// How slow start ends early.
         hystart: HyStartKind = HyStartKind::On;
         /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.

@@ -97,6 +97,21 @@ fn what_a_backoff_leaves_and_how_it_is_made() {
 }
 
 #[test]
+fn whole_segments_are_rounded_down_twice() {
+    let mut driver = Driver::new("cdg:g=0.0001,whole_segments=on").in_avoidance();
+    for _ in 0..3 {
+        driver.rounds(&[20.0]);
+        let before = driver.cwnd();
+        driver.rounds(&[30.0]);
+        assert_eq!(driver.cwnd(), (before.floor() * 724.0 / 1024.0).floor());
+        driver.recovered();
+    }
+    let before = driver.cwnd();
+    driver.congestion(Signal::Loss);
+    assert_eq!(driver.cwnd(), (before.floor() * 0.5).floor());
+}
+
+#[test]
 fn growth_in_avoidance() {
     // Each ACK is a round here, so all grow by a segment a round; but only mainline where no round ends.
     for (variant, spread) in [("mainline", true), ("thesis", false), ("freebsd", false)] {

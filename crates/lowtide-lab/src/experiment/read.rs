@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a file to an experiment.
+
+use super::{Experiment, Kind, Plot, Target, axis::plain};
+use crate::error::{LabError, Result};
+use std::collections::BTreeSet;
+
+impl Experiment {
+    /// Reads the text of a file that is called `path`: a directory, the paper, and the name of the experiment.
+    ///
+    /// # Errors
+    /// One sentence, with the file and, where that is known, line and column.
+    pub fn parse(path: &str, text: &str) -> Result<Self> {
+        let experiment = toml::from_str::<Self>(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let before = text.get(..at).unwrap_or(text);
+            let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+            let (line, column) = (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1);
+            let message = error.message().lines().collect::<Vec<_>>().join(", ");
+            LabError::new(format!("{path}:{line}:{column}: {message}"))
+        })?;
+        let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+        let paper = folder.rsplit('/').next().unwrap_or_default().to_owned();
+        let id = file.strip_suffix(".toml").unwrap_or(file).to_owned();
+        let experiment = Self { id, paper, ..experiment };
+        experiment.check().map_err(|error| error.within(path))?;
+        Ok(experiment)
+    }
+
+    /// What can be said without evaluating anything.
+    fn check(&self) -> Result<()> {
+        self.axes.iter().try_for_each(super::Axis::check)?;
+        let names = self.axes.iter().map(|axis| &axis.name).chain(self.draw.keys());
+        distinct("variable", names)?;
+        distinct("measure", self.measures.iter().map(|it| &it.name))?;
+        distinct("series", self.series.iter().map(|it| &it.name))?;
+        distinct("figure", self.figures.iter().map(|it| &it.name))?;
+        distinct("target", self.targets.iter().map(|it| &it.id))?;
+        if let Some(name) = self.draw.keys().find(|name| !plain(name)) {
+            return Err(LabError::new(format!("draw: `{name}` has to be a word of letters, digits and _")));
+        }
+        if self.runs == 0 || self.quick_runs == 0 {
+            return Err(LabError::new("runs and quick_runs have to be 1 or more"));
+        }
+        if self.scenario.is_none() && !(self.axes.is_empty() && self.measures.is_empty() && self.series.is_empty()) {
+            return Err(LabError::new("there is no [scenario], so there is nothing to vary or to measure"));
+        }
+        self.targets.iter().try_for_each(|target| self.check_target(target))?;
+        self.check_panels()
+    }
+
+    fn check_target(&self, target: &Target) -> Result<()> {
+        let fail = |what: &str| Err(LabError::new(format!("target {}: {what}", target.id)));
+        match target.kind {
+            Kind::Question if target.answer.is_none() => return fail("a question needs an `answer`"),
+            Kind::Quantitative | Kind::Shape if self.scenario.is_none() => {
+                return fail("without a [scenario] there are only targets of the kind unit");
+            }
+            Kind::Quantitative if target.band.is_empty() => return fail("`band` has to say where its band comes from"),
+            Kind::Quantitative | Kind::Shape | Kind::Unit if target.checks.is_empty() => {
+                return fail("it has no check");
+            }
+            _ => {}
+        }
+        for check in &target.checks {
+            if let Some(name) = check.each.names().iter().find(|name| self.axis(name).is_none()) {
+                return fail(&format!("`each` names the axis `{name}`, which does not exist"));
+            }
+            match (&check.value, &check.holds) {
+                (Some(_), None) if check.low.is_none() && check.high.is_none() => {
+                    return fail(&format!("\"{}\" has a value, but neither `low` nor `high`", check.what));
+                }
+                (Some(_), None) => {}
+                (None, Some(_)) if check.low.is_none() && check.high.is_none() && check.expected.is_none() => {}
+                _ => return fail(&format!("\"{}\" needs either a `value` with its band or `holds`", check.what)),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_panels(&self) -> Result<()> {
+        for figure in &self.figures {
+            for (number, panel) in figure.panels.iter().enumerate() {
+                let fail =
+                    |what: String| Err(LabError::new(format!("figure {}, panel {}: {what}", figure.name, number + 1)));
+                let axes = panel.x.iter().chain(&panel.each).chain(panel.place.keys());
+                if let Some(name) = axes.into_iter().find(|name| self.axis(name).is_none()) {
+                    return fail(format!("there is no axis `{name}`"));
+                }
+                if let Some(name) = panel.measure.iter().find(|name| self.measure(name).is_none()) {
+                    return fail(format!("there is no measure `{name}`"));
+                }
+                if let Some(name) = panel.series.iter().find(|name| !self.series.iter().any(|it| it.name == **name)) {
+                    return fail(format!("there is no series `{name}`"));
+                }
+                let missing = match panel.plot {
+                    Plot::Lines if panel.measure.is_none() == panel.value.is_none() => "a `measure` or a `value`",
+                    Plot::Lines | Plot::Boxes if panel.x.is_none() => "the axis `x`",
+                    Plot::Boxes | Plot::Cdf if panel.measure.is_none() => "a `measure`",
+                    Plot::Series if panel.series.is_empty() => "`series`",
+                    Plot::Table if panel.columns.is_empty() || panel.x.is_none() => {
+                        "columns, and the axis `x` of its rows"
+                    }
+                    _ => continue,
+                };
+                return fail(format!("it needs {missing}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// No name twice.
+fn distinct<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(LabError::new(format!("there are two of the {kind} `{name}`")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Experiment, String> {
+        let text = format!("title = \"t\"\nsource = \"s\"\n{text}");
+        Experiment::parse("000/example.toml", &text).map_err(|error| error.to_string())
+    }
+
+    const SCENARIO: &str = "[scenario]\nduration = \"1s\"\n";
+
+    #[test]
+    fn its_name_is_that_of_its_file() {
+        let experiment = parse("").unwrap();
+        assert_eq!((experiment.id.as_str(), experiment.paper.as_str()), ("example", "000"));
+        assert!(experiment.goes_by("000") && experiment.goes_by("example") && !experiment.goes_by("C-01"));
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        for (text, part) in [
+            ("titel = \"x\"", "000/example.toml:3:1: unknown field `titel`"),
+            ("[[axis]]\nname = \"g h\"\nvalues = [1]", "a word of letters"),
+            ("[[axis]]\nname = \"g\"\nvalues = []", "no values"),
+            ("[[axis]]\nname = \"g\"\nvalues = [1, 1.0]", "the value 1 is there twice"),
+            ("[[axis]]\nname = \"g\"\nvalues = [1, 2]\nquick = [3]", "`quick` has 3"),
+            ("[[axis]]\nname = \"g\"\nvalues = [{ cc = \"reno\" }]", "a case needs a label"),
+            ("[[axis]]\nname = \"g\"\nvalues = [1]", "there is no [scenario]"),
+            ("[draw]\ng = \"1\"\n[[axis]]\nname = \"g\"\nvalues = [1]", "two of the variable `g`"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let target = "[[target]]\nid = \"C-01\"\nkind = \"quantitative\"\nclaim = \"c\"\n";
+        for (text, part) in [
+            ("", "`band` has to say"),
+            ("band = \"b\"\n", "it has no check"),
+            ("band = \"b\"\n[[target.check]]\nwhat = \"w\"\nvalue = \"1\"", "neither `low` nor `high`"),
+            ("band = \"b\"\n[[target.check]]\nwhat = \"w\"\nlow = 1", "needs either a `value`"),
+            ("band = \"b\"\n[[target.check]]\nwhat = \"w\"\neach = \"g\"\nvalue = \"1\"\nlow = 1", "the axis `g`"),
+        ] {
+            let error = parse(&format!("{SCENARIO}{target}{text}")).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let figure = "[[figure]]\nname = \"f\"\ntitle = \"t\"\n[[figure.panel]]\n";
+        for (text, part) in [
+            ("plot = \"lines\"\n", "it needs a `measure` or a `value`"),
+            ("plot = \"series\"\n", "it needs `series`"),
+            ("plot = \"boxes\"\nmeasure = \"m\"\n", "there is no measure `m`"),
+        ] {
+            let error = parse(&format!("{SCENARIO}{figure}{text}")).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From results to what is drawn.
+
+use super::{
+    DrawnPanel, Table,
+    chart::Chart,
+    layers::{Layer, Point, Quartiles, Stroke},
+    scale::Scale,
+};
+use crate::{
+    cache::Curve,
+    error::{LabError, Result},
+    experiment::{Axis, AxisValue, Mark, Panel, Plot},
+    expression::Where,
+    score::Scores,
+    statistics,
+};
+
+/// Points of a curve over time, at most: one for each place where a line can be told from its neighbour.
+const POINTS: usize = 480;
+/// Steps of a distribution.
+const STEPS: usize = 200;
+
+/// Draws a panel.
+pub(super) fn panel(scores: &Scores<'_, '_>, panel: &Panel) -> Result<DrawnPanel> {
+    let of = Source { scores, panel, place: place(panel)? };
+    let chart = match panel.plot {
+        Plot::Lines => of.lines()?,
+        Plot::Series => of.series()?,
+        Plot::Cdf => of.distributions()?,
+        Plot::Boxes => of.boxes()?,
+        Plot::Table => return of.table().map(DrawnPanel::Table),
+    };
+    let words = [&panel.title, &chart.y_label, &chart.x_label];
+    let label = words.into_iter().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>().join("; ");
+    Ok(DrawnPanel::Drawing(chart.draw(), label))
+}
+
+/// The `where` of a panel, as it is written.
+fn place(panel: &Panel) -> Result<Where> {
+    panel.place.iter().map(|(axis, value)| Ok((axis.clone(), written(value)?))).collect()
+}
+
+fn written(value: &toml::Value) -> Result<String> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Float(number) => Ok(number.to_string()),
+        _ => Err(LabError::new(format!("{value} is no value of an axis"))),
+    }
+}
+
+/// A panel and what it is drawn from.
+struct Source<'s, 'r, 'a> {
+    scores: &'s Scores<'r, 'a>,
+    panel: &'s Panel,
+    place: Where,
+}
+
+impl<'a> Source<'_, '_, 'a> {
+    fn axis(&self, name: Option<&String>) -> Option<&'a Axis> {
+        self.scores.results.plan.experiment.axis(name?)
+    }
+
+    /// The values of an axis that the panel shows.
+    fn values(&self, axis: &'a Axis) -> Vec<&'a AxisValue> {
+        let fixed = self.place.iter().find(|(name, _)| *name == axis.name);
+        let values = axis.values_of(self.scores.results.plan.extent.quick).into_iter();
+        values.filter(|value| fixed.is_none_or(|(_, fixed)| *fixed == value.written())).collect()
+    }
+
+    /// The values of `each`; one without a name, if there is none.
+    fn each(&self) -> Vec<(Option<(&'a Axis, &'a AxisValue)>, Stroke)> {
+        match self.axis(self.panel.each.as_ref()) {
+            None => vec![(None, Stroke::of(0))],
+            Some(axis) => {
+                // colours stay with their values, whether a look is quick or not
+                let place = |value: &AxisValue| axis.values.iter().position(|it| it == value).unwrap_or_default();
+                self.values(axis).into_iter().map(|value| (Some((axis, value)), Stroke::of(place(value)))).collect()
+            }
+        }
+    }
+
+    /// The `where` with further values.
+    fn at(&self, further: &[Option<(&Axis, &AxisValue)>]) -> Where {
+        let further = further.iter().flatten().map(|(axis, value)| (axis.name.clone(), value.written()));
+        let mut place: Where = further.collect();
+        let fixed = self.place.iter().filter(|(name, _)| !place.iter().any(|(other, _)| other == name));
+        let fixed: Where = fixed.cloned().collect();
+        place.extend(fixed);
+        place
+    }
+
+    fn samples(&self, place: &Where, only: Option<usize>) -> Result<Vec<f64>> {
+        let measure = self.panel.measure.as_deref().unwrap_or_default();
+        self.scores.cells.samples(measure, place, only).map_err(LabError::new)
+    }
+
+    /// Median and range of the runs at a place.
+    fn point(&self, x: f64, further: &[Option<(&Axis, &AxisValue)>]) -> Result<Option<Point>> {
+        let (y, range) = match &self.panel.value {
+            Some(expression) => {
+                let fixed = self.place.iter().filter_map(|(name, value)| {
+                    let axis = self.scores.results.plan.experiment.axis(name)?;
+                    Some((axis, axis.values.iter().find(|it| it.written() == *value)?))
+                });
+                let values =
+                    fixed.chain(further.iter().copied().flatten()).map(|(axis, value)| (axis.name.as_str(), value));
+                let scope = self.scores.scope(&values.collect::<Vec<_>>());
+                (self.scores.value(expression, &scope)?, self.scores.spread(expression, &scope)?)
+            }
+            None => {
+                let samples = self.samples(&self.at(further), None)?;
+                let range = statistics::min(&samples).zip(statistics::max(&samples)).filter(|_| samples.len() > 1);
+                (statistics::median(&samples), range)
+            }
+        };
+        Ok(y.map(|y| Point { x, y, range }))
+    }
+
+    fn lines(&self) -> Result<Chart> {
+        let x = self.axis(self.panel.x.as_ref()).ok_or_else(|| LabError::new("there is no axis `x`"))?;
+        let mut layers = Vec::new();
+        for (each, stroke) in self.each() {
+            let mut points = Vec::new();
+            for (at, value) in self.values(x).into_iter().enumerate() {
+                let place = value.number().filter(|_| numeric(x)).unwrap_or(at as f64);
+                points.extend(self.point(place, &[each, Some((x, value))])?);
+            }
+            layers.push(Layer::Curve { name: name(each), stroke, points, dots: true });
+        }
+        Ok(self.chart(Some(x), layers))
+    }
+
+    fn series(&self) -> Result<Chart> {
+        let (mut layers, each) = (Vec::new(), self.each());
+        for (number, series) in self.panel.series.iter().enumerate() {
+            for (each, stroke) in &each {
+                let curves = self.scores.results.curves(series, &self.at(&[*each]));
+                let curve = match &curves[..] {
+                    [] => continue,
+                    [(_, curve)] => curve,
+                    [(a, _), (b, _), ..] => {
+                        let words = |place: &Where| {
+                            place.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
+                        };
+                        let (a, b) = (words(a), words(b));
+                        return Err(LabError::new(format!(
+                            "`{series}` is there in several cells ({a}; {b}); use `where`"
+                        )));
+                    }
+                };
+                let title = self.scores.results.plan.experiment.series.iter().find(|it| it.name == *series);
+                let title = title.map_or(series.as_str(), |it| it.title());
+                let several = self.panel.series.len() > 1;
+                let (name, stroke) = match each {
+                    None => (title.to_owned(), Stroke::of(number)),
+                    Some(_) if several => (format!("{} {title}", name(*each)), Stroke::of(layers.len())),
+                    Some(_) => (name(*each), stroke.clone()),
+                };
+                layers.push(Layer::Curve { name, stroke, points: thinned(curve, self.panel.x_range), dots: false });
+            }
+        }
+        Ok(self.chart(None, layers))
+    }
+
+    fn distributions(&self) -> Result<Chart> {
+        let mut layers = Vec::new();
+        for (each, stroke) in self.each() {
+            let mut samples = self.samples(&self.at(&[each]), None)?;
+            samples.sort_by(f64::total_cmp);
+            let step = |n: usize| {
+                let p = n as f64 / STEPS as f64;
+                statistics::quantile_of_sorted(&samples, p).map(|x| Point { x, y: p, range: None })
+            };
+            let points = (0..=STEPS).filter_map(step).collect();
+            layers.push(Layer::Curve { name: name(each), stroke, points, dots: false });
+        }
+        Ok(self.chart(None, layers))
+    }
+
+    fn boxes(&self) -> Result<Chart> {
+        let x = self.axis(self.panel.x.as_ref()).ok_or_else(|| LabError::new("there is no axis `x`"))?;
+        let each = self.each();
+        let room = 0.8 / each.len() as f64;
+        let mut layers = Vec::new();
+        for (number, (each, stroke)) in each.into_iter().enumerate() {
+            let mut boxes = Vec::new();
+            for (at, value) in self.values(x).into_iter().enumerate() {
+                let samples = self.samples(&self.at(&[each, Some((x, value))]), None)?;
+                let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|p| statistics::quantile(&samples, p));
+                if let [Some(a), Some(b), Some(c), Some(d), Some(e)] = quantiles {
+                    boxes.push((at as f64 - 0.4 + room * (number as f64 + 0.5), Quartiles([a, b, c, d, e])));
+                }
+            }
+            layers.push(Layer::Boxes { name: name(each), stroke, boxes, half: room * 0.4 });
+        }
+        Ok(self.chart(Some(x), layers))
+    }
+
+    /// The drawing of these layers, with the marks; `x` is the axis along x, if there is one.
+    fn chart(&self, x: Option<&'a Axis>, mut layers: Vec<Layer>) -> Chart {
+        let panel = self.panel;
+        layers.extend(panel.marks.iter().map(|mark| self.mark(mark)));
+        let (xs, ys) = extent(&layers);
+        let names = x.filter(|axis| panel.plot == Plot::Boxes || !numeric(axis));
+        let scale = match names {
+            Some(axis) => Scale::of_names(self.values(axis).iter().map(|value| value.written()).collect()),
+            None if panel.x_range.is_some() || panel.plot == Plot::Cdf => Scale::new(&xs, panel.x_range, panel.x_log),
+            None => Scale::new(&xs, None, panel.x_log).tight(&xs),
+        };
+        let measure = panel.measure.as_ref().and_then(|name| self.scores.results.plan.experiment.measure(name));
+        let measured = measure.map_or(String::new(), |measure| {
+            let label = if measure.label.is_empty() { &measure.name } else { &measure.label };
+            if measure.unit.is_empty() { label.clone() } else { format!("{label}, {}", measure.unit) }
+        });
+        let (x_label, y_label) = match panel.plot {
+            Plot::Series => ("Time, s".to_owned(), String::new()),
+            Plot::Cdf => (measured, "Part of the values".to_owned()),
+            _ => (x.map_or(String::new(), Axis::title), measured),
+        };
+        Chart {
+            title: panel.title.clone(),
+            x: scale,
+            y: Scale::new(&ys, panel.y_range, panel.y_log),
+            x_label: panel.x_label.clone().unwrap_or(x_label),
+            y_label: panel.y_label.clone().unwrap_or(y_label),
+            legend: self.axis(panel.each.as_ref()).map_or(String::new(), Axis::title),
+            layers,
+        }
+    }
+
+    fn mark(&self, mark: &Mark) -> Layer {
+        let of = mark.of.as_ref().and_then(|value| written(value).ok());
+        let mut each = self.each().into_iter();
+        let stroke = of.and_then(|of| each.find(|(each, _)| each.is_some_and(|(_, value)| value.written() == of)));
+        Layer::Mark { x: mark.x, y: mark.y, stroke: stroke.map(|(_, stroke)| stroke), text: mark.text.clone() }
+    }
+
+    fn table(&self) -> Result<Table> {
+        let panel = self.panel;
+        let axis = self.axis(panel.x.as_ref()).ok_or_else(|| LabError::new("there is no axis `x`"))?;
+        let mut rows = Vec::new();
+        for value in self.values(axis) {
+            let values = [(axis.name.as_str(), value)];
+            let scope = self.scores.scope(&values);
+            let cells: Vec<Option<f64>> = panel
+                .columns
+                .iter()
+                .map(|it| self.scores.bound(Some(&it.value), &values, &scope))
+                .collect::<Result<_>>()?;
+            rows.push((value.written(), cells));
+        }
+        if let Some(column) = &panel.sort {
+            let place = panel.columns.iter().position(|it| it.title == *column);
+            let place = place.ok_or_else(|| LabError::new(format!("`sort` names {column}, which is no column")))?;
+            let key = |cells: &[Option<f64>]| cells[place].unwrap_or(f64::NEG_INFINITY);
+            rows.sort_by(|(_, a), (_, b)| key(b).total_cmp(&key(a)));
+        }
+        let cell = |(number, value): (usize, Option<f64>)| {
+            let digits = usize::from(panel.columns[number].digits);
+            value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        let row = |(name, cells): (String, Vec<Option<f64>>)| {
+            [name].into_iter().chain(cells.into_iter().enumerate().map(cell)).collect()
+        };
+        let head = [axis.title()].into_iter().chain(panel.columns.iter().map(|column| column.title.clone()));
+        Ok(Table { title: panel.title.clone(), head: head.collect(), rows: rows.into_iter().map(row).collect() })
+    }
+}
+
+/// Whether all values of an axis are numbers.
+fn numeric(axis: &Axis) -> bool {
+    axis.values.iter().all(|value| value.number().is_some())
+}
+
+fn name(each: Option<(&Axis, &AxisValue)>) -> String {
+    each.map_or(String::new(), |(_, value)| value.written())
+}
+
+/// All values along x and along y.
+fn extent(layers: &[Layer]) -> (Vec<f64>, Vec<f64>) {
+    let (mut xs, mut ys) = (Vec::new(), Vec::new());
+    for layer in layers {
+        match layer {
+            Layer::Curve { points, .. } => {
+                for point in points {
+                    xs.push(point.x);
+                    ys.push(point.y);
+                    ys.extend(point.range.iter().flat_map(|(low, high)| [*low, *high]));
+                }
+            }
+            Layer::Boxes { boxes, .. } => {
+                for (x, quartiles) in boxes {
+                    xs.push(*x);
+                    ys.extend(quartiles.0);
+                }
+            }
+            Layer::Mark { x, y, .. } => {
+                xs.extend(x);
+                ys.extend(y);
+            }
+        }
+    }
+    (xs, ys)
+}
+
+/// A curve over time with no more points than can be seen: of each part the least and the greatest value, in their order.
+fn thinned(curve: &Curve, range: Option<[f64; 2]>) -> Vec<Point> {
+    let within = |time: f64| range.is_none_or(|[from, to]| time >= from && time <= to);
+    let all: Vec<Point> = curve
+        .times
+        .iter()
+        .zip(&curve.values)
+        .filter(|(time, _)| within(**time))
+        .map(|(time, value)| Point { x: *time, y: *value, range: None })
+        .collect();
+    if all.len() <= POINTS {
+        return all;
+    }
+    let extremes = |part: &[Point]| {
+        let by_value = |a: &&Point, b: &&Point| a.y.total_cmp(&b.y);
+        let (low, high) = (*part.iter().min_by(by_value)?, *part.iter().max_by(by_value)?);
+        Some(if low.x < high.x { [low, high] } else { [high, low] })
+    };
+    all.chunks(all.len().div_ceil(POINTS / 2)).filter_map(extremes).flatten().collect()
+}

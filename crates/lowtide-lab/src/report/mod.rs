@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report: one page that needs nothing but itself, the scoreboard as JSON, and the figures as files.
+
+mod page;
+
+use crate::{
+    LabError, Library, Place, Results, cache,
+    error::Result,
+    experiment::Experiment,
+    figure::{self, Drawn},
+    score::{self, Score},
+    scoreboard,
+};
+use std::{fs, path::Path};
+
+/// An experiment with what came of it.
+pub struct Section<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Its results.
+    pub results: Results<'a>,
+    /// Its targets.
+    pub scores: Vec<Score<'a>>,
+    /// Its figures; none if runs are missing.
+    pub figures: Vec<Drawn<'a>>,
+    /// The scenario of its first run, as `lowtide sim` reads it.
+    pub scenario: Option<String>,
+}
+
+impl<'a> Section<'a> {
+    /// Scores and draws.
+    ///
+    /// # Errors
+    /// What is wrong with an expression, with its place.
+    pub fn new(library: &Library, results: Results<'a>) -> Result<Self> {
+        let experiment = results.plan.experiment;
+        let scores = score::score(&results)?;
+        let figures = if results.complete() { figure::draw(&results)? } else { Vec::new() };
+        let has_runs = results.plan.runs() > 0;
+        let scenario = has_runs.then(|| results.plan.scenario(library, 0, 0)).transpose()?;
+        Ok(Self { experiment, results, scores, figures, scenario })
+    }
+
+    /// Of the whole experiment if that was run, else of a quick look if that was.
+    ///
+    /// # Errors
+    /// As [`Section::new`], or what is wrong with the plans.
+    pub fn best(library: &Library, whole: Results<'a>, quick: Results<'a>) -> Result<Self> {
+        let quick_instead = !whole.complete() && quick.complete();
+        Self::new(library, if quick_instead { quick } else { whole })
+    }
+
+    /// The command that runs it.
+    fn command(&self) -> String {
+        let quick = if self.results.plan.extent.quick { " --quick" } else { "" };
+        format!("lowtide lab run {}{quick}", self.experiment.id)
+    }
+}
+
+/// Writes `index.html`, `scoreboard.json` and `figures/` into a directory.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write(sections: &[Section<'_>], directory: &Path) -> Result<()> {
+    cache::write(&directory.join("index.html"), page(sections).as_bytes())?;
+    let scores: Vec<Score<'_>> = sections.iter().flat_map(|section| section.scores.iter().cloned()).collect();
+    cache::write(&directory.join("scoreboard.json"), scoreboard(&scores, Place::Sim).as_bytes())?;
+    let figures = directory.join("figures");
+    fs::create_dir_all(&figures).map_err(LabError::at("make", &figures))?;
+    for section in sections {
+        for drawn in &section.figures {
+            if let Some(file) = drawn.file() {
+                let name = format!("{}-{}.svg", section.experiment.id, drawn.figure.name);
+                cache::write(&figures.join(name), file.as_bytes())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The page.
+pub fn page(sections: &[Section<'_>]) -> String {
+    page::page(sections).into_string()
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page, as HTML.
+
+use super::Section;
+use crate::{
+    experiment::{Experiment, Kind},
+    figure::{Drawn, DrawnPanel, STYLE, Table},
+    score::{Checked, Score, Verdict},
+};
+use lowtide_sim::output::axis::label;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const PAGE_STYLE: &str = include_str!("style.css");
+
+/// The papers, by the names of the directories.
+const PAPERS: [(&str, &str); 5] = [
+    ("000", "Evaluating CAIA Delay Gradient as a candidate for deadline-aware less-than-best-effort transport"),
+    ("001", "A framework for less than best effort congestion control with soft deadlines"),
+    ("002", "CAIA Delay-Gradient in Linux (thesis)"),
+    ("003", "Delay based additive increase for scalable congestion controls"),
+    ("004", "Eclipse: a new dynamic delay-based congestion control algorithm for background traffic"),
+];
+
+pub(super) fn page(sections: &[Section<'_>]) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Lowtide: the papers, reproduced" }
+                style { (PreEscaped(PAGE_STYLE)) (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { "The papers, reproduced" }
+                    p { "Every figure, table and claim of the papers that Lowtide comes from, run in its simulator, drawn and scored. "
+                        "A band is where a value has to lie; where it comes from stands beside each target." }
+                    (totals(sections))
+                }
+                main {
+                    section #scoreboard {
+                        h2 { "Scoreboard" }
+                        (meanings())
+                        @for paper in papers(sections) { (board(paper, sections)) }
+                    }
+                    @for section in sections { (experiment(section)) }
+                }
+                footer { p { "Made by " code { "lowtide lab report" } ", version " (env!("CARGO_PKG_VERSION")) "." } }
+            }
+        }
+    }
+}
+
+/// The papers that there are experiments of, in their order.
+fn papers<'s>(sections: &'s [Section<'_>]) -> Vec<&'s str> {
+    let mut papers: Vec<&str> = sections.iter().map(|section| section.experiment.paper.as_str()).collect();
+    papers.dedup();
+    papers
+}
+
+fn title_of(paper: &str) -> &str {
+    PAPERS.iter().find(|(name, _)| *name == paper).map_or("", |(_, title)| title)
+}
+
+fn totals(sections: &[Section<'_>]) -> Markup {
+    let scores: Vec<&Score<'_>> = sections.iter().flat_map(|section| &section.scores).collect();
+    let count = |verdict| scores.iter().filter(|score| score.verdict == verdict).count();
+    html! {
+        ul.totals {
+            @for verdict in Verdict::ALL {
+                @if count(verdict) > 0 { li { strong { (count(verdict)) } " " (badge(verdict)) } }
+            }
+            li { "of " (scores.len()) " targets" }
+        }
+    }
+}
+
+fn meanings() -> Markup {
+    html! {
+        p.note {
+            (badge(Verdict::Pass)) " all numbers lie within their bands. " (badge(Verdict::Shape))
+            " an order or a form, stated as a predicate, holds. " (badge(Verdict::Answered))
+            " a question that the papers leave open. " (badge(Verdict::Miss)) " something does not hold; the reason stands beside it. "
+            (badge(Verdict::NotRun)) " there are no results."
+        }
+    }
+}
+
+fn badge(verdict: Verdict) -> Markup {
+    let class = verdict.to_string().replace(' ', "-");
+    html! { span class={ "badge " (class) } { (verdict) } }
+}
+
+fn board(paper: &str, sections: &[Section<'_>]) -> Markup {
+    let of_paper = sections.iter().filter(|section| section.experiment.paper == paper);
+    let mut scores: Vec<&Score<'_>> = of_paper.flat_map(|section| &section.scores).collect();
+    scores.sort_by_key(|score| &score.target.id);
+    html! {
+        h3 { (paper) @if !title_of(paper).is_empty() { ": " (title_of(paper)) } }
+        ul.board {
+            @for score in scores {
+                li {
+                    a href={ "#" (score.target.id) } { (score.target.id) }
+                    (badge(score.verdict))
+                    span.claim { (score.target.claim.trim()) @if score.quick { " " small { "(quick look)" } } }
+                }
+            }
+        }
+    }
+}
+
+fn experiment(section: &Section<'_>) -> Markup {
+    let it = section.experiment;
+    html! {
+        section.experiment id={ "experiment-" (it.id) } {
+            h2 { (it.title) }
+            p.note { "Paper " (it.paper) @if !it.of.is_empty() { ", " (it.of) } ". " (it.source.trim()) }
+            (extent(section))
+            @for drawn in &section.figures { (figure(it, drawn)) }
+            @for score in &section.scores { (target(score)) }
+            @if let Some(scenario) = &section.scenario {
+                details { summary { "The scenario" @if section.results.plan.cells.len() > 1 { " of the first cell" } }
+                    pre { (scenario) } }
+            }
+            p.run { "Run it yourself: " code { (section.command()) } }
+        }
+    }
+}
+
+/// How many runs there were.
+fn extent(section: &Section<'_>) -> Markup {
+    let plan = &section.results.plan;
+    let (cells, runs, seeds) = (plan.cells.len(), plan.runs(), plan.seeds.len());
+    let plural = |number: usize| if number == 1 { "" } else { "s" };
+    html! {
+        @if runs > 0 {
+            p.note {
+                @if section.results.complete() {
+                    (runs) " run" (plural(runs)) ": " (cells) " cell" (plural(cells)) ", " (seeds) " seed" (plural(seeds))
+                    @if plan.extent.quick { ". A quick look, at a part of the cells" } "."
+                } @else {
+                    "Not run: " (section.results.done()) " of " (runs) " runs are there."
+                }
+            }
+        }
+    }
+}
+
+fn figure(experiment: &Experiment, drawn: &Drawn<'_>) -> Markup {
+    let figure = drawn.figure;
+    html! {
+        figure id={ (experiment.id) "-" (figure.name) } {
+            h3 { (figure.title) }
+            div.panels {
+                @for panel in &drawn.panels {
+                    @match panel {
+                        DrawnPanel::Drawing(svg, label) => (PreEscaped(svg.finish_in_page("plot", label))),
+                        DrawnPanel::Table(table) => (self::table(table)),
+                    }
+                }
+            }
+            @if !figure.caption.is_empty() { figcaption { (figure.caption.trim()) } }
+        }
+    }
+}
+
+fn table(table: &Table) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                @if !table.title.is_empty() { caption { (table.title) } }
+                thead { tr { @for head in &table.head { th { (head) } } } }
+                tbody { @for row in &table.rows { tr { @for cell in row { td { (cell) } } } } }
+            }
+        }
+    }
+}
+
+fn target(score: &Score<'_>) -> Markup {
+    let target = score.target;
+    html! {
+        article id=(target.id) {
+            h4 { (target.id) " " (badge(score.verdict)) " " small { (target.kind.word()) } }
+            p { (target.claim.trim()) }
+            @if let Some(answer) = &score.answer { p.answer { (answer.trim()) } }
+            @if let Some(other) = &target.restates { p.note { "It says again what " (other) " says." } }
+            @if !target.band.is_empty() && target.kind != Kind::Unit { p.note { "Band: " (target.band.trim()) } }
+            @if !score.checks.is_empty() { (checks(&score.checks)) }
+            @if score.verdict == Verdict::Miss {
+                p.reason { @match &target.reason {
+                    Some(reason) => { strong { "Why: " } (reason.trim()) }
+                    None => "No reason has been found yet.",
+                } }
+            }
+        }
+    }
+}
+
+fn checks(checks: &[Checked]) -> Markup {
+    html! {
+        div.scroll {
+            table.checks {
+                thead { tr { th { "" } th { "measured" } th { "single runs" } th { "paper" } th { "band" } th { "" } } }
+                tbody { @for check in checks { (row(check)) } }
+            }
+        }
+    }
+}
+
+fn row(check: &Checked) -> Markup {
+    let unit = if check.unit.is_empty() { String::new() } else { format!(" {}", check.unit) };
+    let number = |value: f64| format!("{}{unit}", short(value));
+    html! {
+        tr {
+            th scope="row" { (check.what) }
+            @if check.predicate {
+                td data-head="measured" { (if check.holds { "holds" } else { "does not hold" }) }
+                td.empty {} td.empty {} td.empty {}
+            } @else {
+                td data-head="measured" { (check.value.map_or("nothing".to_owned(), number)) }
+                td data-head="single runs" { @if let Some((least, most)) = check.spread { (short(least)) " to " (short(most)) } @else { "–" } }
+                td data-head="paper" { (check.expected.map_or("–".to_owned(), number)) }
+                td data-head="band" { (band(check)) }
+            }
+            td.verdict { (badge(if check.holds { Verdict::Pass } else { Verdict::Miss })) }
+        }
+    }
+}
+
+fn band(check: &Checked) -> String {
+    match check.band {
+        (Some(low), Some(high)) => format!("{} to {}", short(low), short(high)),
+        (Some(low), None) => format!("at least {}", short(low)),
+        (None, Some(high)) => format!("at most {}", short(high)),
+        (None, None) => "–".to_owned(),
+    }
+}
+
+/// A number with three or four digits that mean something.
+fn short(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1000.0 {
+        return format!("{value:.0}");
+    }
+    if size > 0.0 && size < 0.001 {
+        return format!("{value:.2e}");
+    }
+    let digits = if size >= 100.0 {
+        1
+    } else if size >= 1.0 {
+        2
+    } else {
+        4
+    };
+    label(format!("{value:.digits$}").parse().unwrap_or(value))
+}

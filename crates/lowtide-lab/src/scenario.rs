@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From an experiment's `[scenario]` to the scenario of one run.
+
+use crate::{
+    error::{LabError, Result},
+    experiment::{Experiment, Library},
+    expression::{Language, fill},
+    recording::{Recorder, Recording, of_fluid},
+};
+use lowtide_sim::{fluid, scenario};
+use rhai::Scope;
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// The most flows that a `count` makes.
+const MOST_FLOWS: f64 = 10_000.0;
+
+/// What the simulator runs: packets, or the numerical model.
+#[derive(Clone, Debug)]
+pub(crate) struct Simulation(scenario::Experiment);
+
+impl Simulation {
+    /// The scenario of an experiment with the values of `scope`; expressions draw their chance from the language's context.
+    ///
+    /// # Errors
+    /// What is wrong with an expression or with the scenario that results.
+    pub(crate) fn new(
+        experiment: &Experiment,
+        library: &Library,
+        language: &Language,
+        scope: &Scope<'static>,
+    ) -> Result<Self> {
+        let Some(table) = &experiment.scenario else { return Err(LabError::new("there is no [scenario]")) };
+        let filler = Filler { language, functions: &experiment.functions };
+        let (path, text, overrides) = match table.get("file") {
+            None => (PathBuf::from(&experiment.id), filler.table(table, scope)?.to_string(), Vec::new()),
+            Some(file) => {
+                let (path, text) = library.scenario(&filler.text(file, "file", scope)?)?;
+                (path, text, filler.overrides(table, scope)?)
+            }
+        };
+        let seed = scope.get_value::<i64>("seed").unwrap_or(1);
+        let overrides: Vec<String> = overrides.into_iter().chain([format!("seed={seed}")]).collect();
+        Ok(Self(scenario::Experiment::parse(&text, &path, &overrides)?))
+    }
+
+    /// All of it, as `lowtide sim` reads it.
+    pub(crate) fn to_toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    /// Runs it.
+    pub(crate) fn record(&self, packets: &[String]) -> Recording {
+        match &self.0 {
+            scenario::Experiment::Packets(scenario) => {
+                let mut recorder = Recorder::new(scenario, packets);
+                let outcome = lowtide_sim::run(scenario, &mut recorder);
+                recorder.finish(scenario, &outcome)
+            }
+            scenario::Experiment::Fluid(model) => of_fluid(model, &fluid::run(model)),
+        }
+    }
+}
+
+/// Puts values in the place of expressions.
+struct Filler<'a> {
+    language: &'a Language,
+    functions: &'a str,
+}
+
+impl Filler<'_> {
+    fn table(&self, table: &Table, scope: &Scope<'static>) -> Result<Table> {
+        table.iter().map(|(key, value)| Ok((key.clone(), self.value(key, value, scope)?))).collect()
+    }
+
+    fn value(&self, key: &str, value: &Value, scope: &Scope<'static>) -> Result<Value> {
+        let filled = match value {
+            Value::String(text) => {
+                Value::String(fill(text, self.language, self.functions, scope).map_err(|it| it.within(key))?)
+            }
+            Value::Table(table) => Value::Table(self.table(table, scope).map_err(|error| error.within(key))?),
+            Value::Array(values) => {
+                let mut filled = Vec::new();
+                for value in values {
+                    match value {
+                        Value::Table(table) if table.contains_key("count") => filled.extend(self.flows(table, scope)?),
+                        value => filled.push(self.value(key, value, scope)?),
+                    }
+                }
+                Value::Array(filled)
+            }
+            other => other.clone(),
+        };
+        Ok(filled)
+    }
+
+    /// `count` tables in the place of one: each with its own values, `i` for its number from 1 on, and `-i` after its name.
+    fn flows(&self, table: &Table, scope: &Scope<'static>) -> Result<Vec<Value>> {
+        let fail = |what: &str| Err(LabError::new(format!("count: {what}")));
+        let Some(Value::String(name)) = table.get("name") else { return fail("it needs a name") };
+        let count = match table.get("count") {
+            Some(Value::Integer(count)) => *count as f64,
+            Some(count) => match self.text(count, "count", scope)?.parse::<f64>() {
+                Ok(count) => count,
+                Err(_) => return fail("it is no number"),
+            },
+            None => 1.0,
+        };
+        if !(0.0..=MOST_FLOWS).contains(&count) || count.fract() != 0.0 {
+            return fail("it has to be a whole number up to 10000");
+        }
+        let flow = |i: i64| {
+            let mut scope = scope.clone();
+            scope.push_constant("i", i as f64);
+            let mut one: Table =
+                table.iter().filter(|(key, _)| *key != "count").map(|(k, v)| (k.clone(), v.clone())).collect();
+            one.insert("name".to_owned(), Value::String(format!("{name}-{i}")));
+            self.table(&one, &scope).map(Value::Table)
+        };
+        (1..=count as i64).map(flow).collect()
+    }
+
+    fn text(&self, value: &Value, key: &str, scope: &Scope<'static>) -> Result<String> {
+        match value {
+            Value::String(text) => fill(text, self.language, self.functions, scope).map_err(|error| error.within(key)),
+            _ => Err(LabError::new(format!("{key}: a text is expected"))),
+        }
+    }
+
+    /// What changes a scenario of a file: `set = ["bottleneck.rate={rate}mbit"]`.
+    fn overrides(&self, table: &Table, scope: &Scope<'static>) -> Result<Vec<String>> {
+        if let Some(key) = table.keys().find(|key| !["file", "set"].contains(&key.as_str())) {
+            return Err(LabError::new(format!("{key}: with a `file` there is only `set`, like [\"{key}=…\"]")));
+        }
+        match table.get("set") {
+            None => Ok(Vec::new()),
+            Some(Value::Array(texts)) => texts.iter().map(|text| self.text(text, "set", scope)).collect(),
+            Some(_) => Err(LabError::new("set: a list is expected, like [\"bottleneck.rate=20mbit\"]")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::Context;
+    use lowtide_cc::Random;
+    use std::{cell::RefCell, rc::Rc};
+
+    fn simulation(scenario: &str, seed: i64) -> Result<Simulation, String> {
+        let text = format!("title = \"t\"\nsource = \"s\"\n[scenario]\n{scenario}");
+        let experiment = Experiment::parse("000/example.toml", &text).unwrap();
+        let library = Library::built_in().unwrap();
+        let language = Language::new(Context::Chance(Rc::new(RefCell::new(Random::new(seed as u64)))));
+        let mut scope = Scope::new();
+        scope.push_constant("rtt", 20.0).push_constant("n", 2.0).push_constant("seed", seed);
+        Simulation::new(&experiment, &library, &language, &scope).map_err(|error| error.to_string())
+    }
+
+    const LINK: &str = "duration = \"10s\"\nbottleneck = { rate = \"10mbit\", rtt = \"{rtt}ms\" }\n";
+
+    #[test]
+    fn values_take_the_place_of_expressions() {
+        let flow =
+            "[[scenario.flow]]\nname = \"fg\"\ncc = \"cubic\"\ncount = \"{n}\"\nstart = \"{i + uniform(0, 1)}s\"\n";
+        let text = simulation(&format!("{LINK}{flow}"), 3).unwrap().to_toml();
+        assert!(text.contains("rtt = \"20ms\"") && text.contains("seed = 3"), "{text}");
+        assert!(
+            text.contains("name = \"fg-1\"") && text.contains("start = \"1.") && text.contains("start = \"2."),
+            "{text}"
+        );
+        assert_eq!(text, simulation(&format!("{LINK}{flow}"), 3).unwrap().to_toml());
+        assert_ne!(text, simulation(&format!("{LINK}{flow}"), 4).unwrap().to_toml());
+    }
+
+    #[test]
+    fn a_file_takes_overrides() {
+        let text = simulation("file = \"reno-alone.toml\"\nset = [\"bottleneck.rtt={rtt}ms\"]\n", 1).unwrap().to_toml();
+        assert!(text.contains("rtt = \"20ms\"") && text.contains("reno"), "{text}");
+        let error = simulation("file = \"reno-alone.toml\"\nduration = \"1s\"\n", 1).unwrap_err();
+        assert!(error.contains("there is only `set`"), "{error}");
+        let error = simulation("file = \"nothing.toml\"\n", 1).unwrap_err();
+        assert!(error.contains("no scenario nothing.toml"), "{error}");
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        let error = simulation(&format!("{LINK}[[scenario.flow]]\nname = \"a\"\ncc = \"{{law}}\"\n"), 1).unwrap_err();
+        assert!(error.contains("cc: `law`"), "{error}");
+        let error = simulation(&format!("{LINK}[[scenario.flow]]\nname = \"a\"\ncc = \"renn\"\n"), 1).unwrap_err();
+        assert!(error.contains("reno"), "{error}");
+        let error =
+            simulation(&format!("{LINK}[[scenario.flow]]\nname = \"a\"\ncc = \"reno\"\ncount = 0.5\n"), 1).unwrap_err();
+        assert!(error.contains("count"), "{error}");
+    }
+}
