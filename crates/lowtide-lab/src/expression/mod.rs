@@ -23,7 +23,7 @@ use crate::{
 };
 use lowtide_cc::Random;
 use rhai::{
-    Dynamic, Engine, EvalAltResult, NativeCallContext, RhaiNativeFunc, Scope,
+    Dynamic, Engine, EvalAltResult, NativeCallContext, OptimizationLevel, RhaiNativeFunc, Scope,
     packages::{
         BasicArrayPackage, BasicIteratorPackage, BasicMapPackage, BasicStringPackage, CorePackage, LogicPackage,
         MoreStringPackage, Package,
@@ -82,6 +82,8 @@ impl Language {
         engine.set_strict_variables(true);
         engine.set_max_operations(MOST_STEPS);
         engine.set_max_expr_depths(128, 64);
+        // else the constants of the scope take the place of parameters of the same name
+        engine.set_optimization_level(OptimizationLevel::None);
         // whole numbers are divided like all others
         engine.set_fast_operators(false);
         engine.register_fn("/", |a: i64, b: i64| a as f64 / b as f64);
@@ -244,6 +246,19 @@ mod tests {
         assert_eq!(value("twice(g) == 4"), Value::from(1.0));
         assert_eq!(value("[1, 2.5, g].map(|x| x / 2)"), Value::List(vec![0.5, 1.25, 1.0]));
         assert_eq!(value("()"), Value::Number(None));
+    }
+
+    #[test]
+    fn parameters_hide_constants_of_the_same_name() {
+        let mut scope = Scope::new();
+        scope.push_constant("g", 7.0);
+        let language = Language::new(Context::Nothing);
+        let functions = "fn itself(g) { g } fn large(g) { if g > 3 { 1 } else { 0 } }";
+        for (expression, expected) in
+            [("itself(1)", 1.0), ("large(1)", 0.0), ("[1].map(|g| g)[0]", 1.0), ("for g in [1] { return g; }", 1.0)]
+        {
+            assert_eq!(language.value(functions, expression, &scope).unwrap(), Value::from(expected), "{expression}");
+        }
     }
 
     #[test]
