@@ -129,7 +129,10 @@ fn serialisation(bytes: f64, rate: &str) -> Answer<f64> {
         Err(error) => return wrong(format!("serialisation_ms: {error}")),
     };
     let mut link = Link::new(&LinkConfig::new(rate, Duration::ZERO, Limit::Packets(1)));
-    link.arrive(Time::ZERO, Packet { bytes: bytes as u32, ecn: Ecn::NotEct, class: Class::default(), flow: 0, payload: () });
+    link.arrive(
+        Time::ZERO,
+        Packet { bytes: bytes as u32, ecn: Ecn::NotEct, class: Class::default(), flow: 0, payload: () },
+    );
     let end = Time::ZERO + Duration::from_secs(3600);
     match link.poll(end) {
         Some(delivery) => Ok((delivery.at - Time::ZERO).as_secs_f64() * 1e3),
