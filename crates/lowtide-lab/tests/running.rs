@@ -226,7 +226,7 @@ column = [
 "#;
     // at 40 ms there is nothing to compare with
     let text = EXPERIMENT.replacen("runs = 2\n", "runs = 2\nonly = \"rtt == 10 || law != \\\"one\\\"\"\n", 1);
-    let text = text.replace("cc = \"reno\"", "cc = \"{cc}\"") + more;
+    let text = text.split("[[figure]]").next().unwrap().replace("cc = \"reno\"", "cc = \"{cc}\"") + more;
     fs::create_dir_all(directory.path().join("000")).unwrap();
     fs::write(directory.path().join("000/example.toml"), text).unwrap();
     let library = Library::read(directory.path()).unwrap();

@@ -238,7 +238,10 @@ mod tests {
         assert_eq!(places.len(), 10);
         for (n, a) in places.iter().enumerate() {
             assert!(a.0 >= 0.0 && a.0 < 420.0, "{a:?}");
-            assert!(places[..n].iter().all(|b| (a.0 - b.0).abs() > 80.0 || (a.1 - b.1).abs() >= 13.0), "{places:?}");
+            assert!(
+                places[..n].iter().all(|b| (a.0 - b.0).abs() >= 12.0 * NAME_LETTER || (a.1 - b.1).abs() >= 13.0),
+                "{places:?}"
+            );
         }
     }
 }
