@@ -54,7 +54,8 @@ fn list(experiments: &[&Experiment], cache: &Cache) -> Result<()> {
         };
         let targets: Vec<&str> = experiment.targets.iter().map(|target| target.id.as_str()).collect();
         let of = if experiment.of.is_empty() { String::new() } else { format!(", {}", experiment.of) };
-        writeln!(out, "{}  (paper {}{of})", experiment.id, experiment.paper)?;
+        let paper = if experiment.is_of_a_paper() { "paper " } else { "" };
+        writeln!(out, "{}  ({paper}{}{of})", experiment.id, experiment.paper)?;
         writeln!(out, "    {}", experiment.title)?;
         writeln!(out, "    {}; about {}, quick {}", targets.join(" "), time(false)?, time(true)?)?;
     }

@@ -163,6 +163,11 @@ impl Experiment {
         if names.any(|name| text.contains(name.trim())) { &self.functions } else { "" }
     }
 
+    /// Whether its directory is that of a paper, which has a number.
+    pub fn is_of_a_paper(&self) -> bool {
+        self.paper.starts_with(|it: char| it.is_ascii_digit())
+    }
+
     /// Whether `word` is its name, its paper's, or that of one of its targets.
     pub fn goes_by(&self, word: &str) -> bool {
         self.id == word || self.paper == word || self.targets.iter().any(|target| target.id.eq_ignore_ascii_case(word))

@@ -73,11 +73,7 @@ fn heading(paper: &str) -> String {
 
 /// What an experiment is of: `Paper 000, Fig. 3. `
 fn origin(it: &Experiment) -> String {
-    let paper = if it.paper.starts_with(|it: char| it.is_ascii_digit()) {
-        format!("Paper {}", it.paper)
-    } else {
-        String::new()
-    };
+    let paper = if it.is_of_a_paper() { format!("Paper {}", it.paper) } else { String::new() };
     let parts: Vec<&str> = [paper.as_str(), &it.of].into_iter().filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { String::new() } else { format!("{}. ", parts.join(", ")) }
 }
