@@ -236,7 +236,11 @@ impl<'a> Source<'_, '_, 'a> {
             y: Scale::new(&ys, panel.y_range, panel.y_log),
             x_label: panel.x_label.clone().unwrap_or(x_label),
             y_label: panel.y_label.clone().unwrap_or(y_label),
-            legend: self.axis(panel.each.as_ref()).map_or(String::new(), Axis::title),
+            // points have their names beside them
+            legend: self
+                .axis(panel.each.as_ref())
+                .filter(|_| panel.plot != Plot::Points)
+                .map_or(String::new(), Axis::title),
             layers,
         }
     }
@@ -279,7 +283,11 @@ impl<'a> Source<'_, '_, 'a> {
             let functions = &scores.results.plan.experiment.functions;
             return Ok((None, fill(text, &scores.language, functions, &scope)?));
         }
-        let number = |value: f64| format!("{value:.digits$}");
+        let number = |value: f64| {
+            let text = format!("{value:.digits$}");
+            // no "-0.0"
+            if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
+        };
         if let Some(measure) = column.least.as_ref().or(column.greatest.as_ref()) {
             let sign = if column.least.is_some() { 1.0 } else { -1.0 };
             let extreme = self.extreme(measure, &self.at(&[Some((axis, value))]), sign)?;

@@ -13,7 +13,7 @@ const POINT: f64 = 2.4;
 const MARK: f64 = 5.0;
 /// Half the size of a point with a name, and the width of a letter of the name on average.
 const DISC: f64 = 4.0;
-const NAME_LETTER: f64 = 6.3;
+const NAME_LETTER: f64 = 6.7;
 /// Half the width of a box, at the most.
 const BOX: f64 = 14.0;
 
