@@ -9,7 +9,7 @@ TEST_PACKAGES := iperf3 bpftool python3 chromium
 BENCH_PACKAGES := valgrind
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench lab lab-truth lab-deadlines lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
+.PHONY: build demo test bench lab lab-truth lab-deadlines lab-rivals lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -41,6 +41,12 @@ lab-truth: deps-build deps-run deps-lab
 # two processors; what has been measured already is not measured again. LOWTIDE_WRITE_DOCS=1 renews docs/deadline-matrix.md.
 lab-deadlines: deps-build
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix
+
+# Every law in the background of every kind of foreground: a sample of the cells, always the same. Under ten minutes on two processors; what has
+# been run already is not run again. LOWTIDE_WRITE_DOCS=1 renews docs/rivals.md. All cells: target/release/lowtide lab run rivals, some hours.
+lab-rivals: build
+	target/release/lowtide lab run rivals --quick
+	target/release/lowtide lab report rivals --out target/lab-rivals $(if $(filter 1,$(LOWTIDE_WRITE_DOCS)),--markdown docs/rivals.md)
 
 # All 14400 cells: a night. It may be broken off, and goes on where it was.
 lab-full: deps-build

@@ -63,10 +63,14 @@ pub(crate) fn key(
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     };
-    [VERSION, scenario, &experiment.functions].into_iter().for_each(&mut put);
+    // functions for figures and bands alone are changed without running anything
+    let measures = experiment.measures_of_runs().map(|it| it.value.as_str());
+    let needed = measures.chain(series.iter().map(|it| it.value.as_str())).map(|text| experiment.functions_for(text));
+    let functions = needed.max_by_key(|text| text.len()).unwrap_or_default();
+    [VERSION, scenario, functions].into_iter().for_each(&mut put);
     variables.iter().flat_map(|(name, value)| [name, value]).for_each(|text| put(text));
     experiment.record.packets.iter().for_each(|text| put(text));
-    experiment.measures.iter().flat_map(|it| [&it.name, &it.value]).for_each(|text| put(text));
+    experiment.measures_of_runs().flat_map(|it| [&it.name, &it.value]).for_each(|text| put(text));
     series.iter().flat_map(|it| [&it.name, &it.value]).for_each(|text| put(text));
     hash.finalize()[..16].iter().fold(String::new(), |text, byte| text + format!("{byte:02x}").as_str())
 }

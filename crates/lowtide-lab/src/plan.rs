@@ -4,13 +4,13 @@
 use crate::{
     cache,
     error::{LabError, Result},
-    experiment::{AxisValue, Experiment, Library, SeriesOf},
+    experiment::{AxisValue, Experiment, Library, Sample, SeriesOf},
     expression::{Context, Language, Value, Where},
     scenario::Simulation,
 };
 use lowtide_cc::Random;
 use rhai::Scope;
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
 
 /// How much of an experiment is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,28 @@ impl<'a> Plan<'a> {
                 plan.cells.push(cell);
             }
         }
+        if let Some(sample) = experiment.quick_sample.as_ref().filter(|_| extent.quick) {
+            plan.keep(sample);
+        }
         Ok(plan)
+    }
+
+    /// Keeps the cells of so many places by chance, always the same ones; fewer of them are the first of more.
+    fn keep(&mut self, sample: &Sample) {
+        let of = |cell: &PlannedCell<'_>| -> Where {
+            cell.place.iter().filter(|(axis, _)| sample.of.contains(axis)).cloned().collect()
+        };
+        let mut seen = BTreeSet::new();
+        let places = self.cells.iter().map(of).filter(|place| seen.insert(place.clone())).collect();
+        let places: BTreeSet<Where> = by_chance(places, sample.number).into_iter().collect();
+        self.cells.retain(|cell| places.contains(&of(cell)));
+    }
+
+    /// Keeps so many cells by chance, if there are more.
+    pub(crate) fn thin(&mut self, number: usize) {
+        let kept: BTreeSet<usize> = by_chance((0..self.cells.len()).collect(), number).into_iter().collect();
+        let mut place = 0..;
+        self.cells.retain(|_| place.next().is_some_and(|place| kept.contains(&place)));
     }
 
     /// The number of runs.
@@ -112,7 +133,8 @@ impl<'a> Plan<'a> {
 
     fn holds(&self, condition: Option<&str>, language: &Language, cell: &PlannedCell<'_>) -> Result<bool> {
         let Some(condition) = condition else { return Ok(true) };
-        let value = language.value(&self.experiment.functions, condition, &self.scope(cell))?;
+        let functions = self.experiment.functions_for(condition);
+        let value = language.value(functions, condition, &self.scope(cell))?;
         Ok(value != Value::from(0.0))
     }
 
@@ -131,7 +153,7 @@ impl<'a> Plan<'a> {
                 let toml::Value::String(expression) = expression else {
                     return Err(LabError::new(format!("draw: {name}: a text with an expression is expected")));
                 };
-                let value = language.evaluate(&experiment.functions, expression, &scope);
+                let value = language.evaluate(experiment.functions_for(expression), expression, &scope);
                 let value = value.map_err(|error| error.within(format!("draw: {name}")))?;
                 scope.push_constant_dynamic(name, value);
             }
@@ -167,5 +189,64 @@ impl<'a> Plan<'a> {
     pub fn scenario(&self, library: &Library, cell: usize, run: usize) -> Result<String> {
         let mut language = Language::new(Context::Nothing);
         Ok(self.job(library, &mut language, cell, run)?.simulation.to_toml())
+    }
+}
+
+/// So many of them, always the same.
+fn by_chance<T>(mut list: Vec<T>, number: usize) -> Vec<T> {
+    let mut random = Random::new(1);
+    for chosen in 0..number.min(list.len()) {
+        let other = chosen + (random.bits() % (list.len() - chosen) as u64) as usize;
+        list.swap(chosen, other);
+    }
+    list.truncate(number);
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(experiment: &Experiment, quick: bool) -> Vec<String> {
+        let plan = Plan::new(experiment, Extent { quick, ..Extent::default() }).unwrap();
+        let name =
+            |cell: &PlannedCell<'_>| cell.place.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ");
+        plan.cells.iter().map(name).collect()
+    }
+
+    fn experiment(sample: &str) -> Experiment {
+        let axis = |name: &str| format!("[[axis]]\nname = \"{name}\"\nvalues = [1, 2, 3, 4]\n");
+        let axes = ["a", "b", "law"].map(axis).concat();
+        let text = format!("title = \"t\"\nsource = \"s\"\nonly = \"a != 4 || law == 1\"\n{sample}[scenario]\n{axes}");
+        Experiment::parse("000/example.toml", &text).unwrap()
+    }
+
+    #[test]
+    fn a_sample_has_all_of_the_other_axes() {
+        let all = plan(&experiment(""), true);
+        assert_eq!(all.len(), 3 * 4 * 4 + 4);
+        let some = |number| experiment(&format!("quick_sample = {{ of = [\"a\", \"b\"], number = {number} }}\n"));
+        let five = plan(&some(5), true);
+        let places: BTreeSet<&str> = five.iter().map(|name| &name[..3]).collect();
+        assert_eq!(places.len(), 5);
+        // all laws that there are at these places, in the order of the whole
+        let expected: Vec<&String> = all.iter().filter(|name| places.contains(&name[..3])).collect();
+        assert_eq!(five.iter().collect::<Vec<_>>(), expected);
+        assert!(plan(&some(3), true).iter().all(|name| five.contains(name)), "fewer are the first of more");
+        assert_eq!(plan(&some(5), false), all);
+        assert_eq!(plan(&some(100), true), all);
+    }
+
+    #[test]
+    fn a_thinned_plan_keeps_its_order() {
+        let experiment = experiment("");
+        let mut plan = Plan::new(&experiment, Extent::default()).unwrap();
+        let all: Vec<Where> = plan.cells.iter().map(|cell| cell.place.clone()).collect();
+        plan.thin(100);
+        assert_eq!(plan.cells.len(), all.len());
+        plan.thin(7);
+        let places: Vec<usize> =
+            plan.cells.iter().map(|cell| all.iter().position(|it| *it == cell.place).unwrap()).collect();
+        assert!(places.len() == 7 && places.is_sorted(), "{places:?}");
     }
 }

@@ -3,10 +3,17 @@
 
 use crate::{
     cache::{Curve, Entry},
-    expression::{Cell, Cells, Where},
+    error::{LabError, Result},
+    experiment::written,
+    expression::{Cell, Cells, Context, Language, Value, Where},
     plan::Plan,
 };
-use std::rc::Rc;
+use rhai::{Dynamic, Map};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+};
 
 /// The results of a plan.
 #[derive(Clone, Debug)]
@@ -15,13 +22,15 @@ pub struct Results<'a> {
     pub plan: Plan<'a>,
     /// For each cell, for each run: what was kept, if it was run.
     pub entries: Vec<Vec<Option<Entry>>>,
+    /// What [`Results::cells`] has found, once every run is there.
+    compared: OnceCell<Rc<Cells>>,
 }
 
 impl<'a> Results<'a> {
     /// Nothing was run yet.
     pub(crate) fn none(plan: Plan<'a>) -> Self {
         let entries = plan.cells.iter().map(|_| vec![None; plan.seeds.len()]).collect();
-        Self { plan, entries }
+        Self { plan, entries, compared: OnceCell::new() }
     }
 
     /// Whether every run is there.
@@ -34,8 +43,14 @@ impl<'a> Results<'a> {
         self.entries.iter().flatten().flatten().count()
     }
 
-    /// What was measured, for expressions over cells.
-    pub fn cells(&self) -> Rc<Cells> {
+    /// What was measured, and how runs compare with others, for expressions over cells.
+    ///
+    /// # Errors
+    /// What is wrong with an expression that compares, with its place.
+    pub fn cells(&self) -> Result<Rc<Cells>> {
+        if let Some(cells) = self.compared.get() {
+            return Ok(cells.clone());
+        }
         let experiment = self.plan.experiment;
         let axes = experiment.axes.iter().map(|axis| {
             let values = axis.values_of(self.plan.extent.quick).into_iter().map(|value| value.written());
@@ -46,7 +61,47 @@ impl<'a> Results<'a> {
             runs: entries.iter().flatten().map(|entry| entry.measures.clone()).collect(),
         });
         let measures = experiment.measures.iter().map(|measure| measure.name.clone()).collect();
-        Rc::new(Cells { axes: axes.collect(), measures, cells: cells.collect() })
+        let mut cells = Cells { axes: axes.collect(), measures, cells: cells.collect() };
+        if experiment.comparisons().next().is_none() || !self.complete() {
+            return Ok(Rc::new(cells));
+        }
+        self.compare(&mut cells)?;
+        Ok(self.compared.get_or_init(|| Rc::new(cells)).clone())
+    }
+
+    /// Adds the measures that compare two runs. Where there is nothing to compare with, there is no value.
+    fn compare(&self, cells: &mut Cells) -> Result<()> {
+        let (plan, language) = (&self.plan, Language::new(Context::Nothing));
+        let places: HashMap<Where, usize> =
+            cells.cells.iter().enumerate().map(|(number, cell)| (cell.place.clone(), number)).collect();
+        for measure in plan.experiment.comparisons() {
+            let with: Where =
+                measure.with.iter().map(|(axis, value)| Ok((axis.clone(), written(value)?))).collect::<Result<_>>()?;
+            for (number, cell) in plan.cells.iter().enumerate() {
+                let place: Where = cell.place.iter().map(|pair| at(&with, pair)).collect();
+                for run in 0..plan.seeds.len() {
+                    // in a rehearsal it is there already
+                    if cells.cells[number].runs[run].contains_key(&measure.name) {
+                        continue;
+                    }
+                    let other = places.get(&place).map(|other| &cells.cells[*other].runs[run]);
+                    let value = match other {
+                        None => Value::Number(None),
+                        Some(other) => {
+                            let mut scope = plan.scope(cell);
+                            scope.push_constant("own", map(&cells.cells[number].runs[run]));
+                            scope.push_constant("other", map(other));
+                            let functions = plan.experiment.functions_for(&measure.value);
+                            let value = language.value(functions, &measure.value, &scope);
+                            let within = |error: LabError| error.within(format!("measure {}", measure.name));
+                            value.map_err(|error| within(error).within(plan.place(number, run)))?
+                        }
+                    };
+                    cells.cells[number].runs[run].insert(measure.name.clone(), value);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A time series of the first run of each cell at these values that has it, with the cell.
@@ -55,4 +110,19 @@ impl<'a> Results<'a> {
         let wanted = cells.filter(|(cell, _)| place.iter().all(|value| cell.place.contains(value)));
         wanted.filter_map(|(cell, entries)| Some((&cell.place, entries.first()?.as_ref()?.series.get(name)?))).collect()
     }
+}
+
+/// A value of an axis, or what stands in its place.
+fn at(with: &Where, pair: &(String, String)) -> (String, String) {
+    with.iter().find(|(axis, _)| *axis == pair.0).unwrap_or(pair).clone()
+}
+
+/// The measures of a run as an expression has them.
+fn map(measures: &BTreeMap<String, Value>) -> Map {
+    let dynamic = |value: &Value| match value {
+        Value::Number(None) => Dynamic::UNIT,
+        Value::Number(Some(number)) => (*number).into(),
+        Value::List(list) => Dynamic::from_array(list.iter().copied().map(Dynamic::from).collect()),
+    };
+    measures.iter().map(|(name, value)| (name.as_str().into(), dynamic(value))).collect()
 }

@@ -121,7 +121,7 @@ fn perform(plan: &Plan<'_>, language: &mut Language, number: Number, job: &Job<'
     language.set_context(Context::Run(Rc::new(recording)));
     let (functions, scope) = (&experiment.functions, &job.scope);
     let mut measures = BTreeMap::new();
-    for measure in &experiment.measures {
+    for measure in experiment.measures_of_runs() {
         let within = |error: LabError| error.within(format!("measure {}", measure.name));
         measures.insert(measure.name.clone(), language.value(functions, &measure.value, scope).map_err(within)?);
     }

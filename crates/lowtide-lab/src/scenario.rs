@@ -31,7 +31,7 @@ impl Simulation {
         scope: &Scope<'static>,
     ) -> Result<Self> {
         let Some(table) = &experiment.scenario else { return Err(LabError::new("there is no [scenario]")) };
-        let filler = Filler { language, functions: &experiment.functions };
+        let filler = Filler { language, experiment };
         let (path, text, overrides) = match table.get("file") {
             None => (PathBuf::from(&experiment.id), filler.table(table, scope)?.to_string(), Vec::new()),
             Some(file) => {
@@ -65,19 +65,21 @@ impl Simulation {
 /// Puts values in the place of expressions.
 struct Filler<'a> {
     language: &'a Language,
-    functions: &'a str,
+    experiment: &'a Experiment,
 }
 
 impl Filler<'_> {
+    fn fill(&self, text: &str, scope: &Scope<'static>) -> Result<String> {
+        fill(text, self.language, self.experiment.functions_for(text), scope)
+    }
+
     fn table(&self, table: &Table, scope: &Scope<'static>) -> Result<Table> {
         table.iter().map(|(key, value)| Ok((key.clone(), self.value(key, value, scope)?))).collect()
     }
 
     fn value(&self, key: &str, value: &Value, scope: &Scope<'static>) -> Result<Value> {
         let filled = match value {
-            Value::String(text) => {
-                Value::String(fill(text, self.language, self.functions, scope).map_err(|it| it.within(key))?)
-            }
+            Value::String(text) => Value::String(self.fill(text, scope).map_err(|it| it.within(key))?),
             Value::Table(table) => Value::Table(self.table(table, scope).map_err(|error| error.within(key))?),
             Value::Array(values) => {
                 let mut filled = Vec::new();
@@ -122,7 +124,7 @@ impl Filler<'_> {
 
     fn text(&self, value: &Value, key: &str, scope: &Scope<'static>) -> Result<String> {
         match value {
-            Value::String(text) => fill(text, self.language, self.functions, scope).map_err(|error| error.within(key)),
+            Value::String(text) => self.fill(text, scope).map_err(|error| error.within(key)),
             _ => Err(LabError::new(format!("{key}: a text is expected"))),
         }
     }

@@ -89,7 +89,7 @@ pub struct Checked {
 /// What is wrong with an expression, with its place.
 pub fn score<'a>(results: &Results<'a>) -> Result<Vec<Score<'a>>> {
     let experiment = results.plan.experiment;
-    let scores = Scores::new(results);
+    let scores = Scores::new(results)?;
     experiment.targets.iter().map(|target| scores.target(target)).collect()
 }
 
@@ -104,12 +104,12 @@ pub(crate) struct Scores<'r, 'a> {
 }
 
 impl<'r, 'a> Scores<'r, 'a> {
-    pub(crate) fn new(results: &'r Results<'a>) -> Self {
-        let cells = results.cells();
+    pub(crate) fn new(results: &'r Results<'a>) -> Result<Self> {
+        let cells = results.cells()?;
         let language = |only| Language::new(Context::Cells(cells.clone(), only));
         let runs = if results.plan.cells.is_empty() { 0 } else { results.plan.seeds.len() };
         let of_runs = if runs > 1 { (0..runs).map(|run| language(Some(run))).collect() } else { Vec::new() };
-        Self { language: language(None), of_runs, results, cells }
+        Ok(Self { language: language(None), of_runs, results, cells })
     }
 
     fn target(&self, target: &'a Target) -> Result<Score<'a>> {

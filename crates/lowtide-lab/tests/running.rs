@@ -3,7 +3,7 @@
 
 use lowtide_lab::{
     Cache, Extent, Library, Plan, Results, Runner, Shard,
-    report::{Section, page},
+    report::{Section, page, write_markdown},
     score::{Score, Verdict, score},
     scoreboard,
 };
@@ -188,4 +188,78 @@ fn a_mistake_in_a_measure_has_its_place() {
         error.contains("example (rtt=") && error.contains("measure rate") && error.contains("there are flow"),
         "{error}"
     );
+}
+
+/// How a run compares with another one of the same seed, where there is one.
+#[test]
+fn runs_are_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let more = r#"
+[[axis]]
+name = "law"
+values = [{ label = "one", cc = "reno" }, { label = "two", cc = "cubic" }, { label = "half", cc = "reno" }]
+[[measure]]
+name = "parts"
+value = 'rate("flow").bins(1).values()'
+[[measure]]
+name = "kept"
+value = "if other.parts.len() == 5 { own.rate / other.rate } else { () }"
+with = { law = "one" }
+[[figure]]
+name = "two"
+title = "Laws"
+[[figure.panel]]
+plot = "points"
+each = "law"
+x_value = 'typical("kept", here)'
+value = 'typical("rate", here)'
+[[figure.panel]]
+plot = "table"
+x = "law"
+sort = "kept"
+column = [
+  { title = "kept", value = 'typical("kept", here)', digits = 2 },
+  { title = "words", text = '{law} a|b' },
+  { title = "worst", least = "kept", digits = 1 },
+  { title = "most", greatest = "kept", digits = 1 },
+]
+"#;
+    // at 40 ms there is nothing to compare with
+    let text = EXPERIMENT.replacen("runs = 2\n", "runs = 2\nonly = \"rtt == 10 || law != \\\"one\\\"\"\n", 1);
+    let text = text.split("[[figure]]").next().unwrap().replace("cc = \"reno\"", "cc = \"{cc}\"") + more;
+    fs::create_dir_all(directory.path().join("000")).unwrap();
+    fs::write(directory.path().join("000/example.toml"), text).unwrap();
+    let library = Library::read(directory.path()).unwrap();
+    lowtide_lab::rehearse(&library.experiments[0], &library).unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let mut results = results(&library, &cache, "1/1", true);
+    let cells = results[0].cells().unwrap();
+    let samples = |law: &str, rtt: &str, measure: &str| {
+        let place = [("law", law), ("rtt", rtt)].map(|(axis, value)| (axis.to_owned(), value.to_owned()));
+        cells.samples(measure, &place.to_vec(), None).unwrap()
+    };
+    assert_eq!(samples("one", "10", "kept"), [1.0, 1.0]);
+    assert_eq!(samples("half", "10", "kept"), [1.0, 1.0]);
+    let (own, other) = (samples("two", "10", "rate"), samples("one", "10", "rate"));
+    let expected: Vec<f64> = own.iter().zip(&other).map(|(own, other)| own / other).collect();
+    assert_eq!(samples("two", "10", "kept"), expected);
+    assert!(samples("two", "40", "kept").is_empty() && samples("two", "40", "rate").len() == 2);
+    // a comparison is not kept, so that changing it runs nothing
+    assert!(files(cache.directory()).iter().all(|(_, text)| text.contains("parts") && !text.contains("kept")));
+
+    let section = Section::new(&library, results.remove(0)).unwrap();
+    let page = page(std::slice::from_ref(&section));
+    assert!(page.contains(">half</text>") && page.contains("1.0: 10 ms") && page.contains("half a|b"), "{page}");
+    let file = directory.path().join("docs/example.md");
+    write_markdown(&[section], &file).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    for part in [
+        "| one | 1.00 | one a\\|b | 1.0: 10 ms | 1.0: 10 ms |",
+        "](plots/example-two.svg)",
+        "# An example",
+        "**E-02, miss.**",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(directory.path().join("docs/plots/example-two.svg").exists());
 }

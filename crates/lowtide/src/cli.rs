@@ -316,6 +316,9 @@ pub enum LabCommand {
         /// Where it goes: index.html, scoreboard.json and figures/
         #[arg(long, value_name = "DIR", default_value = "lab-report")]
         out: PathBuf,
+        /// And as a page of Markdown, with its drawings in plots/ beside it
+        #[arg(long, value_name = "FILE")]
+        markdown: Option<PathBuf>,
         /// Seed of the first run of each cell
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,

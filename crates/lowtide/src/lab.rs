@@ -33,7 +33,9 @@ pub fn lab(arguments: &LabArguments) -> Result<ExitCode> {
     match &arguments.command {
         LabCommand::List { ids } => list(&library.choose(ids)?, &cache),
         LabCommand::Run(run) => self::run(run, &library, &cache),
-        LabCommand::Report { ids, out, seed } => report(&library.choose(ids)?, &library, &cache, out, *seed),
+        LabCommand::Report { ids, out, markdown, seed } => {
+            report(&library.choose(ids)?, &library, &cache, (out, markdown.as_deref()), *seed)
+        }
         LabCommand::Merge { directories } => merge(directories.iter().map(AsRef::as_ref), &cache),
         LabCommand::Scenario { id, place, seed } => scenario(&library, id, place, *seed),
         LabCommand::Check { ids } => check(&library.choose(ids)?, &library),
@@ -52,7 +54,8 @@ fn list(experiments: &[&Experiment], cache: &Cache) -> Result<()> {
         };
         let targets: Vec<&str> = experiment.targets.iter().map(|target| target.id.as_str()).collect();
         let of = if experiment.of.is_empty() { String::new() } else { format!(", {}", experiment.of) };
-        writeln!(out, "{}  (paper {}{of})", experiment.id, experiment.paper)?;
+        let paper = if experiment.is_of_a_paper() { "paper " } else { "" };
+        writeln!(out, "{}  ({paper}{}{of})", experiment.id, experiment.paper)?;
         writeln!(out, "    {}", experiment.title)?;
         writeln!(out, "    {}; about {}, quick {}", targets.join(" "), time(false)?, time(true)?)?;
     }
@@ -137,7 +140,14 @@ fn totals(scores: &[Score<'_>]) -> String {
     if parts.is_empty() { "no targets".to_owned() } else { parts.join(", ") }
 }
 
-fn report(experiments: &[&Experiment], library: &Library, cache: &Cache, out: &Path, seed: u64) -> Result<()> {
+/// Writes the report into a directory, and as Markdown if that is asked for.
+fn report(
+    experiments: &[&Experiment],
+    library: &Library,
+    cache: &Cache,
+    (out, markdown): (&Path, Option<&Path>),
+    seed: u64,
+) -> Result<()> {
     let runner = Runner { library, cache, shard: Shard::WHOLE, run: false, threads: None };
     let known = |quick| -> Result<_> {
         let extent = Extent { quick, seed, ..Extent::default() };
@@ -149,6 +159,9 @@ fn report(experiments: &[&Experiment], library: &Library, cache: &Cache, out: &P
         known(false)?.into_iter().zip(known(true)?).map(|(whole, quick)| Section::best(library, whole, quick));
     let sections = sections.collect::<Result<Vec<_>, _>>()?;
     report::write(&sections, out)?;
+    if let Some(file) = markdown {
+        report::write_markdown(&sections, file)?;
+    }
     let scores: Vec<Score<'_>> = sections.iter().flat_map(|section| section.scores.iter().cloned()).collect();
     writeln!(io::stdout().lock(), "{}; {}", totals(&scores), out.join("index.html").display())?;
     Ok(())

@@ -148,7 +148,9 @@ fn it_lists_checks_prints_and_reports() {
     let page = |out| fs::read_to_string(here.join(out).join("index.html")).unwrap();
     assert!(page("lab-report").contains("not run"));
     assert!(lab(here, &["run", "--quick"]).contains("pass"));
-    assert!(lab(here, &["report", "--out", "out"]).contains("1 pass"));
+    assert!(lab(here, &["report", "--out", "out", "--markdown", "docs/example.md"]).contains("1 pass"));
+    let text = fs::read_to_string(here.join("docs/example.md")).unwrap();
+    assert!(text.contains("# An example") && text.contains("**E-01, pass.**"), "{text}");
     assert!(page("out").contains("quick look") && here.join("out/scoreboard.json").exists());
 }
 

@@ -129,6 +129,16 @@ fn variable(value: &Value) -> Option<Dynamic> {
     }
 }
 
+/// The value of an axis that stands somewhere else, as it is written.
+pub(crate) fn written(value: &Value) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Float(number) => Ok(number.to_string()),
+        _ => Err(LabError::new(format!("{value} is no value of an axis"))),
+    }
+}
+
 /// Whether this is a name that an expression can use.
 pub(super) fn plain(name: &str) -> bool {
     let mut characters = name.chars();

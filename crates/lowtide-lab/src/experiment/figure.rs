@@ -32,11 +32,13 @@ pub struct Panel {
     pub title: String,
     /// The measure, of `lines`, `boxes` and `cdf`.
     pub measure: Option<String>,
-    /// In place of a measure, an expression over cells; of `lines`.
+    /// In place of a measure, an expression over cells; of `lines`. Of `points`, where they are along y.
     pub value: Option<String>,
+    /// An expression over cells: where `points` are along x.
+    pub x_value: Option<String>,
     /// The axis along x, of `lines` and `boxes`; the axis of the rows, of `table`.
     pub x: Option<String>,
-    /// The axis with a line, or a box, for each of its values.
+    /// The axis with a line, a box or a point for each of its values.
     pub each: Option<String>,
     /// The time series, of `series`.
     #[serde(default)]
@@ -46,7 +48,7 @@ pub struct Panel {
     pub place: BTreeMap<String, toml::Value>,
     /// The columns, of `table`.
     #[serde(default, rename = "column")]
-    pub columns: Vec<Columns>,
+    pub columns: Vec<Column>,
     /// The column by which the rows are in order, the greatest first; of `table`.
     pub sort: Option<String>,
     /// Below the x axis.
@@ -80,21 +82,37 @@ pub enum Plot {
     Cdf,
     /// Boxes: median, quartiles, least and greatest value.
     Boxes,
+    /// A point for each value of an axis, with its name: two quantities against each other.
+    Points,
     /// A table.
     Table,
 }
 
-/// A column of a table.
+/// A column of a table; it has one of `value`, `text`, `least` and `greatest`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Columns {
+pub struct Column {
     /// Its head.
     pub title: String,
     /// Its value in a row.
-    pub value: Bound,
+    pub value: Option<Bound>,
+    /// A text with expressions in braces.
+    pub text: Option<String>,
+    /// The cell of the row where this measure has its least value.
+    pub least: Option<String>,
+    /// The cell where it has its greatest.
+    pub greatest: Option<String>,
     /// Digits after the point.
     #[serde(default = "one")]
     pub digits: u8,
+}
+
+impl Column {
+    /// How many of those it has.
+    pub(super) fn parts(&self) -> usize {
+        let Self { value, text, least, greatest, .. } = self;
+        [value.is_some(), text.is_some(), least.is_some(), greatest.is_some()].into_iter().filter(|it| *it).count()
+    }
 }
 
 /// A value that the paper quotes: a point, or a line where only one of x and y is given.

@@ -9,11 +9,14 @@ mod read;
 mod target;
 
 pub use axis::{Axis, AxisValue};
-pub use figure::{Columns, Figure, Mark, Panel, Plot};
+pub use figure::{Column, Figure, Mark, Panel, Plot};
 pub use library::Library;
 pub use target::{Bound, Check, Each, Kind, Target};
 
+pub(crate) use axis::written;
+
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// An experiment.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,6 +57,8 @@ pub struct Experiment {
     pub functions: String,
     /// An expression of the axes: cells for which it does not hold are left out.
     pub only: Option<String>,
+    /// Of the cells that are left, those of a quick look.
+    pub quick_sample: Option<Sample>,
     /// The axes; their product are the cells.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
@@ -80,6 +85,16 @@ pub struct Record {
     pub packets: Vec<String>,
 }
 
+/// Cells by chance, always the same.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// Combinations of the values of these axes are drawn; of the other axes all values remain.
+    pub of: Vec<String>,
+    /// So many combinations.
+    pub number: usize,
+}
+
 /// What is measured of each run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,6 +109,10 @@ pub struct Measure {
     pub label: String,
     /// The expression: a number, nothing, or a list of numbers.
     pub value: String,
+    /// If this is given, it is no measure of a run, but compares two: `own` has the run's measures, `other` those of the run with
+    /// the same seed where these axes have these values and all others are the same.
+    #[serde(default)]
+    pub with: BTreeMap<String, toml::Value>,
 }
 
 /// What is kept over time of the first run of some cells.
@@ -117,6 +136,16 @@ impl Experiment {
         self.measures.iter().find(|measure| measure.name == name)
     }
 
+    /// The measures of a run.
+    pub fn measures_of_runs(&self) -> impl Iterator<Item = &Measure> {
+        self.measures.iter().filter(|it| it.with.is_empty())
+    }
+
+    /// The measures that compare two runs.
+    pub fn comparisons(&self) -> impl Iterator<Item = &Measure> {
+        self.measures.iter().filter(|it| !it.with.is_empty())
+    }
+
     /// The axis of this name.
     pub fn axis(&self, name: &str) -> Option<&Axis> {
         self.axes.iter().find(|axis| axis.name == name)
@@ -124,8 +153,19 @@ impl Experiment {
 
     /// The expressions that are evaluated of a run.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = &str> {
-        let measures = self.measures.iter().map(|it| it.value.as_str());
+        let measures = self.measures_of_runs().map(|it| it.value.as_str());
         measures.chain(self.series.iter().map(|it| it.value.as_str())).chain([self.functions.as_str()])
+    }
+
+    /// Its functions, if one of them may be in this text. To read them takes longer than to evaluate most expressions.
+    pub(crate) fn functions_for(&self, text: &str) -> &str {
+        let mut names = self.functions.split("fn ").skip(1).filter_map(|rest| rest.split('(').next());
+        if names.any(|name| text.contains(name.trim())) { &self.functions } else { "" }
+    }
+
+    /// Whether its directory is that of a paper, which has a number.
+    pub fn is_of_a_paper(&self) -> bool {
+        self.paper.starts_with(|it: char| it.is_ascii_digit())
     }
 
     /// Whether `word` is its name, its paper's, or that of one of its targets.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a file to an experiment.
 
-use super::{Experiment, Kind, Plot, Target, axis::plain};
+use super::{
+    Experiment, Kind, Measure, Plot, Target,
+    axis::{plain, written},
+};
 use crate::error::{LabError, Result};
 use std::collections::BTreeSet;
 
@@ -45,8 +48,34 @@ impl Experiment {
         if self.scenario.is_none() && !(self.axes.is_empty() && self.measures.is_empty() && self.series.is_empty()) {
             return Err(LabError::new("there is no [scenario], so there is nothing to vary or to measure"));
         }
+        self.comparisons().try_for_each(|measure| self.check_comparison(measure))?;
+        self.check_sample()?;
         self.targets.iter().try_for_each(|target| self.check_target(target))?;
         self.check_panels()
+    }
+
+    fn check_comparison(&self, measure: &Measure) -> Result<()> {
+        for (name, value) in &measure.with {
+            let fail = |what: String| Err(LabError::new(format!("measure {}: with: {what}", measure.name)));
+            let Some(axis) = self.axis(name) else { return fail(format!("there is no axis `{name}`")) };
+            let written = written(value)?;
+            if !axis.values.iter().any(|it| it.written() == written) {
+                return fail(format!("the axis `{name}` has no value {written}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sample(&self) -> Result<()> {
+        let Some(sample) = &self.quick_sample else { return Ok(()) };
+        let fail = |what: String| Err(LabError::new(format!("quick_sample: {what}")));
+        match sample.of.iter().find(|name| self.axis(name).is_none()) {
+            Some(name) => fail(format!("there is no axis `{name}`")),
+            None if sample.number == 0 || sample.of.is_empty() => {
+                fail("it needs axes, and a number above 0".to_owned())
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_target(&self, target: &Target) -> Result<()> {
@@ -87,17 +116,25 @@ impl Experiment {
                 if let Some(name) = axes.into_iter().find(|name| self.axis(name).is_none()) {
                     return fail(format!("there is no axis `{name}`"));
                 }
-                if let Some(name) = panel.measure.iter().find(|name| self.measure(name).is_none()) {
+                let named = panel.columns.iter().flat_map(|column| column.least.iter().chain(&column.greatest));
+                if let Some(name) = panel.measure.iter().chain(named).find(|name| self.measure(name).is_none()) {
                     return fail(format!("there is no measure `{name}`"));
                 }
                 if let Some(name) = panel.series.iter().find(|name| !self.series.iter().any(|it| it.name == **name)) {
                     return fail(format!("there is no series `{name}`"));
+                }
+                if let Some(column) = panel.columns.iter().find(|column| column.parts() != 1) {
+                    let title = &column.title;
+                    return fail(format!("the column \"{title}\" needs one of value, text, least and greatest"));
                 }
                 let missing = match panel.plot {
                     Plot::Lines if panel.measure.is_none() == panel.value.is_none() => "a `measure` or a `value`",
                     Plot::Lines | Plot::Boxes if panel.x.is_none() => "the axis `x`",
                     Plot::Boxes | Plot::Cdf if panel.measure.is_none() => "a `measure`",
                     Plot::Series if panel.series.is_empty() => "`series`",
+                    Plot::Points if panel.each.is_none() || panel.x_value.is_none() || panel.value.is_none() => {
+                        "`x_value` and `value`, and the axis `each`"
+                    }
                     Plot::Table if panel.columns.is_empty() || panel.x.is_none() => {
                         "columns, and the axis `x` of its rows"
                     }
@@ -169,9 +206,22 @@ mod tests {
         for (text, part) in [
             ("plot = \"lines\"\n", "it needs a `measure` or a `value`"),
             ("plot = \"series\"\n", "it needs `series`"),
+            ("plot = \"points\"\nvalue = \"1\"\n", "it needs `x_value` and `value`"),
+            ("plot = \"table\"\ncolumn = [{ title = \"c\" }]\n", "the column \"c\" needs one of"),
+            ("plot = \"table\"\ncolumn = [{ title = \"c\", least = \"m\" }]\n", "there is no measure `m`"),
             ("plot = \"boxes\"\nmeasure = \"m\"\n", "there is no measure `m`"),
         ] {
             let error = parse(&format!("{SCENARIO}{figure}{text}")).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let rest = "[[axis]]\nname = \"g\"\nvalues = [1, 2]\n[[measure]]\nname = \"m\"\nvalue = \"own.x\"\n";
+        for (text, part) in [
+            ("with = { h = 1 }\n", "measure m: with: there is no axis `h`"),
+            ("with = { g = 3 }\n", "with: the axis `g` has no value 3"),
+            ("[quick_sample]\nof = [\"h\"]\nnumber = 1", "quick_sample: there is no axis `h`"),
+            ("[quick_sample]\nof = [\"g\"]\nnumber = 0", "quick_sample: it needs axes"),
+        ] {
+            let error = parse(&format!("{SCENARIO}{rest}{text}")).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -4,14 +4,14 @@
 use super::{
     DrawnPanel, Table,
     chart::Chart,
-    layers::{Layer, Point, Quartiles, Stroke},
+    layers::{Layer, Named, Point, Quartiles, Stroke},
     scale::Scale,
 };
 use crate::{
     cache::Curve,
     error::{LabError, Result},
-    experiment::{Axis, AxisValue, Mark, Panel, Plot},
-    expression::Where,
+    experiment::{Axis, AxisValue, Column, Mark, Panel, Plot, written},
+    expression::{Value, Where, fill},
     score::Scores,
     statistics,
 };
@@ -29,6 +29,7 @@ pub(super) fn panel(scores: &Scores<'_, '_>, panel: &Panel) -> Result<DrawnPanel
         Plot::Series => of.series()?,
         Plot::Cdf => of.distributions()?,
         Plot::Boxes => of.boxes()?,
+        Plot::Points => of.points()?,
         Plot::Table => return of.table().map(DrawnPanel::Table),
     };
     let words = [&panel.title, &chart.y_label, &chart.x_label];
@@ -39,15 +40,6 @@ pub(super) fn panel(scores: &Scores<'_, '_>, panel: &Panel) -> Result<DrawnPanel
 /// The `where` of a panel, as it is written.
 fn place(panel: &Panel) -> Result<Where> {
     panel.place.iter().map(|(axis, value)| Ok((axis.clone(), written(value)?))).collect()
-}
-
-fn written(value: &toml::Value) -> Result<String> {
-    match value {
-        toml::Value::String(text) => Ok(text.clone()),
-        toml::Value::Integer(number) => Ok(number.to_string()),
-        toml::Value::Float(number) => Ok(number.to_string()),
-        _ => Err(LabError::new(format!("{value} is no value of an axis"))),
-    }
 }
 
 /// A panel and what it is drawn from.
@@ -198,6 +190,23 @@ impl<'a> Source<'_, '_, 'a> {
         Ok(self.chart(Some(x), layers))
     }
 
+    fn points(&self) -> Result<Chart> {
+        let axis = self.axis(self.panel.each.as_ref()).ok_or_else(|| LabError::new("there is no axis `each`"))?;
+        let mut points = Vec::new();
+        for (each, stroke) in self.each() {
+            let Some((_, value)) = each else { continue };
+            let scope = self.scores.scope(&[(axis.name.as_str(), value)]);
+            let place = |expression: &Option<String>| match expression {
+                Some(expression) => self.scores.value(expression, &scope),
+                None => Ok(None),
+            };
+            if let (Some(x), Some(y)) = (place(&self.panel.x_value)?, place(&self.panel.value)?) {
+                points.push(Named { x, y, name: value.written(), stroke });
+            }
+        }
+        Ok(self.chart(None, vec![Layer::Points(points)]))
+    }
+
     /// The drawing of these layers, with the marks; `x` is the axis along x, if there is one.
     fn chart(&self, x: Option<&'a Axis>, mut layers: Vec<Layer>) -> Chart {
         let panel = self.panel;
@@ -206,7 +215,9 @@ impl<'a> Source<'_, '_, 'a> {
         let names = x.filter(|axis| panel.plot == Plot::Boxes || !numeric(axis));
         let scale = match names {
             Some(axis) => Scale::of_names(self.values(axis).iter().map(|value| value.written()).collect()),
-            None if panel.x_range.is_some() || panel.plot == Plot::Cdf => Scale::new(&xs, panel.x_range, panel.x_log),
+            None if panel.x_range.is_some() || matches!(panel.plot, Plot::Cdf | Plot::Points) => {
+                Scale::new(&xs, panel.x_range, panel.x_log)
+            }
             None => Scale::new(&xs, None, panel.x_log).tight(&xs),
         };
         let measure = panel.measure.as_ref().and_then(|name| self.scores.results.plan.experiment.measure(name));
@@ -225,7 +236,11 @@ impl<'a> Source<'_, '_, 'a> {
             y: Scale::new(&ys, panel.y_range, panel.y_log),
             x_label: panel.x_label.clone().unwrap_or(x_label),
             y_label: panel.y_label.clone().unwrap_or(y_label),
-            legend: self.axis(panel.each.as_ref()).map_or(String::new(), Axis::title),
+            // points have their names beside them
+            legend: self
+                .axis(panel.each.as_ref())
+                .filter(|_| panel.plot != Plot::Points)
+                .map_or(String::new(), Axis::title),
             layers,
         }
     }
@@ -242,32 +257,71 @@ impl<'a> Source<'_, '_, 'a> {
         let axis = self.axis(panel.x.as_ref()).ok_or_else(|| LabError::new("there is no axis `x`"))?;
         let mut rows = Vec::new();
         for value in self.values(axis) {
-            let values = [(axis.name.as_str(), value)];
-            let scope = self.scores.scope(&values);
-            let cells: Vec<Option<f64>> = panel
-                .columns
-                .iter()
-                .map(|it| self.scores.bound(Some(&it.value), &values, &scope))
-                .collect::<Result<_>>()?;
-            rows.push((value.written(), cells));
+            let columns = panel.columns.iter();
+            let entries = columns.map(|column| self.entry(column, axis, value)).collect::<Result<Vec<_>>>()?;
+            rows.push((value.written(), entries));
         }
         if let Some(column) = &panel.sort {
             let place = panel.columns.iter().position(|it| it.title == *column);
             let place = place.ok_or_else(|| LabError::new(format!("`sort` names {column}, which is no column")))?;
-            let key = |cells: &[Option<f64>]| cells[place].unwrap_or(f64::NEG_INFINITY);
+            let key = |entries: &[Entry]| entries[place].0.unwrap_or(f64::NEG_INFINITY);
             rows.sort_by(|(_, a), (_, b)| key(b).total_cmp(&key(a)));
         }
-        let cell = |(number, value): (usize, Option<f64>)| {
-            let digits = usize::from(panel.columns[number].digits);
-            value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
-        };
-        let row = |(name, cells): (String, Vec<Option<f64>>)| {
-            [name].into_iter().chain(cells.into_iter().enumerate().map(cell)).collect()
+        let row = |(name, entries): (String, Vec<Entry>)| {
+            [name].into_iter().chain(entries.into_iter().map(|(_, text)| text)).collect()
         };
         let head = [axis.title()].into_iter().chain(panel.columns.iter().map(|column| column.title.clone()));
         Ok(Table { title: panel.title.clone(), head: head.collect(), rows: rows.into_iter().map(row).collect() })
     }
+
+    /// What a column has in the row of this value.
+    fn entry(&self, column: &Column, axis: &Axis, value: &AxisValue) -> Result<Entry> {
+        let (scores, digits) = (self.scores, usize::from(column.digits));
+        let values = [(axis.name.as_str(), value)];
+        let scope = scores.scope(&values);
+        if let Some(text) = &column.text {
+            let functions = &scores.results.plan.experiment.functions;
+            return Ok((None, fill(text, &scores.language, functions, &scope)?));
+        }
+        let number = |value: f64| {
+            let text = format!("{value:.digits$}");
+            // no "-0.0"
+            if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
+        };
+        if let Some(measure) = column.least.as_ref().or(column.greatest.as_ref()) {
+            let sign = if column.least.is_some() { 1.0 } else { -1.0 };
+            let extreme = self.extreme(measure, &self.at(&[Some((axis, value))]), sign)?;
+            return Ok(match extreme {
+                Some((value, cell)) => (Some(value), format!("{}: {cell}", number(value))),
+                None => (None, "–".to_owned()),
+            });
+        }
+        let value = scores.bound(column.value.as_ref(), &values, &scope)?;
+        Ok((value, value.map_or("–".to_owned(), number)))
+    }
+
+    /// The least value of a measure (with the sign -1: the greatest) at a place, and where it is.
+    fn extreme(&self, measure: &str, place: &Where, sign: f64) -> Result<Option<(f64, String)>> {
+        let mut found: Option<(f64, &Where)> = None;
+        for cell in self.scores.cells.at(place).map_err(LabError::new)? {
+            let values = cell.runs.iter().flat_map(|run| run.get(measure).map_or(&[][..], Value::numbers));
+            for value in values {
+                if found.is_none_or(|(least, _)| sign * value < sign * least) {
+                    found = Some((*value, &cell.place));
+                }
+            }
+        }
+        let name = |(axis, value): &(String, String)| {
+            let fixed = place.iter().any(|(fixed, _)| fixed == axis);
+            let unit = self.scores.results.plan.experiment.axis(axis).map_or("", |axis| axis.unit.as_str());
+            (!fixed).then(|| format!("{value} {unit}").trim_end().to_owned())
+        };
+        Ok(found.map(|(value, cell)| (value, cell.iter().filter_map(name).collect::<Vec<_>>().join(", "))))
+    }
 }
+
+/// What stands in a table: the number, if it is one, and the text.
+type Entry = (Option<f64>, String);
 
 /// Whether all values of an axis are numbers.
 fn numeric(axis: &Axis) -> bool {
@@ -295,6 +349,10 @@ fn extent(layers: &[Layer]) -> (Vec<f64>, Vec<f64>) {
                     xs.push(*x);
                     ys.extend(quartiles.0);
                 }
+            }
+            Layer::Points(points) => {
+                xs.extend(points.iter().map(|point| point.x));
+                ys.extend(points.iter().map(|point| point.y));
             }
             Layer::Mark { x, y, .. } => {
                 xs.extend(x);

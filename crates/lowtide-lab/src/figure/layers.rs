@@ -11,6 +11,9 @@ const DASHES: [&str; 3] = ["", "7 3", "2 3"];
 /// Half the size of a point and of a mark.
 const POINT: f64 = 2.4;
 const MARK: f64 = 5.0;
+/// Half the size of a point with a name, and the width of a letter of the name on average.
+const DISC: f64 = 4.0;
+const NAME_LETTER: f64 = 6.7;
 /// Half the width of a box, at the most.
 const BOX: f64 = 14.0;
 
@@ -46,6 +49,8 @@ pub(super) enum Layer {
     },
     /// Boxes at places along x, with the name of all of them.
     Boxes { name: String, stroke: Stroke, boxes: Vec<(f64, Quartiles)>, half: f64 },
+    /// Points with their names beside them.
+    Points(Vec<Named>),
     /// A value that the paper quotes.
     Mark { x: Option<f64>, y: Option<f64>, stroke: Option<Stroke>, text: String },
 }
@@ -56,6 +61,15 @@ pub(super) struct Point {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) range: Option<(f64, f64)>,
+}
+
+/// A point with a name.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Named {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) name: String,
+    pub(super) stroke: Stroke,
 }
 
 /// A box: least value, quartiles, greatest value.
@@ -83,6 +97,7 @@ impl Layer {
                 }
                 svg.end();
             }
+            Self::Points(named) => points(svg, (x, y), named),
             Self::Mark { x: across, y: up, stroke, text } => mark(svg, (x, y), (*across, *up), stroke.as_ref(), text),
         }
     }
@@ -105,6 +120,51 @@ fn curve(svg: &mut Svg, (x, y): (&Scale, &Scale), (name, stroke): (&str, &Stroke
         svg.area(&[(a - POINT, b), (a, b - POINT), (a + POINT, b), (a, b + POINT)], "currentColor");
     }
     svg.end();
+}
+
+/// Sides of a rectangle: left, top, right, bottom.
+type Box4 = [f64; 4];
+
+/// Points, each with its name at the first place around it where nothing else is.
+fn points(svg: &mut Svg, (x, y): (&Scale, &Scale), named: &[Named]) {
+    let places: Vec<(f64, f64)> = named.iter().map(|point| (x.place(point.x), y.place(point.y))).collect();
+    let mut taken: Vec<Box4> = places.iter().map(|(a, b)| [a - DISC, b - DISC, a + DISC, b + DISC]).collect();
+    for (point, (a, b)) in named.iter().zip(&places) {
+        let width = NAME_LETTER * point.name.chars().count() as f64;
+        let candidates = around(*a, *b, width);
+        let within = |it: &Box4| it[0] >= x.start && it[2] <= x.end && it[1] >= y.end - 12.0 && it[3] <= y.start;
+        let free = |it: &&Box4| within(it) && taken.iter().all(|other| !overlap(it, other));
+        let label = candidates.iter().find(free).or_else(|| candidates.iter().find(|it| within(it)));
+        let label = *label.unwrap_or(&candidates[0]);
+        taken.push(label);
+        svg.group(&format!("data {}", point.stroke.class), &point.name);
+        svg.area(&[(a - DISC, *b), (*a, b - DISC), (a + DISC, *b), (*a, b + DISC)], "currentColor");
+        // a name that is not beside its point has a line to it
+        let end = (a.clamp(label[0], label[2]), b.clamp(label[1], label[3]));
+        if (end.0 - a).abs() + (end.1 - b).abs() > 2.5 * DISC {
+            svg.line(&[(*a, *b), end], "currentColor", 0.7, "");
+        }
+        let font = Font { size: 11.0, fill: "currentColor", bold: false, anchor: "start" };
+        svg.text((label[0], label[3] - 3.0), font, &point.name);
+        svg.end();
+    }
+}
+
+/// Where a name of this width may stand: beside, above and below its point, then farther and farther away.
+fn around(a: f64, b: f64, width: f64) -> Vec<Box4> {
+    let at = |left: f64, middle: f64| [left, middle - 6.5, left + width, middle + 6.5];
+    let (right, left, centre) = (a + DISC + 3.0, a - DISC - 3.0 - width, a - width / 2.0);
+    let mut places = vec![at(right, b), at(left, b), at(centre, b - 12.0), at(centre, b + 12.0)];
+    for far in [13.0, 26.0, 39.0, 52.0, 65.0, 78.0, 91.0] {
+        for side in [right, left, centre] {
+            places.extend([at(side, b - far), at(side, b + far)]);
+        }
+    }
+    places
+}
+
+fn overlap(a: &Box4, b: &Box4) -> bool {
+    a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]
 }
 
 impl Quartiles {
@@ -152,4 +212,36 @@ fn mark(svg: &mut Svg, (x, y): (&Scale, &Scale), at: (Option<f64>, Option<f64>),
         (None, None) => {}
     }
     svg.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_do_not_lie_on_each_other() {
+        let stroke = Stroke::of(0);
+        let named =
+            |n: usize| Named { x: 50.0 + n as f64, y: 90.0, name: format!("law number {n}"), stroke: stroke.clone() };
+        let named: Vec<Named> = (0..10).map(named).collect();
+        let x = Scale::new(&[], Some([0.0, 100.0]), false).between(0.0, 500.0);
+        let y = Scale::new(&[], Some([0.0, 100.0]), false).between(300.0, 0.0);
+        let mut svg = Svg::new(500.0, 300.0);
+        points(&mut svg, (&x, &y), &named);
+        let file = svg.finish();
+        let number = |text: &str, name: &str| -> f64 {
+            let rest = text.split_once(&format!("{name}=\"")).unwrap().1;
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        let places: Vec<(f64, f64)> =
+            file.split("<text ").skip(1).map(|text| (number(text, "x"), number(text, "y"))).collect();
+        assert_eq!(places.len(), 10);
+        for (n, a) in places.iter().enumerate() {
+            assert!(a.0 >= 0.0 && a.0 < 420.0, "{a:?}");
+            assert!(
+                places[..n].iter().all(|b| (a.0 - b.0).abs() >= 12.0 * NAME_LETTER || (a.1 - b.1).abs() >= 13.0),
+                "{places:?}"
+            );
+        }
+    }
 }

@@ -49,7 +49,7 @@ pub struct Table {
 /// # Errors
 /// What is wrong with an expression, with its place.
 pub fn draw<'a>(results: &Results<'a>) -> Result<Vec<Drawn<'a>>> {
-    let (experiment, scores) = (results.plan.experiment, Scores::new(results));
+    let (experiment, scores) = (results.plan.experiment, Scores::new(results)?);
     let mut drawn = Vec::new();
     for figure in &experiment.figures {
         let mut panels = Vec::new();
@@ -68,6 +68,11 @@ const GAP: f64 = 16.0;
 const ACROSS: usize = 2;
 
 impl Drawn<'_> {
+    /// Its name among those of all experiments.
+    pub fn name(&self, experiment: &str) -> String {
+        format!("{experiment}-{}", self.figure.name)
+    }
+
     /// The drawings as one SVG file that needs nothing else; `None` if all parts are tables.
     pub fn file(&self) -> Option<String> {
         let drawings: Vec<&Svg> = self.panels.iter().filter_map(DrawnPanel::drawing).collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report: one page that needs nothing but itself, the scoreboard as JSON, and the figures as files.
 
+mod markdown;
 mod page;
 
 use crate::{
@@ -70,12 +71,35 @@ pub fn write(sections: &[Section<'_>], directory: &Path) -> Result<()> {
     for section in sections {
         for drawn in &section.figures {
             if let Some(file) = drawn.file() {
-                let name = format!("{}-{}.svg", section.experiment.id, drawn.figure.name);
+                let name = format!("{}.svg", drawn.name(&section.experiment.id));
                 cache::write(&figures.join(name), file.as_bytes())?;
             }
         }
     }
     Ok(())
+}
+
+/// Writes a page of Markdown, and its drawings into `plots/` beside it.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_markdown(sections: &[Section<'_>], path: &Path) -> Result<()> {
+    cache::write(path, markdown(sections).as_bytes())?;
+    let plots = path.parent().unwrap_or(Path::new("")).join("plots");
+    for section in sections {
+        for drawn in &section.figures {
+            if let Some(file) = drawn.file() {
+                let name = format!("{}.svg", drawn.name(&section.experiment.id));
+                cache::write(&plots.join(name), file.as_bytes())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The page of Markdown.
+pub fn markdown(sections: &[Section<'_>]) -> String {
+    markdown::markdown(sections)
 }
 
 /// The page.

@@ -12,13 +12,15 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const PAGE_STYLE: &str = include_str!("style.css");
 
-/// The papers, by the names of the directories.
-const PAPERS: [(&str, &str); 5] = [
+/// The papers, and what is beside them, by the names of the directories.
+const PAPERS: [(&str, &str); 7] = [
     ("000", "Evaluating CAIA Delay Gradient as a candidate for deadline-aware less-than-best-effort transport"),
     ("001", "A framework for less than best effort congestion control with soft deadlines"),
     ("002", "CAIA Delay-Gradient in Linux (thesis)"),
     ("003", "Delay based additive increase for scalable congestion controls"),
     ("004", "Eclipse: a new dynamic delay-based congestion control algorithm for background traffic"),
+    ("open", "What the papers leave open"),
+    ("beyond", "Beyond the papers"),
 ];
 
 pub(super) fn page(sections: &[Section<'_>]) -> Markup {
@@ -60,8 +62,20 @@ fn papers<'s>(sections: &'s [Section<'_>]) -> Vec<&'s str> {
     papers
 }
 
-fn title_of(paper: &str) -> &str {
-    PAPERS.iter().find(|(name, _)| *name == paper).map_or("", |(_, title)| title)
+/// `000: its title`; without a number, the title alone; unknown ones by the directory's name.
+fn heading(paper: &str) -> String {
+    match PAPERS.iter().find(|(name, _)| *name == paper) {
+        Some((_, title)) if paper.starts_with(|it: char| it.is_ascii_digit()) => format!("{paper}: {title}"),
+        Some((_, title)) => (*title).to_owned(),
+        None => paper.to_owned(),
+    }
+}
+
+/// What an experiment is of: `Paper 000, Fig. 3. `
+fn origin(it: &Experiment) -> String {
+    let paper = if it.is_of_a_paper() { format!("Paper {}", it.paper) } else { String::new() };
+    let parts: Vec<&str> = [paper.as_str(), &it.of].into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { String::new() } else { format!("{}. ", parts.join(", ")) }
 }
 
 fn totals(sections: &[Section<'_>]) -> Markup {
@@ -98,7 +112,7 @@ fn board(paper: &str, sections: &[Section<'_>]) -> Markup {
     let mut scores: Vec<&Score<'_>> = of_paper.flat_map(|section| &section.scores).collect();
     scores.sort_by_key(|score| &score.target.id);
     html! {
-        h3 { (paper) @if !title_of(paper).is_empty() { ": " (title_of(paper)) } }
+        h3 { (heading(paper)) }
         ul.board {
             @for score in scores {
                 li {
@@ -116,7 +130,7 @@ fn experiment(section: &Section<'_>) -> Markup {
     html! {
         section.experiment id={ "experiment-" (it.id) } {
             h2 { (it.title) }
-            p.note { "Paper " (it.paper) @if !it.of.is_empty() { ", " (it.of) } ". " (it.source.trim()) }
+            p.note { (origin(it)) (it.source.trim()) }
             (extent(section))
             @for drawn in &section.figures { (figure(it, drawn)) }
             @for score in &section.scores { (target(score)) }
