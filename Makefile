@@ -28,12 +28,17 @@ bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
 	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead
 
-lab: lab-deadlines lab-truth
+# A quick look at all targets and at the table of rivals, and the sample of the deadline matrix, in the simulator: under an hour on two
+# processors. What has been run already is not run again. The page: lab-report/index.html.
+lab: build
+	target/release/lowtide lab run --quick
+	target/release/lowtide lab report
+	$(MAKE) lab-deadlines
 
 # The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: about an hour, as root, best with nothing
 # else running. Renews the tables of docs/ground-truth.md and docs/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a
 # part of the first, DEADLINES="cubic-pid --runs 2" of the second; see the heads of crates/lowtide/benches/*/main.rs.
-lab-truth: deps-build deps-run deps-lab
+lab-truth: deps-build deps-run deps-test deps-lab
 	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
 	$(CARGO) bench --locked -p lowtide --bench deadlines -- $(DEADLINES) --write $(CURDIR)/docs/deadlines-in-the-kernel.md
 
@@ -48,8 +53,10 @@ lab-rivals: build
 	target/release/lowtide lab run rivals --quick
 	target/release/lowtide lab report rivals --out target/lab-rivals $(if $(filter 1,$(LOWTIDE_WRITE_DOCS)),--markdown docs/rivals.md)
 
-# All 14400 cells: a night. It may be broken off, and goes on where it was.
-lab-full: deps-build
+# All runs of all experiments, and all 14400 cells of the deadline matrix: a day. It may be broken off, and goes on where it was.
+lab-full: build
+	target/release/lowtide lab run
+	target/release/lowtide lab report
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix -- matrix --full
 
 lint: deps-build
