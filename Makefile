@@ -9,7 +9,7 @@ TEST_PACKAGES := iperf3 bpftool python3 chromium
 BENCH_PACKAGES := valgrind
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench lab lab-truth lab-deadlines lab-rivals lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
+.PHONY: build demo test bench lab lab-guest-image lab-truth lab-deadlines lab-rivals lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -52,6 +52,10 @@ lab-deadlines: deps-build
 lab-rivals: build
 	target/release/lowtide lab run rivals --quick
 	target/release/lowtide lab report rivals --out target/lab-rivals $(if $(filter 1,$(LOWTIDE_WRITE_DOCS)),--markdown docs/rivals.md)
+
+# The guest of `lowtide lab run --on guest`: QEMU, and a Debian kernel with its modules in target/lab/guest. It downloads 70 MB.
+lab-guest-image:
+	@scripts/guest-image.sh $(CURDIR)/target/lab
 
 # All runs of all experiments, and all 14400 cells of the deadline matrix: a day. It may be broken off, and goes on where it was.
 lab-full: build

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Puts the experiments and scenarios into the program, and gives what decides their results a version.
 
-use sha2::{Digest, Sha256};
+mod sources;
+
+use sources::{files, version};
 use std::{
     env,
     fmt::Write as _,
@@ -9,7 +11,6 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
-use walkdir::WalkDir;
 
 /// What the result of a run depends on, from the top of the workspace.
 const SOURCES: [&str; 11] = [
@@ -39,7 +40,8 @@ fn main() -> io::Result<()> {
         texts(&top.join("scenarios"))?
     );
     fs::write(out.join("texts.rs"), code)?;
-    println!("cargo::rustc-env=LOWTIDE_RESULTS_VERSION={}", version(&top)?);
+    let compiler = Command::new(env::var_os("RUSTC").expect("cargo sets it")).arg("--version").output()?;
+    println!("cargo::rustc-env=LOWTIDE_RESULTS_VERSION={}", version(&top, &SOURCES, &compiler.stdout)?);
     Ok(())
 }
 
@@ -52,26 +54,4 @@ fn texts(directory: &Path) -> io::Result<String> {
         let _ = write!(code, "({name:?}, include_str!({:?})), ", path.display().to_string());
     }
     Ok(code + "]")
-}
-
-/// A hash of [`SOURCES`] and of the compiler.
-fn version(top: &Path) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    for source in SOURCES.map(|source| top.join(source)) {
-        println!("cargo::rerun-if-changed={}", source.display());
-        for path in files(&source)? {
-            hash.update(path.strip_prefix(top).expect("it is in there").display().to_string());
-            hash.update([0]);
-            hash.update(fs::read(&path)?);
-        }
-    }
-    let compiler = Command::new(env::var_os("RUSTC").expect("cargo sets it")).arg("--version").output()?;
-    hash.update(compiler.stdout);
-    Ok(hash.finalize()[..8].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
-}
-
-/// All files under a directory, or the file itself, in the order of their names.
-fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = WalkDir::new(path).sort_by_file_name().into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(entries.into_iter().filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path).collect())
 }

@@ -8,42 +8,7 @@
 #define LOWTIDE_CDG_OPS_H
 
 #include "state.h"
-
-static inline u32 srtt_us(const struct tcp_sock *tp)
-{
-	return tp->srtt_us >> 3;
-}
-
-/* Takes over what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart); keeps our fraction otherwise. */
-static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
-{
-	u64 cwnd_q16 = (u64)tp->snd_cwnd << 16;
-
-	if (budget_cwnd(s->window_q16) == tp->snd_cwnd)
-		return;
-	/* a timeout's cwnd of one says nothing about a share that is smaller still */
-	if (cwnd_q16 < PACED_BELOW_Q16 && s->window_q16 < cwnd_q16)
-		return;
-	s->window_q16 = cwnd_q16;
-}
-
-static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
-{
-	s->window_q16 = budget_grow((u64)tp->snd_cwnd << 16 | (s->window_q16 & 0xffff), tp->snd_ssthresh, acked, Q16_ONE, 1);
-	tp->snd_cwnd = at_least(s->window_q16 >> 16, WINDOW_MIN_SEGMENTS);
-}
-
-/* Growth is earned only by a window that was used. A paced share does not fill its cwnd, so unsent data counts there. */
-static inline bool window_limited(const struct tcp_sock *tp, const struct lt_socket *s)
-{
-	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_LOSS)
-		return true;	/* what is left may be retransmissions only */
-	if (s->window_q16 < PACED_BELOW_Q16)
-		return tp->write_seq != tp->snd_nxt;
-	if (tp->snd_cwnd < tp->snd_ssthresh)
-		return tp->snd_cwnd < 2 * tp->max_packets_out;
-	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
-}
+#include "tcp.h"
 
 /* How far a reduction goes: the stack asks at the start of every episode, after a loss or after our own signal. */
 static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
@@ -86,13 +51,18 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
  * next segment. A paced share needs none, its cwnd stays; and as it hears of the group only every few round trips, it takes at once
  * all the reductions that it has missed.
  */
-static inline void begin_reduction(struct lt_socket *s, const struct tcp_sock *tp, u32 signal, u32 missed, u64 now)
+static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32 signal, u32 missed, u64 now)
 {
 	u32 ssthresh = s->ssthresh;
 
 	s->signal = signal;
-	if (s->window_q16 >= PACED_BELOW_Q16)
+	if (s->window_q16 >= PACED_BELOW_Q16) {
+		if (settings.whole_machine) {	/* nobody turns the signal into an episode */
+			tp->snd_ssthresh = reduce(s, tp, now);
+			tp->snd_cwnd = at_least(tp->snd_ssthresh, 1);
+		}
 		return;
+	}
 	if (missed > 8)
 		missed = 8;
 	for (u32 i = 0; i < missed; i++) {
@@ -100,27 +70,6 @@ static inline void begin_reduction(struct lt_socket *s, const struct tcp_sock *t
 		reduce(s, tp, now);
 	}
 	s->ssthresh = ssthresh;	/* the stack was not told */
-}
-
-/*
- * A call of the stack to a BPF law can go unanswered: under preemption a kernel (seen on 6.18, a few times a minute with eight sockets)
- * skips the program and takes what happens to lie on its stack as the answer. A wild ssthresh then turns into a wild window
- * within one ACK, so before the stack uses it we look whether the episode's ssthresh is ours, and whether the window is one that
- * we or an undo can have meant.
- */
-static inline void mend(struct lt_socket *s, struct tcp_sock *tp)
-{
-	u32 most = at_least(at_least(budget_cwnd(s->window_q16), tp->prior_cwnd), IW);
-
-	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_CWR) {
-		if (tp->snd_ssthresh != s->ssthresh) {
-			tp->snd_ssthresh = reduce(s, tp, bpf_ktime_get_ns());
-			count(law_missed, 1);
-		}
-	} else if (tp->snd_cwnd > most) {
-		tp->snd_cwnd = budget_cwnd(s->window_q16);
-		count(law_missed, 1);
-	}
 }
 
 SEC("struct_ops")
@@ -219,7 +168,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
 		return;
 	}
-	if (s->epoch != group.epoch) {
+	if (settings.one_window && s->epoch != group.epoch) {
 		u32 missed = group.epoch - s->epoch;
 
 		s->epoch = group.epoch;
@@ -260,7 +209,9 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
-	mend(s, tp);
+	if (ssthresh_missed(s, tp))
+		tp->snd_ssthresh = reduce(s, tp, bpf_ktime_get_ns());
+	mend_window(s, tp);
 	if (sample->rtt_us > 0) {
 		delayed = cdg_sample(&s->cdg, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
 		if (settings.sockets > 1)	/* 0 means none yet, hence the 1 */

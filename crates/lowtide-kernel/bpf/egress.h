@@ -59,7 +59,7 @@ static inline void note_losses(struct lt_socket *s, const struct tcp_sock *tp, u
 	if (!price_new_event(&s->price, ca_state, tp->high_seq, tp->snd_una, tp->delivered_ce))
 		return;
 	phantom_real_signal(&s->phantom, now);
-	if (!settings.native || first_of_the_group(tp->srtt_us >> 3, now))
+	if (!settings.one_window || first_of_the_group(tp->srtt_us >> 3, now))
 		count(losses, 1);
 }
 
@@ -72,7 +72,9 @@ static inline bool phantom_signal(struct lt_socket *s, const struct tcp_sock *tp
 		phantom_next_round(&s->phantom);
 		s->phantom.round_end = tp->snd_nxt;
 	}
-	if (settings.by_delay && (!s->phantom.last_real_ns || !delay_has_no_grip(s)))
+	if (settings.weighs_marks && !s->without_ecn)
+		return false;
+	if (settings.by_delay && !s->without_ecn && (!s->phantom.last_real_ns || !delay_has_no_grip(s)))
 		return false;
 	chance = phantom_chance_q32(&s->phantom, now, tp->srtt_us >> 3, tp->rtt_min.s[0].v, tp->snd_cwnd < tp->snd_ssthresh,
 				    pressure_on(s)->surplus_q16, pressure_on(s)->phantom_q32, segments);
@@ -116,14 +118,14 @@ int lt_egress(struct __sk_buff *skb)
 		return PASS;
 	}
 	if (s->signal == SIGNAL_NONE && phantom_signal(s, tp, segments, now)) {
-		if (settings.native && !announce_reduction(s, SIGNAL_GROUP_LOSS, tp->srtt_us >> 3, now))
+		if (settings.one_window && !announce_reduction(s, SIGNAL_GROUP_LOSS, tp->srtt_us >> 3, now))
 			return PASS;
 		s->signal = SIGNAL_PHANTOM;
 		count(phantoms, 1);
 	}
 	if (s->signal == SIGNAL_NONE)
 		return PASS;
-	if (!settings.native)
+	if (!settings.ours || s->without_ecn)
 		s->signal = SIGNAL_NONE;	/* a law of the kernel does not read it back */
 	return CONGESTED;
 }

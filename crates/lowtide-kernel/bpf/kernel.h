@@ -38,6 +38,9 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u8 icsk_ca_state : 5;
+	struct {
+		u8 pending;
+	} icsk_ack;
 };
 
 struct minmax_sample {
@@ -53,8 +56,16 @@ struct tcp_rack {
 	u32 rtt_us;
 };
 
+struct tcp_options_received {
+	u32 rcv_tsval;
+	u16 saw_tstamp : 1;
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	struct tcp_options_received rx_opt;
+	u64 tcp_mstamp;
+	u32 rcv_nxt;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 write_seq;
@@ -66,10 +77,14 @@ struct tcp_sock {
 	u32 packets_out;
 	u32 max_packets_out;
 	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
 	u32 mss_cache;
 	u32 srtt_us;
+	u32 delivered;
 	u32 delivered_ce;
 	u8 is_cwnd_limited : 1;
+	u8 ecn_flags;
 	u64 bytes_acked;
 	u64 bytes_received;
 	u64 bytes_retrans;
@@ -89,15 +104,20 @@ enum tcp_ca_event {
 	CA_EVENT_CWND_RESTART,
 	CA_EVENT_COMPLETE_CWR,
 	CA_EVENT_LOSS,
+	CA_EVENT_ECN_NO_CE,
+	CA_EVENT_ECN_IS_CE,
 };
 
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
+	u32 flags;
 	char name[16];
 };
 
@@ -133,13 +153,22 @@ enum {
 #define IP_TOS 1
 #define IPPROTO_TCP 6
 #define TCP_CONGESTION 13
+#define TCP_SAVE_SYN 27
 #define IPPROTO_IPV6 41
 #define IPV6_TCLASS 67
+
+/* net/tcp.h, net/inet_connection_sock.h */
+#define TCP_CONG_NEEDS_ECN 2
+#define TCP_ECN_OK 1
+#define TCP_ECN_DEMAND_CWR 4	/* echo: all ACKs carry ECE */
+#define ICSK_ACK_TIMER 2
+#define ICSK_ACK_NOW 16
 
 /* asm-generic/errno.h */
 #define E2BIG 7
 #define ENOMEM 12
 #define EINVAL 22
+#define ENOSPC 28
 #define EOPNOTSUPP 95
 #define ENOBUFS 105
 

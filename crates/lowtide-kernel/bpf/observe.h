@@ -35,6 +35,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.unsent = tp->write_seq - tp->snd_nxt;
 	record.mss = tp->mss_cache;
 	record.own_law = s->own_law;
+	record.delays = s->owd.use;
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

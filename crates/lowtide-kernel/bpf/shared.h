@@ -7,6 +7,11 @@
 #define LOWTIDE_SHARED_H
 
 #define LT_CC_NAME 16
+#define LT_LAW_TEXT 256
+#define LT_PARAMETERS 24	/* LAW_PARAMETERS */
+
+#define LT_ONE_WAY 1		/* enum owd_use */
+#define LT_ROUND_TRIPS 2
 
 /* What the weight comes to on a socket. */
 struct lt_pressure {
@@ -14,6 +19,8 @@ struct lt_pressure {
 	u64 hazard_q16;		/* and to that of delay, which our law prices itself */
 	u64 kept_q16;		/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
 	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
+	u64 weight_q16;		/* w, to a law of the window kind; 0: as published */
+	u64 ratio_q16;		/* phi: the price of ordinary flows over that of such a law */
 	u64 increase_q16;	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
 };
 
@@ -29,7 +36,10 @@ struct lt_settings {
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	u32 set_tos;
 	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
-	u32 native;		/* 1: the law is ours; 0: a law of the kernel, phantom signals only */
+	u32 ours;		/* 1: the law is ours; 0: a law of the kernel, phantom signals only */
+	u32 needs_ecn;		/* 1: and asks for ECN whose every mark is echoed */
+	u32 weighs_marks;	/* 1: w acts on marks, and by signals only on sockets without ECN */
+	u32 one_window;		/* 1: and its sockets share one window */
 	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay has no grip */
 	u32 cdg_window;		/* w of CDG: gradients averaged, a power of two <= CDG_WINDOW_MAX */
 	u32 cdg_g0_us;		/* G0 */
@@ -39,7 +49,10 @@ struct lt_settings {
 	u32 cdg_use_ineff;	/* consecutive delay back-offs before they are ignored; 0: never */
 	u32 cdg_use_tolerance;
 	u32 cdg_hystart;	/* bit 1: ACK train, bit 2: delay */
+	u32 whole_machine;	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
+	u32 parameters[LT_PARAMETERS];	/* of a law of the window kind, in the order of its structure */
 	char law[LT_CC_NAME];
+	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
 };
 
 /* Counted by the programs, read by the controller. */
@@ -57,6 +70,9 @@ struct lt_totals {
 	u64 sockets_opened;
 	u64 own_law;		/* TCP_CONGESTION calls by the program */
 	u64 law_refused;	/* sockets that could not be given the law */
+	u64 without_ecn;	/* sockets whose peer does not offer the ECN that the law needs: Reno of the kernel */
+	u64 closed_one_way;	/* sockets now closed whose law of the window kind had one-way delays */
+	u64 closed_round_trips;	/* and those for which there were none */
 	u64 law_missed;		/* answers of the law that did not reach the stack, mended at the next ACK */
 };
 
@@ -97,6 +113,8 @@ struct lt_socket_record {
 	u32 unsent;
 	u32 mss;		/* payload bytes of a full segment */
 	u32 own_law;
+	u32 delays;		/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
+	u32 unused;
 };
 
 #endif

@@ -24,15 +24,38 @@ static inline struct lt_socket *socket_of(struct bpf_sock_ops *ops, u64 flags)
 	return sk ? bpf_sk_storage_get(&sockets, sk, NULL, flags) : NULL;
 }
 
+/*
+ * A client whose law needs ECN asks for it with ECT on its SYN, which a listener grants only if its own law needs ECN, too. Either then
+ * echoes every mark. Another client may ask without ECT, but it echoes a mark until it sees CWR.
+ */
+static inline bool peer_echoes_marks(struct bpf_sock_ops *ops)
+{
+	struct tcp_sock *tp = ops->sk ? bpf_skc_to_tcp_sock(ops->sk) : NULL;
+	u8 syn[2];	/* of the IP header */
+	long length;
+
+	if (!tp || !(tp->ecn_flags & TCP_ECN_OK))
+		return false;
+	if (ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB)
+		return true;
+	length = bpf_getsockopt(ops, IPPROTO_TCP, TCP_BPF_SYN_IP, syn, sizeof(syn));
+	if (length < 0 && length != -ENOSPC)
+		return false;
+	return (syn[0] >> 4 == 6 ? syn[1] >> 4 : syn[1]) & 3;
+}
+
 static inline void adopt(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, 0);
 	char law[LT_CC_NAME];
+	int yes = 1;
 
 	set_traffic_class(ops);
 	if (s && s->own_law)	/* chosen before it connected, and allowed */
 		return;
 	__builtin_memcpy(law, settings.law, sizeof(law));
+	if (settings.needs_ecn && ops->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
+		bpf_setsockopt(ops, IPPROTO_TCP, TCP_SAVE_SYN, &yes, sizeof(yes));
 	if (bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law)))
 		count(law_refused, 1);
 }
@@ -48,15 +71,20 @@ static inline void established(struct bpf_sock_ops *ops)
 	count(sockets_opened, 1);
 	if (!s)
 		return;
+	if (settings.needs_ecn && !s->own_law && !peer_echoes_marks(ops)) {
+		note_without_ecn(s);
+		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
+	}
 	s->acked_base = ops->bytes_acked;
 	/* at connect, where the law was set, there was no sequence number yet */
 	s->round_end = s->phantom.round_end = ops->snd_nxt;
-	if (settings.native)
+	s->begun = 0;
+	if (settings.ours && !s->without_ecn)
 		s->window_q16 = (u64)ops->snd_cwnd << 16;
 	if (n > 1 && controller_alive(bpf_ktime_get_ns())) {
 		/* Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer starts with its share. */
 		share = ((u64)IW << 16) / n;
-		if (settings.native && group.epoch) {
+		if (settings.one_window && group.epoch) {
 			share = budget_join(settings.window_q16, IW, n);
 			s->window_q16 = share;
 			s->joins = 1;
@@ -89,6 +117,8 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 		acked--;
 	count(closed_acked, acked);
 	count(closed_received, ops->bytes_received);
+	count(closed_one_way, s->owd.use == OWD_ONE_WAY);
+	count(closed_round_trips, s->owd.use == OWD_ROUND_TRIPS);
 	goal_closed(s, acked);
 	if (sk) {
 		tp = bpf_skc_to_tcp_sock(sk);
@@ -107,7 +137,7 @@ static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 	u32 n = sharing_sockets(), limit = PACING_UNLIMITED;
 	u64 now = bpf_ktime_get_ns();
 
-	if (!s || settings.native)
+	if (!s || settings.ours)
 		return;
 	if (n > 1 && pressure_on(s)->surplus_q16 && controller_alive(now) && ops->snd_cwnd <= WINDOW_MIN_SEGMENTS &&
 	    s->phantom.last_real_ns && now - s->phantom.last_real_ns < PHANTOM_V * s->phantom.tau_ns &&

@@ -8,6 +8,14 @@
 #include "law/fixed.h"
 #include "law/budget.h"
 #include "law/cdg.h"
+#include "law/law.h"
+#include "law/owd.h"
+#include "law/vegas.h"
+#include "law/dctcp.h"
+#include "law/prague.h"
+#include "law/eclipse.h"
+#include "law/ledbat.h"
+#include "law/ledbatpp.h"
 #include "law/phantom.h"
 #include "law/price.h"
 #include <lowtide.h>
@@ -21,7 +29,7 @@ struct lt_socket_record record_layout = {};	/* never written: they carry the typ
 struct lt_decision decision_layout = {};
 
 /* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
-enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS };
+enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS, SIGNAL_LAW };
 
 /* The reduction that all sockets of the transfer take together. */
 struct {
@@ -56,7 +64,27 @@ struct lt_socket {
 	u32 closed;
 	struct phantom phantom;
 	struct price price;
-	struct cdg cdg;
+	/* Of a law of the window kind: */
+	u64 ssthresh_q16;
+	u64 target_q16;		/* where the reduction goes that it asked for, with SIGNAL_LAW */
+	struct law_ack ack;	/* the latest */
+	struct owd owd;
+	u32 delivered;		/* segments, with that ACK */
+	u32 begun;
+	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
+	/* Of a law of marks: */
+	u32 heard, heard_ce;	/* segments delivered, and of those with CE, up to the latest ACK */
+	u32 received_ce;	/* the latest segment that came had CE */
+	u32 received_to;	/* rcv_nxt before it */
+	union {			/* the law's own */
+		struct cdg cdg;
+		struct vegas vegas;
+		struct dctcp dctcp;
+		struct prague prague;
+		struct eclipse eclipse;
+		struct ledbat ledbat;
+		struct ledbatpp ledbatpp;
+	};
 };
 
 struct {
@@ -95,6 +123,8 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 {
 	u64 at = group.at_ns;
 
+	if (!settings.one_window)
+		return true;
 	/* another processor may have announced one after we looked at the clock, or just now */
 	if (sharing_sockets() > 1 &&
 	    (same_event(at, srtt_us, now_ns) || __sync_val_compare_and_swap(&group.at_ns, at, now_ns) != at))
@@ -104,6 +134,16 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 	group.fresh = 1;
 	s->epoch = __sync_fetch_and_add(&group.epoch, 1) + 1;
 	return true;
+}
+
+#define LAW_WITHOUT_ECN "reno"	/* of the kernel, for a law that needs ECN where there is none */
+
+static inline void note_without_ecn(struct lt_socket *s)
+{
+	if (!s->without_ecn)
+		count(without_ecn, 1);
+	s->without_ecn = 1;
+	s->window_q16 = 0;
 }
 
 /* Its own where a goal of its own rules, else everybody's. */

@@ -4,7 +4,10 @@
  *   sockops.h   gives each socket its law and DSCP          egress.h    turns signals into window reductions
  *   sockopt.h   keeps the program from leaving the law      observe.h   reads all sockets for the controller
  *   options.h   options of our own on a socket              goal.h      goals go up, decisions come down
- *   cdg_ops.h   the law lt_cdg                              state.h     what they share
+ *   cdg_ops.h   the law lt_cdg                              window_ops.h, window_law.h  the laws of the window kind: lt_vegas, lt_eclipse,
+ *                                                lt_ledbat, lt_ledbatpp; lt_dctcp and lt_prague, and in
+ *   marks_ops.h  what these two need besides: ECN
+ *   tcp.h       what laws have in common                    state.h     what all share
  */
 #include "kernel.h"
 #include "sockops.h"
@@ -12,5 +15,6 @@
 #include "sockopt.h"
 #include "observe.h"
 #include "cdg_ops.h"
+#include "window_ops.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -79,8 +79,8 @@ enum lowtide_outlook {
 
 /*
  * LOWTIDE_LATENCY: how much queueing delay the program is willing to cause others when it looks for more
- * capacity, at most LOWTIDE_LATENCY_MAX; 0: as the control law would. It is Q of a law with acceleration.
- * No law in the kernel has that yet: the value is kept for one that will, and changes nothing today.
+ * capacity, at most LOWTIDE_LATENCY_MAX; 0: as the control law would. It is Q of a law with acceleration or
+ * overload mode (--cc dctcp:accel=on,overload=on, prague likewise); under any other it changes nothing.
  */
 #define LOWTIDE_LATENCY_MAX 1000000
 

@@ -8,7 +8,7 @@ use crate::{Error, Law, Result};
 /// What the weight acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actuator {
-    /// The law's own price: the delay hazard of CDG, and its losses where delay has no grip.
+    /// The law's own: the delay hazard of CDG, and its losses where delay has no grip; the α of Vegas.
     Native,
     /// Phantom congestion signals. A law of ours then has the hazard of G = G₀, at which CDG is the most like an ordinary flow.
     Phantom,
@@ -20,7 +20,7 @@ pub enum Actuator {
 impl Actuator {
     /// The one to use with a law where none is named.
     pub fn usual(law: &Law) -> Actuator {
-        if law.is_native() { Actuator::Native } else { Actuator::Phantom }
+        if law.takes_weight() { Actuator::Native } else { Actuator::Phantom }
     }
 
     /// Its name on the command line.
@@ -38,8 +38,8 @@ impl Actuator {
     /// [`Error::Law`]: a law of the kernel takes phantom signals only.
     pub fn check(self, law: &Law) -> Result<()> {
         let why = match self {
-            Actuator::Native if !law.is_native() => "has no weight of its own",
-            Actuator::Beta if !law.is_native() => "is the kernel's, whose decrease factor Lowtide cannot reach",
+            Actuator::Native if !law.takes_weight() => "has no weight of its own",
+            Actuator::Beta if !law.is_ours() => "is the kernel's, whose decrease factor Lowtide cannot reach",
             _ => return Ok(()),
         };
         let (actuator, law) = (self.name(), law.name());
@@ -61,17 +61,26 @@ impl Actuator {
                 "reno" => Some(Model::Reno),
                 _ => None,
             },
+            (Actuator::Native, Law::Own(ported)) => match ported.law().name() {
+                "vegas" => vegas_model(ported.law()),
+                _ => None,
+            },
             // Signals alone leave CDG's price, delay, as it is; a scaled decrease factor inflates none; and a law of the kernel has no
             // weight of its own.
-            (Actuator::Phantom, Law::Cdg(_)) | (Actuator::Beta, _) | (Actuator::Native, Law::Kernel(_)) => None,
+            (Actuator::Phantom, Law::Cdg(_) | Law::Own(_))
+            | (Actuator::Beta, _)
+            | (Actuator::Native, Law::Kernel(_)) => None,
         }
     }
 
-    /// What the weight `w` comes to on a socket; `price` is p_loss.
-    pub(crate) fn pressure(self, w: f64, price: f64) -> Pressure {
+    /// What the weight `w` comes to on a socket under `law`; `price` is p_loss, `ratio` φ.
+    pub(crate) fn pressure(self, law: &Law, w: f64, ratio: f64, price: f64) -> Pressure {
         let surplus = 1.0 / w - 1.0;
         let signals = Pressure { surplus, phantom: price * surplus, increase: w.max(1.0), ..Pressure::default() };
         match self {
+            // its sockets whose peers have no ECN run the kernel's Reno, which takes signals
+            Actuator::Native if law.needs_ecn() => Pressure { weight: Some((w, ratio)), ..signals },
+            Actuator::Native if !law.has_one_window() => Pressure { weight: Some((w, ratio)), ..Pressure::default() },
             Actuator::Native => Pressure { hazard: surplus, ..signals },
             Actuator::Phantom => signals,
             Actuator::Beta => Pressure { kept: w.min(1.0), increase: w.max(1.0), ..Pressure::default() },
@@ -90,6 +99,9 @@ pub struct Pressure {
     pub kept: f64,
     /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
     pub phantom: f64,
+    /// The weight, and φ, the price of ordinary flows over that of this law, to a law that knows what to do with them; `None`: the law is as
+    /// published.
+    pub weight: Option<(f64, f64)>,
     /// Segments per round trip that our own law's budget grows by: 1, or the weight where it is above 1; another part of it where some
     /// sockets have goals of their own.
     pub increase: f64,
@@ -98,8 +110,15 @@ pub struct Pressure {
 impl Default for Pressure {
     /// No signal is made up, and CDG is the one of G = G₀.
     fn default() -> Pressure {
-        Pressure { surplus: 0.0, hazard: 1.0, kept: 1.0, phantom: 0.0, increase: 1.0 }
+        Pressure { surplus: 0.0, hazard: 1.0, kept: 1.0, phantom: 0.0, weight: None, increase: 1.0 }
     }
+}
+
+/// The segments that a weight of 1 keeps in the queue.
+fn vegas_model(law: &lowtide_cc::Law) -> Option<Model> {
+    let parameters = law.parameters();
+    let packets = parameters.iter().find(|(name, _)| *name == "alpha_base")?.1.parse().ok()?;
+    Some(Model::Vegas { packets, linux: true })
 }
 
 #[cfg(test)]
@@ -109,6 +128,12 @@ mod tests {
 
     fn cdg() -> Law {
         Law::Cdg(CdgParameters::default())
+    }
+
+    fn own(text: &str) -> Law {
+        let law = Law::parse(text).unwrap();
+        assert!(law.is_ours() && !law.has_one_window());
+        law
     }
 
     #[test]
@@ -125,10 +150,13 @@ mod tests {
 
     #[test]
     fn the_weight_goes_to_one_place() {
-        let [native, phantom, beta] =
-            [Actuator::Native, Actuator::Phantom, Actuator::Beta].map(|actuator| actuator.pressure(0.25, 0.01));
+        let [native, phantom, beta] = [Actuator::Native, Actuator::Phantom, Actuator::Beta]
+            .map(|actuator| actuator.pressure(&cdg(), 0.25, 1.0, 0.01));
         assert_eq!((native.surplus, native.hazard, native.phantom, native.kept), (3.0, 3.0, 0.03, 1.0));
         assert_eq!((phantom.surplus, phantom.hazard, phantom.phantom, phantom.kept), (3.0, 1.0, 0.03, 1.0));
+        let vegas = Actuator::Native.pressure(&own("vegas"), 0.25, 1.5, 0.01);
+        assert_eq!((vegas.weight, vegas.surplus, vegas.phantom), (Some((0.25, 1.5)), 0.0, 0.0));
+        assert_eq!((native.weight, phantom.weight), (None, None));
         assert_eq!((beta.surplus, beta.hazard, beta.phantom, beta.kept), (0.0, 1.0, 0.0, 0.25));
     }
 
@@ -142,6 +170,8 @@ mod tests {
             (cdg(), Actuator::Beta, None),
             (kernel("cubic"), Actuator::Phantom, Some(Model::Cubic(Cubic::RFC_9438))),
             (kernel("reno"), Actuator::Phantom, Some(Model::Reno)),
+            (own("vegas:alpha_base=20"), Actuator::Native, Some(Model::Vegas { packets: 20.0, linux: true })),
+            (own("vegas"), Actuator::Phantom, None),
             (kernel("htcp"), Actuator::Phantom, None),
             (kernel("vegas"), Actuator::Phantom, None), // what it holds by loss is not its model
         ] {

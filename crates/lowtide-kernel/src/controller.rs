@@ -43,6 +43,11 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// As [`Transfer::receivers_law`].
+    pub fn receivers_law(&self) -> Option<String> {
+        self.transfer.receivers_law()
+    }
+
     /// Joins the two; `setup` is that of `transfer`. Sockets with goals of their own are governed under `policy`.
     pub fn new(transfer: Transfer, governor: Governor, policy: Policy, setup: &Setup) -> Controller {
         let (law, actuator) = (setup.law.clone(), setup.actuator);
@@ -51,9 +56,9 @@ impl Controller {
     }
 
     /// The steering for a weight before anything is known of the network.
-    pub fn first_steering(w_min: f64, actuator: Actuator) -> Steering {
+    pub fn first_steering(w_min: f64, law: &Law, actuator: Actuator) -> Steering {
         Steering {
-            pressure: actuator.pressure(w_min, 0.0),
+            pressure: actuator.pressure(law, w_min, 1.0, 0.0),
             weight: w_min,
             stale: STALE_INTERVALS * lowtide_deadline::NOMINAL_INTERVAL,
             ..Steering::default()
@@ -94,7 +99,11 @@ impl Controller {
     /// A law of ours shares the budget itself; sockets of a kernel's law each apply a weight for themselves.
     fn steering(&self, snapshot: &Snapshot, decision: &Decision, budget: &Budget) -> Steering {
         Steering {
-            pressure: self.pressure(budget, budget.each_of_the_others(), budget.increase_of_the_others()),
+            pressure: self.pressure(
+                budget,
+                (budget.each_of_the_others(), decision.price_ratio),
+                budget.increase_of_the_others(),
+            ),
             weight: decision.weight.get(),
             goals: self.transfer.goals().len() as u32,
             sockets: snapshot.sending,
@@ -103,10 +112,11 @@ impl Controller {
         }
     }
 
-    /// On a socket of the weight `own` where each stands for itself, whose window grows by `part` of what it would be if all were equal.
-    fn pressure(&self, budget: &Budget, own: Weight, part: f64) -> Pressure {
-        let w = if self.law.is_native() { budget.whole() } else { own };
-        let pressure = self.actuator.pressure(w.get(), self.price.get().unwrap_or(0.0));
+    /// On a socket of the weight `own` and of this φ where each stands for itself, whose window grows by `part` of what it would be if all
+    /// were equal.
+    fn pressure(&self, budget: &Budget, (own, ratio): (Weight, f64), part: f64) -> Pressure {
+        let w = if self.law.has_one_window() { budget.whole() } else { own };
+        let pressure = self.actuator.pressure(&self.law, w.get(), ratio, self.price.get().unwrap_or(0.0));
         Pressure { increase: pressure.increase * part, ..pressure }
     }
 
@@ -117,7 +127,7 @@ impl Controller {
             Some(SocketDecision {
                 id: goal.id,
                 serial: goal.serial,
-                pressure: self.pressure(budget, budget.own(goal), budget.own_increase(goal)),
+                pressure: self.pressure(budget, (budget.own(goal), decision.price_ratio), budget.own_increase(goal)),
                 over: goal.over,
                 now,
                 decision,

@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, path::Path, process::Command};
 
 use nix::sys::utsname::uname;
 
-use crate::{Actuator, Cgroup, Controller, Dscp, Error, Law, Setup, Transfer, program::probe_options};
+use crate::{Actuator, Cgroup, Controller, Dscp, Error, Law, Registration, Setup, Transfer, program::probe_options};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -74,13 +74,25 @@ pub fn diagnose() -> Diagnosis {
 }
 
 fn kernel() -> Feature {
-    let release = uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default();
+    let release = release_text();
     let state = if version(&release) >= (6, 1) {
         Ok(release)
     } else {
         Err(Missing { why: format!("this is {release}"), consequence: RUN_AT_ALL, mend: "boot Linux 6.1 or newer" })
     };
     Feature { name: "kernel", need: Need::Run, state }
+}
+
+/// The first kernel that registers a law by a link.
+pub(crate) const LINKS_SINCE: (u32, u32) = (6, 4);
+
+/// The first two numbers of this kernel's release.
+pub(crate) fn release() -> (u32, u32) {
+    version(&release_text())
+}
+
+fn release_text() -> String {
+    uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn version(release: &str) -> (u32, u32) {
@@ -123,10 +135,9 @@ fn phantom_signals() -> Feature {
 }
 
 fn own_laws() -> Feature {
-    let release = uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default();
-    let state = if version(&release) < (6, 4) {
+    let state = if release() < LINKS_SINCE {
         Err(Missing {
-            why: format!("this is {release}"),
+            why: format!("this is {}", release_text()),
             consequence: OWN_LAWS,
             mend: "boot Linux 6.4 or newer, or use --cc cubic or --cc reno",
         })
@@ -147,8 +158,9 @@ fn try_law(law: Law) -> Result<(), Error> {
 fn govern(law: Law) -> Result<(Transfer, Cgroup), Error> {
     let group = Cgroup::create()?;
     let actuator = Actuator::usual(&law);
-    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true };
-    Ok((Transfer::start(&setup, &Controller::first_steering(1.0, actuator), &group)?, group))
+    let first = Controller::first_steering(1.0, &law, actuator);
+    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
+    Ok((Transfer::start(&setup, &first, &group)?, group))
 }
 
 fn socket_goals() -> Feature {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which control law the transfer's sockets run, and what Lowtide must know about it.
 
-use std::{fs, ops::RangeInclusive};
+use std::{fmt, fs, ops::RangeInclusive};
+
+use lowtide_port::Ported;
 
 use crate::{Error, Result};
 
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+pub(crate) const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// Laws that pace by a model of the path and do not reduce their window on a congestion signal, or by a
 /// measure of their own that a phantom signal does not enter.
@@ -53,6 +55,48 @@ impl Default for CdgParameters {
 impl CdgParameters {
     /// Values of [`CdgParameters::window`].
     pub const WINDOWS: RangeInclusive<u32> = 1..=256;
+    const KEYS: [&str; 8] = ["window", "g", "floor", "beta", "shadow", "ineff", "tolerance", "hystart"];
+
+    /// As the CDG papers have it: G = 3 ms, and every gradient counts.
+    pub fn published() -> CdgParameters {
+        CdgParameters { g0_ms: 3.0, floor_ms: 0.0, ..CdgParameters::default() }
+    }
+
+    /// These, but for those of `text`: `key=value,key=value` with the names and values of `lowtide-cc`'s CDG.
+    fn with(mut self, text: &str) -> Result<CdgParameters> {
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            self.set(key, value).ok_or_else(|| {
+                let keys = CdgParameters::KEYS.join(", ");
+                let what = if CdgParameters::KEYS.contains(&key) { "has no such value" } else { "is no parameter" };
+                Error::Law(format!(
+                    "cdg:{part}: {key} {what} of Lowtide's CDG, which has {keys}; write it like cdg:window=16,g=3,floor=2ms,hystart=delay"
+                ))
+            })?;
+        }
+        Ok(self)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        let number = || value.parse::<f64>().ok().filter(|number| number.is_finite());
+        let switch = || ["off", "on"].iter().position(|it| *it == value).map(|at| at == 1);
+        match key {
+            "window" => self.window = value.parse().ok().filter(|it: &u32| it.is_power_of_two() && *it <= 256)?,
+            "g" => self.g0_ms = number().filter(|ms| (0.001..=4e6).contains(ms))?,
+            "floor" => {
+                let time = <std::time::Duration as lowtide_cc::Value>::read(value)?;
+                self.floor_ms = Some(time.as_secs_f64() * 1e3).filter(|ms| *ms <= 1e3)?;
+            }
+            "beta" => self.beta_q10 = (number().filter(|part| (0.1..=1.0).contains(part))? * 1024.0).round() as u32,
+            "shadow" => self.use_shadow = switch()?,
+            "tolerance" => self.use_tolerance = switch()?,
+            "ineff" if value == "off" => self.use_ineff = 0,
+            "ineff" => self.use_ineff = value.parse().ok().filter(|number| (1..=1000).contains(number))?,
+            "hystart" => self.hystart = ["off", "train", "delay", "on"].iter().position(|it| *it == value)? as u32,
+            _ => return None,
+        }
+        Some(())
+    }
 }
 
 /// A control law.
@@ -60,19 +104,28 @@ impl CdgParameters {
 pub enum Law {
     /// Lowtide's own CDG, which takes the weight as its hazard.
     Cdg(CdgParameters),
+    /// Another law of Lowtide's own, a port of one of `lowtide-cc`.
+    Own(Box<Ported>),
     /// A law of the kernel by its name, made submissive by phantom congestion signals.
     Kernel(String),
 }
 
 impl Law {
-    /// Reads `cdg`, or the name of a law registered in this kernel.
+    /// Reads `cdg`, a law of ours with its parameters (`vegas:alpha_base=20`), or the name of a law registered in this kernel. Where both
+    /// have a law of a name, `kernel:NAME` is the kernel's.
     ///
     /// # Errors
-    /// [`Error::Law`]: a law that ignores congestion signals, or one that is not registered.
+    /// [`Error::Law`]: a law that ignores congestion signals, one that is not registered, or a parameter that our law does not take.
     pub fn parse(text: &str) -> Result<Law> {
-        if text == "cdg" {
-            return Ok(Law::Cdg(CdgParameters::default()));
+        if let Some(parameters) = parameters_of("cdg", text) {
+            return Ok(Law::Cdg(CdgParameters::default().with(parameters)?));
         }
+        if Ported::names().any(|name| text.split(':').next() == Some(name)) {
+            let law: lowtide_cc::Law = text.parse().map_err(|error| Error::Law(format!("--cc {text}: {error}")))?;
+            let ported = Ported::new(&law).map_err(|refusal| Error::Law(format!("--cc {text}: {refusal}")))?;
+            return Ok(Law::Own(Box::new(ported)));
+        }
+        let text = text.strip_prefix("kernel:").unwrap_or(text);
         if DEAF.contains(&text) {
             return Err(Error::Law(format!(
                 "--cc {text} cannot be governed: it does not reduce its window on a congestion signal, so no weight would have an effect; use cdg, cubic or reno"
@@ -86,29 +139,69 @@ impl Law {
             return Ok(Law::Kernel(text.to_owned()));
         }
         Err(Error::Law(format!(
-            "--cc {text} is not registered in this kernel; there are cdg (Lowtide's own) and {} (others: modprobe tcp_NAME)",
+            "--cc {text} is not registered in this kernel; there are cdg, {} (Lowtide's own) and {} (others: modprobe tcp_NAME)",
+            Ported::names().collect::<Vec<_>>().join(", "),
             usable.join(", ")
         )))
     }
+
+    /// The same for a law that nothing steers: CDG is [as published](CdgParameters::published) unless its parameters say otherwise.
+    ///
+    /// # Errors
+    /// See [`Law::parse`].
+    pub fn parse_published(text: &str) -> Result<Law> {
+        match parameters_of("cdg", text) {
+            Some(parameters) => Ok(Law::Cdg(CdgParameters::published().with(parameters)?)),
+            None => Law::parse(text),
+        }
+    }
+
+    /// The names of Lowtide's own laws.
+    pub const OWN: &[&str] = &["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "dctcp", "prague"];
 
     /// The law's name as given on the command line.
     pub fn name(&self) -> &str {
         match self {
             Law::Cdg(_) => "cdg",
+            Law::Own(ported) => ported.law().name(),
             Law::Kernel(name) => name,
         }
     }
 
-    /// Whether the law itself knows the weight; the others get phantom signals.
-    pub fn is_native(&self) -> bool {
+    /// Whether it is Lowtide's own, which has to be loaded.
+    pub fn is_ours(&self) -> bool {
+        !matches!(self, Law::Kernel(_))
+    }
+
+    /// Whether all sockets of a transfer share one window under it. Under the others each stands for itself, with a part of the weight.
+    pub fn has_one_window(&self) -> bool {
         matches!(self, Law::Cdg(_))
+    }
+
+    /// Whether the law itself knows the weight; the others get phantom signals.
+    pub fn takes_weight(&self) -> bool {
+        match self {
+            Law::Cdg(_) => true,
+            Law::Own(ported) => ported.takes_weight(),
+            Law::Kernel(_) => false,
+        }
+    }
+
+    /// Whether it needs ECN, and a peer that echoes every mark.
+    pub fn needs_ecn(&self) -> bool {
+        matches!(self, Law::Own(ported) if ported.needs_ecn())
+    }
+
+    /// Whether the law goes by one-way delays, where the receiver's timestamps tell them.
+    pub fn takes_one_way_delay(&self) -> bool {
+        matches!(self, Law::Own(ported) if ported.takes_one_way_delay())
     }
 
     /// Round trips that a flow takes to follow its weight, for windows of some tens of segments: CDG grows as Reno, by one segment in each;
     /// CUBIC in its Reno-friendly region by 0.53, and other laws of the kernel may be as slow.
     pub fn response_round_trips(&self) -> f64 {
         match self {
-            Law::Cdg(_) => 50.0,
+            Law::Cdg(_) | Law::Own(_) => 50.0,
             Law::Kernel(name) if name == "reno" => 50.0,
             Law::Kernel(_) => 120.0,
         }
@@ -123,14 +216,50 @@ impl Law {
         const RENO: f64 = 2.0;
         match self {
             Law::Cdg(_) => RENO,
-            Law::Kernel(name) => match name.as_str() {
+            law => match law.name() {
                 "cubic" | "bic" => match (loss, rtt_s) {
                     (Some(loss), Some(rtt)) if loss < 0.55 * rtt * rtt * rtt => 4.0 / 3.0,
                     _ => RENO,
                 },
                 "vegas" | "nv" => 1.0,
+                "dctcp" | "prague" => 1.0, // a number of marks per round trip
                 _ => RENO,
             },
+        }
+    }
+}
+
+/// What stands after the law's name, if it is this one.
+fn parameters_of<'a>(law: &str, text: &'a str) -> Option<&'a str> {
+    let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+    (name == law).then_some(parameters)
+}
+
+impl fmt::Display for CdgParameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let switch = |on| if on { "on" } else { "off" };
+        let ineff = if self.use_ineff == 0 { "off".to_owned() } else { self.use_ineff.to_string() };
+        let hystart = ["off", "train", "delay", "on"][(self.hystart & 3) as usize];
+        write!(
+            f,
+            "window={},g={},floor={}us,beta={:.3},shadow={},ineff={ineff},tolerance={},hystart={hystart}",
+            self.window,
+            self.g0_ms,
+            (self.floor_ms * 1e3).round(),
+            f64::from(self.beta_q10) / 1024.0,
+            switch(self.use_shadow),
+            switch(self.use_tolerance),
+        )
+    }
+}
+
+impl fmt::Display for Law {
+    /// As it is written, with its parameters.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Law::Own(ported) => ported.law().fmt(f),
+            Law::Cdg(cdg) => write!(f, "cdg:{cdg}"),
+            law => f.write_str(law.name()),
         }
     }
 }
@@ -142,8 +271,29 @@ mod tests {
     #[test]
     fn laws_that_ignore_signals_are_refused() {
         for law in DEAF {
-            let error = Law::parse(law).unwrap_err().to_string();
+            let error = Law::parse(&format!("kernel:{law}")).unwrap_err().to_string();
             assert!(error.contains(law) && error.contains("use cdg"), "{error}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_cdg_are_read_and_printed() {
+        let Law::Cdg(cdg) = Law::parse_published("cdg:window=16,ineff=5,hystart=off,floor=1500us").unwrap() else {
+            panic!("it is CDG")
+        };
+        assert_eq!((cdg.window, cdg.use_ineff, cdg.hystart, cdg.g0_ms, cdg.floor_ms), (16, 5, 0, 3.0, 1.5));
+        let printed = Law::Cdg(cdg).to_string();
+        assert!(matches!(Law::parse(&printed).unwrap(), Law::Cdg(read) if read == cdg), "{printed}");
+        assert_eq!(Law::parse("cdg").unwrap(), Law::Cdg(CdgParameters::default()));
+        for (text, part) in [
+            ("cdg:window=6", "window has no such value"),
+            ("cdg:gg=6", "gg is no parameter"),
+            ("cdg:beta=2", "beta has no such value"),
+            ("cdg:shadow", "shadow has no such value"),
+            ("vegas:alpha=-1", "alpha"),
+        ] {
+            let sentence = Law::parse(text).unwrap_err().to_string();
+            assert!(sentence.contains(part), "{text}: {sentence}");
         }
     }
 

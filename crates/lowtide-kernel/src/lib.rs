@@ -16,10 +16,12 @@ mod fixed;
 mod goals;
 mod kernel_words;
 mod law;
+mod machine;
 #[cfg(test)]
 mod native;
 mod price;
 mod program;
+mod programs;
 mod transfer;
 mod user;
 
@@ -30,6 +32,7 @@ pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use error::{Error, Result};
 pub use goals::SocketGoal;
 pub use law::{CdgParameters, Law};
+pub use machine::{About, MachineLaw, Pinned};
 pub use program::{Exit, Program, inherited_tcp_sockets};
-pub use transfer::{Dscp, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};
+pub use transfer::{Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};
 pub use user::User;

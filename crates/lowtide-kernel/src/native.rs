@@ -2,7 +2,9 @@
 //! The laws of `bpf/law`, compiled natively: tests of the very code that the kernel runs.
 
 mod beta;
+mod owd;
 mod price;
+mod transients;
 
 use proptest::prelude::*;
 
@@ -33,6 +35,11 @@ unsafe extern "C" {
     fn native_price_size() -> u64;
     fn native_price_new_event(state: *mut State, ca_state: u32, high_seq: u32, snd_una: u32, delivered_ce: u32)
     -> bool;
+    fn native_owd_size() -> u64;
+    fn native_owd_delay(state: *mut State, stamped: bool, tsval: u32, now_us: u64, rtt_us: u32) -> u32;
+    fn native_owd_use(state: *const State) -> u32;
+    fn native_overshoot_us(q: u32, latency_us: u32, rtt_us: u32) -> u64;
+    fn native_acceleration_scale_q16(tested_q16: u64, q: u32, latency_us: u32, srtt_us: u32) -> u64;
     fn native_phantom_size() -> u64;
     fn native_phantom_start(state: *mut State, now_ns: u64);
     fn native_phantom_real_signal(state: *mut State, now_ns: u64);

@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The BPF programs of one transfer: loaded, attached, steered and read.
 
-use std::{
-    io::Read,
-    mem::MaybeUninit,
-    os::fd::{AsFd, AsRawFd},
-    time::Duration,
-};
+use std::{io::Read, time::Duration};
 
-use libbpf_rs::{
-    Iter, Link, MapCore, MapFlags, ObjectBuilder, OpenObject,
-    skel::{OpenSkel, SkelBuilder},
-};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::{
-    Actuator, CdgParameters, Cgroup, Error, Law, Pressure, Result,
-    fixed::{Q16, Q32, pressure_value},
+    Actuator, Cgroup, Error, Law, Pressure, Result,
+    doctor::{self, LINKS_SINCE},
+    fixed::{Q16, Q32},
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
     kernel_words::KernelWords,
+    programs::{Programs, apply, text_of, types},
 };
-
-#[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/transfer.skel.rs"));
-}
-pub(crate) use skeleton::types;
-use skeleton::{TransferSkel, TransferSkelBuilder};
-
-// SAFETY: a plain C structure of integers, laid out by the BPF compiler.
-unsafe impl plain::Plain for types::lt_socket_record {}
-// SAFETY: the same.
-unsafe impl plain::Plain for types::lt_decision {}
 
 /// The code point that marks the transfer's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +28,7 @@ pub enum Dscp {
 
 impl Dscp {
     /// The octet of the IP header, `None` to leave it alone.
-    fn octet(self) -> Option<u32> {
+    pub(crate) fn octet(self) -> Option<u32> {
         match self {
             Dscp::Le => Some(1 << 2),
             Dscp::Cs1 => Some(8 << 2),
@@ -66,6 +48,26 @@ pub struct Setup {
     pub dscp: Dscp,
     /// Keep sockets on our law when the program asks for another one.
     pub keep_law: bool,
+    /// How the kernel comes to know our own law.
+    pub registration: Registration,
+}
+
+/// How the kernel comes to know a law of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Registration {
+    /// By a link: the law leaves the kernel with the process, however that ends. From 6.4 on.
+    #[default]
+    Link,
+    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its map. Only for a
+    /// machine that ends with the transfer.
+    Plain,
+}
+
+impl Registration {
+    /// What this machine's kernel has.
+    pub fn of_this_kernel() -> Registration {
+        if doctor::release() >= LINKS_SINCE { Registration::Link } else { Registration::Plain }
+    }
 }
 
 /// What the controller sets as it learns.
@@ -84,6 +86,10 @@ pub struct Steering {
     /// Age of the heartbeat from which the programs behave as plain TCP.
     pub stale: Duration,
 }
+
+/// `LT_ONE_WAY` and `LT_ROUND_TRIPS` of `bpf/shared.h`.
+const ONE_WAY: u32 = 1;
+const ROUND_TRIPS: u32 = 2;
 
 /// Running totals since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -115,8 +121,14 @@ pub struct Totals {
     pub own_law: u64,
     /// Sockets that could not be given the law.
     pub law_refused: u64,
+    /// Sockets whose peer does not offer the ECN that the law needs; they run the kernel's Reno.
+    pub without_ecn: u64,
     /// Answers of the law that did not reach the stack and were mended at the next ACK.
     pub law_missed: u64,
+    /// Connections, closed ones too, for which our law had one-way delays.
+    pub one_way: u64,
+    /// And those for which it had round trips in their place: the receiver sends no timestamps, or its clock is none that we know.
+    pub round_trips: u64,
 }
 
 /// The transfer at one instant.
@@ -151,11 +163,13 @@ impl Snapshot {
     }
 }
 
-/// The programs of one transfer, in the kernel as long as this value. If the process dies the kernel removes them.
+/// The programs of one transfer, in the kernel as long as this value. If the process dies the kernel removes them, all but a law that came by
+/// [`Registration::Plain`].
 pub struct Transfer {
-    skeleton: TransferSkel<'static>,
+    // before the skeleton: a law without a link is deleted through its map
     observer: Link,
     _links: Vec<Link>,
+    programs: Programs,
     acknowledged: u64,
     goals: Vec<GoalRecord>,
 }
@@ -180,58 +194,19 @@ impl Transfer {
     /// [`Error::Load`], [`Error::Attach`], with the kernel's reason.
     pub fn start(setup: &Setup, first: &Steering, cgroup: &Cgroup) -> Result<Transfer> {
         let words = KernelWords::listen();
-        // The skeleton borrows its object for as long as it lives; one small allocation per transfer is never freed.
-        let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| words.refusal(error))?;
-        let name = match &setup.law {
-            Law::Cdg(_) => own_name("cdg"),
-            Law::Kernel(name) => name.clone(),
-        };
-        if setup.law.is_native() {
-            write_name(&mut open.struct_ops.lt_cdg_mut().name, &name);
-        } else {
-            open.maps.lt_cdg.set_autocreate(false).map_err(|error| words.refusal(error))?;
-            for program in [
-                &mut open.progs.cdg_init,
-                &mut open.progs.cdg_ssthresh,
-                &mut open.progs.cdg_cong_avoid,
-                &mut open.progs.cdg_pkts_acked,
-                &mut open.progs.cdg_cwnd_event,
-                &mut open.progs.cdg_undo_cwnd,
-            ] {
-                program.set_autoload(false);
-            }
-        }
-        let bss = open.maps.bss_data.as_deref_mut().expect("the programs have variables");
-        configure(&mut bss.settings, setup, &name);
-        apply(&mut bss.settings, first);
-
-        let mut skeleton = open.load().map_err(|error| words.refusal(error))?;
-        let attach = |what, link: libbpf_rs::Result<Link>| {
-            link.map_err(|error| Error::Attach { what, reason: words.reason(&error) })
-        };
-        let fd = cgroup.as_fd().as_raw_fd();
+        let mut programs = Programs::of_transfer(setup, first, &words)?;
         let mut links = Vec::new();
-        if setup.law.is_native() {
-            links.push(attach("the control law", skeleton.maps.lt_cdg.attach_struct_ops())?);
+        if setup.law.is_ours() {
+            links.push(programs.register(&setup.law, &words)?);
         }
-        for (what, program) in [
-            ("the egress program", &skeleton.progs.lt_egress),
-            ("the ingress program", &skeleton.progs.lt_ingress),
-            ("the program for setsockopt", &skeleton.progs.lt_setsockopt),
-            ("the program for getsockopt", &skeleton.progs.lt_getsockopt),
-            ("the socket program", &skeleton.progs.lt_sockops),
-        ] {
-            links.push(attach(what, program.attach_cgroup(fd))?);
-        }
-        let sockets = skeleton.maps.sockets.as_fd();
-        let observer = attach("the socket iterator", skeleton.progs.lt_observe.attach_iter(sockets))?;
-        Ok(Transfer { skeleton, observer, _links: links, acknowledged: 0, goals: Vec::new() })
+        links.extend(programs.attach(cgroup, &words)?);
+        let observer = programs.observe(&words)?;
+        Ok(Transfer { observer, _links: links, programs, acknowledged: 0, goals: Vec::new() })
     }
 
     /// Applies new values and shows the programs that the controller lives.
     pub fn steer(&mut self, steering: &Steering) {
-        apply(&mut self.variables().settings, steering);
+        apply(&mut self.programs.variables().settings, steering);
     }
 
     /// Reads totals and sockets.
@@ -240,7 +215,7 @@ impl Transfer {
     /// [`Error::Observe`].
     pub fn observe(&mut self) -> Result<Snapshot> {
         // Totals first: a socket that closes in between is then missing for this once, never counted twice.
-        let counted = &self.variables().totals;
+        let counted = &self.programs.variables().totals;
         let mut totals = Totals {
             acknowledged: counted.closed_acked,
             received: counted.closed_received,
@@ -255,19 +230,24 @@ impl Transfer {
             sockets_opened: counted.sockets_opened,
             own_law: counted.own_law,
             law_refused: counted.law_refused,
+            without_ecn: counted.without_ecn,
             law_missed: counted.law_missed,
+            one_way: counted.closed_one_way,
+            round_trips: counted.closed_round_trips,
         };
         let bytes = self.look()?;
         let records: Vec<_> = bytes.chunks_exact(size_of::<types::lt_socket_record>()).map(record).collect();
         // after the live ones: a socket that closes in between is in both, and the second word is the last
         let mut closed = Vec::new();
-        while let Ok(Some(bytes)) = self.skeleton.maps.closed_goals.lookup_and_delete(&[]) {
+        while let Ok(Some(bytes)) = self.programs.maps().closed_goals.lookup_and_delete(&[]) {
             closed.push(record(&bytes));
         }
         for record in &records {
             totals.acknowledged += record.acked;
             totals.received += record.received;
             totals.retransmitted += record.retransmitted;
+            totals.one_way += u64::from(record.delays == ONE_WAY);
+            totals.round_trips += u64::from(record.delays == ROUND_TRIPS);
         }
         self.acknowledged = self.acknowledged.max(totals.acknowledged);
         totals.acknowledged = self.acknowledged;
@@ -287,7 +267,7 @@ impl Transfer {
     /// # Errors
     /// [`Error::Observe`]: the kernel does not take the decisions.
     pub(crate) fn steer_sockets(&mut self, decisions: &[SocketDecision], gone: &[u64]) -> Result<()> {
-        let map = &self.skeleton.maps.decisions;
+        let map = &self.programs.maps().decisions;
         for id in gone {
             let _ = map.delete(&id.to_ne_bytes()); // there was none if it never came to a decision
         }
@@ -311,14 +291,19 @@ impl Transfer {
         Ok(bytes)
     }
 
-    /// The name under which the kernel lists the law, if it is ours.
-    pub fn law_name(&self) -> String {
-        let law = &self.skeleton.maps.bss_data.as_deref().expect("the programs have variables").settings.law;
-        law.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8 as char).collect()
+    /// The programs in the kernel, and how many instructions its verifier went through for each; it refuses more than a million.
+    pub fn verified(&self) -> Vec<(String, u32)> {
+        self.programs.verified()
     }
 
-    fn variables(&mut self) -> &mut types::bss {
-        self.skeleton.maps.bss_data.as_deref_mut().expect("the programs have variables")
+    /// The name under which the kernel lists the law, if it is ours.
+    pub fn law_name(&self) -> String {
+        text_of(&self.programs.settings().law)
+    }
+
+    /// The name of the law if a receiver's listener has to run it, too (or another one that echoes every mark).
+    pub fn receivers_law(&self) -> Option<String> {
+        (self.programs.settings().needs_ecn != 0).then(|| self.law_name())
     }
 }
 
@@ -368,50 +353,6 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
     }
 }
 
-fn configure(settings: &mut types::lt_settings, setup: &Setup, name: &str) {
-    let cdg = match &setup.law {
-        Law::Cdg(parameters) => *parameters,
-        Law::Kernel(_) => CdgParameters::default(),
-    };
-    settings.native = setup.law.is_native().into();
-    settings.by_delay = (setup.actuator == Actuator::Native).into();
-    settings.keep_law = setup.keep_law.into();
-    settings.set_tos = setup.dscp.octet().is_some().into();
-    settings.tos = setup.dscp.octet().unwrap_or(0);
-    settings.cdg_window = cdg.window;
-    settings.cdg_g0_us = (cdg.g0_ms * 1000.0) as u32;
-    settings.cdg_floor_us = (cdg.floor_ms * 1000.0) as u32;
-    settings.cdg_beta_q10 = cdg.beta_q10;
-    settings.cdg_use_shadow = cdg.use_shadow.into();
-    settings.cdg_use_ineff = cdg.use_ineff;
-    settings.cdg_use_tolerance = cdg.use_tolerance.into();
-    settings.cdg_hystart = cdg.hystart;
-    write_name(&mut settings.law, name);
-}
-
-fn apply(settings: &mut types::lt_settings, steering: &Steering) {
-    settings.pressure = pressure_value(&steering.pressure);
-    settings.weight = steering.weight.to_bits();
-    settings.goals = steering.goals;
-    settings.sockets = steering.sockets;
-    settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
-    settings.stale_ns = steering.stale.as_nanos() as u64;
-    settings.heartbeat_ns = monotonic_now();
-}
-
-/// `lt_LAW_` and eight hex digits: unlike any other run's, within the kernel's 15 characters.
-fn own_name(law: &str) -> String {
-    let unique = (u64::from(std::process::id()) << 32 ^ monotonic_now()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    format!("lt_{law}_{unique:08x}")
-}
-
-fn write_name(field: &mut [std::ffi::c_char; 16], name: &str) {
-    *field = [0; 16];
-    for (slot, byte) in field.iter_mut().take(15).zip(name.bytes()) {
-        *slot = byte as std::ffi::c_char;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -436,11 +377,5 @@ mod tests {
         assert_eq!((snapshot.sockets, snapshot.sending, snapshot.backlogged), (3, 1, true));
         assert_eq!(snapshot.queueing_delay(), Some(Duration::from_millis(20)));
         assert_eq!((snapshot.window, snapshot.segment_bytes), (0.5, Some(1448)));
-    }
-
-    #[test]
-    fn names_fit_and_differ() {
-        let (a, b) = (own_name("cdg"), own_name("cdg"));
-        assert!(a.len() <= 15 && a != b, "{a} {b}");
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use libbpf_cargo::SkeletonBuilder;
 use lowtide_kernel::{
-    Actuator, CdgParameters, Cgroup, Controller, Dscp, Law, Need, Setup, Transfer, diagnose, load_object,
+    Actuator, CdgParameters, Cgroup, Controller, Dscp, Law, Need, Registration, Setup, Transfer, diagnose, load_object,
 };
 
 /// What libbpf says is collected process-wide: one load at a time.
@@ -31,14 +31,33 @@ fn kernel() -> Option<MutexGuard<'static, ()>> {
 fn start(law: Law) -> (Cgroup, Transfer) {
     let cgroup = Cgroup::create().unwrap();
     let actuator = Actuator::usual(&law);
-    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true };
-    let transfer = Transfer::start(&setup, &Controller::first_steering(0.004, actuator), &cgroup).unwrap();
+    let first = Controller::first_steering(0.004, &law, actuator);
+    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
+    let transfer = Transfer::start(&setup, &first, &cgroup).unwrap();
     (cgroup, transfer)
 }
 
 fn listed_laws() -> BTreeSet<String> {
     let list = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     list.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_law_of_ours_loads_and_goes() {
+    let Some(_guard) = kernel() else { return };
+    for text in
+        ["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "dctcp:accel=on,overload=on", "prague:accel=on,overload=on"]
+    {
+        let (_cgroup, transfer) = start(Law::parse(text).unwrap());
+        let name = transfer.law_name();
+        assert!(name.starts_with(&format!("lt_{text}_")[..6]) && listed_laws().contains(&name), "{name}");
+        for (program, instructions) in transfer.verified() {
+            println!("{text}: {program}: {instructions} instructions verified");
+            assert!((1..100_000).contains(&instructions), "{text}: {program}: {instructions}");
+        }
+        drop(transfer);
+        assert!(!listed_laws().contains(&name), "{name}");
+    }
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //! Results on disk, one file for each run, found again by what they depend on.
 
 use crate::{
+    Place, Recording,
     error::{LabError, Result},
     experiment::{Experiment, SeriesOf},
     expression::{Series, Value, Where},
+    player::{Player, Request},
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -59,10 +61,7 @@ pub(crate) fn key(
     series: &[&SeriesOf],
 ) -> String {
     let mut hash = Sha256::new();
-    let mut put = |part: &str| {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    };
+    let mut put = |part: &str| put(&mut hash, part);
     // functions for figures and bands alone are changed without running anything
     let measures = experiment.measures_of_runs().map(|it| it.value.as_str());
     let needed = measures.chain(series.iter().map(|it| it.value.as_str())).map(|text| experiment.functions_for(text));
@@ -72,8 +71,34 @@ pub(crate) fn key(
     experiment.record.packets.iter().for_each(|text| put(text));
     experiment.measures_of_runs().flat_map(|it| [&it.name, &it.value]).for_each(|text| put(text));
     series.iter().flat_map(|it| [&it.name, &it.value]).for_each(|text| put(text));
+    finish(hash)
+}
+
+/// What a recording made elsewhere depends on, as a short text: the scenario, and the machine with its kernel. What is measured of it is not in
+/// it, nor is the version of this program, which stands in the recording: it takes too long to make.
+pub(crate) fn key_of_recording(player: &dyn Player, request: &Request) -> String {
+    let mut hash = Sha256::new();
+    let (place, scenario) = (player.place().to_string(), request.scenario.to_toml());
+    [place.as_str(), player.environment(), &scenario].into_iter().for_each(|text| put(&mut hash, text));
+    request.kernel_laws.iter().flat_map(|(flows, law)| [flows, law]).for_each(|text| put(&mut hash, text));
+    finish(hash)
+}
+
+fn put(hash: &mut Sha256, part: &str) {
+    hash.update((part.len() as u64).to_le_bytes());
+    hash.update(part);
+}
+
+fn finish(hash: Sha256) -> String {
     hash.finalize()[..16].iter().fold(String::new(), |text, byte| text + format!("{byte:02x}").as_str())
 }
+
+/// How the names of recordings end.
+const RECORDING: &str = "recording";
+/// Of sentences why there is no recording.
+const REFUSAL: &str = "refusal";
+/// Of files that say in which environments there are recordings.
+const ENVIRONMENT: &str = "environment";
 
 /// A directory of results.
 #[derive(Clone, Debug)]
@@ -136,6 +161,92 @@ impl Cache {
         write(&self.path(&entry.experiment, key), &text)
     }
 
+    fn path_elsewhere(&self, experiment: &str, key: &str, kind: &str) -> PathBuf {
+        self.directory.join(experiment).join(format!("{key}.{kind}"))
+    }
+
+    /// The recording of this key.
+    ///
+    /// # Errors
+    /// There is one that cannot be read.
+    pub(crate) fn recording(&self, experiment: &str, key: &str) -> Result<Option<Recording>> {
+        let path = self.path_elsewhere(experiment, key, RECORDING);
+        match fs::read(&path) {
+            Ok(text) => Recording::from_json(&text).map(Some).map_err(|error| error.within(path.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(LabError::at("read", &path)(error)),
+        }
+    }
+
+    /// Keeps a recording.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn put_recording(&self, experiment: &str, key: &str, recording: &Recording) -> Result<()> {
+        write(&self.path_elsewhere(experiment, key, RECORDING), recording.to_json().as_bytes())
+    }
+
+    /// Why there is no recording of this key, as was last found where it would be made.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn refusal(&self, experiment: &str, key: &str) -> Result<Option<String>> {
+        let path = self.path_elsewhere(experiment, key, REFUSAL);
+        match fs::read_to_string(&path) {
+            Ok(why) => Ok(Some(why)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(LabError::at("read", &path)(error)),
+        }
+    }
+
+    /// Keeps why there is none, or that nothing is in the way.
+    ///
+    /// # Errors
+    /// It cannot be written or removed.
+    pub(crate) fn put_refusal(&self, experiment: &str, key: &str, why: Option<&str>) -> Result<()> {
+        let path = self.path_elsewhere(experiment, key, REFUSAL);
+        match why {
+            Some(why) => write(&path, why.as_bytes()),
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LabError::at("remove", &path)(error)),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Keeps that an experiment was run in this environment of a place just now.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn put_environment(&self, experiment: &str, place: Place, environment: &str) -> Result<()> {
+        let text = format!("{place}\n{environment}");
+        let mut hash = Sha256::new();
+        put(&mut hash, &text);
+        write(&self.path_elsewhere(experiment, &finish(hash), ENVIRONMENT), text.as_bytes())
+    }
+
+    /// The environments of a place that an experiment was run in, the one where that was last coming first.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn environments(&self, experiment: &str, place: Place) -> Result<Vec<String>> {
+        let directory = self.directory.join(experiment);
+        if !directory.exists() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for file in list(&directory)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == ENVIRONMENT)) {
+            let failed = LabError::at("read", &file);
+            let text = fs::read_to_string(&file).map_err(&failed)?;
+            if let Some(environment) = text.strip_prefix(&format!("{place}\n")) {
+                let when = file.metadata().and_then(|about| about.modified()).map_err(&failed)?;
+                found.push((when, environment.to_owned()));
+            }
+        }
+        found.sort();
+        Ok(found.into_iter().rev().map(|(_, environment)| environment).collect())
+    }
+
     /// Takes over all results of another cache; says how many were new.
     ///
     /// # Errors
@@ -144,6 +255,16 @@ impl Cache {
     pub fn merge(&self, other: &Path) -> Result<usize> {
         let (mut seen, mut new) = (0, 0);
         for folder in list(other)?.into_iter().filter(|path| path.is_dir()) {
+            for kind in [RECORDING, REFUSAL, ENVIRONMENT] {
+                for file in list(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == kind)) {
+                    let ours = self.directory.join(file.strip_prefix(other).unwrap_or(&file));
+                    seen += 1;
+                    if !ours.exists() {
+                        write(&ours, &fs::read(&file).map_err(LabError::at("read", &file))?)?;
+                        new += usize::from(kind == RECORDING);
+                    }
+                }
+            }
             for file in list(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == "json")) {
                 let text = fs::read(&file).map_err(LabError::at("read", &file))?;
                 let theirs = read(&file, &text)?;
@@ -247,6 +368,23 @@ mod tests {
         assert_eq!(cache.seconds_per_run("e"), Ok(Some(0.5)));
         fs::write(cache.path("e", "k"), "{").unwrap();
         assert!(cache.get("e", "k").unwrap_err().to_string().contains("remove it"));
+    }
+
+    #[test]
+    fn the_newest_environment_comes_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(directory.path().join("a"));
+        assert_eq!(cache.environments("e", Place::Guest), Ok(Vec::new()));
+        for (place, environment) in [(Place::Guest, "6.1"), (Place::Guest, "6.12"), (Place::Kernel, "6.18")] {
+            cache.put_environment("e", place, environment).unwrap();
+        }
+        let of_61 = list(&cache.directory().join("e")).unwrap().into_iter();
+        let of_61 = of_61.into_iter().find(|file| fs::read_to_string(file).unwrap().ends_with("\n6.1")).unwrap();
+        let at = |seconds| std::time::SystemTime::now() + std::time::Duration::from_secs(seconds);
+        fs::File::options().append(true).open(of_61).unwrap().set_modified(at(60)).unwrap();
+        let environments = cache.environments("e", Place::Guest).unwrap();
+        assert_eq!(environments, ["6.1", "6.12"]);
+        assert_eq!(cache.environments("e", Place::Kernel).unwrap(), ["6.18"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 pub mod experiment;
 pub mod expression;
 pub mod figure;
+pub mod player;
 pub mod report;
 pub mod score;
 

@@ -16,21 +16,6 @@ pub enum Place {
     Guest,
 }
 
-impl Place {
-    /// Whether experiments can run there.
-    ///
-    /// # Errors
-    /// They cannot.
-    pub fn available(self) -> Result<()> {
-        match self {
-            Self::Sim => Ok(()),
-            Self::Kernel | Self::Guest => {
-                Err(LabError::new(format!("experiments do not run on the {self} yet; leave out --on, or say --on sim")))
-            }
-        }
-    }
-}
-
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

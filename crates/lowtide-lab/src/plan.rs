@@ -10,7 +10,7 @@ use crate::{
 };
 use lowtide_cc::Random;
 use rhai::Scope;
-use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
+use std::{cell::RefCell, collections::BTreeSet, rc::Rc, time::Duration};
 
 /// How much of an experiment is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +189,18 @@ impl<'a> Plan<'a> {
     pub fn scenario(&self, library: &Library, cell: usize, run: usize) -> Result<String> {
         let mut language = Language::new(Context::Nothing);
         Ok(self.job(library, &mut language, cell, run)?.simulation.to_toml())
+    }
+
+    /// How long the first of its runs is by its own clock; zero if there is none.
+    ///
+    /// # Errors
+    /// What is wrong with an expression or the scenario.
+    pub fn duration(&self, library: &Library) -> Result<Duration> {
+        if self.runs() == 0 {
+            return Ok(Duration::ZERO);
+        }
+        let mut language = Language::new(Context::Nothing);
+        Ok(self.job(library, &mut language, 0, 0)?.simulation.duration())
     }
 }
 

@@ -16,8 +16,8 @@ use rhai::Map;
 /// Cells that are looked at; of more, so many by chance.
 const MOST_CELLS: usize = 200;
 
-/// Reads the scenarios of all cells (of many, a part), the words of all measures, and scores and draws made-up results, both of the whole
-/// experiment and of a quick look. What only a run can show (a flow's name in a measure) stays unseen.
+/// Reads the scenarios of all cells (of many, a part), the words of all measures, and scores and draws made-up results, of the whole
+/// experiment, of a quick look, and of what runs elsewhere. What only a run can show (a flow's name in a measure) stays unseen.
 ///
 /// # Errors
 /// The first mistake, with its place.
@@ -35,12 +35,17 @@ pub fn rehearse(experiment: &Experiment, library: &Library) -> Result<()> {
         score(&results)?;
         draw(&results)?;
     }
+    for on in &experiment.elsewhere {
+        rehearse(&on.experiment, library).map_err(|error| error.within(format!("on.{}", on.name)))?;
+    }
     Ok(())
 }
 
 /// What a run might have given.
 fn made_up(plan: &Plan<'_>, library: &Library, language: &mut Language, cell: usize, run: usize) -> Result<Entry> {
     let (experiment, job) = (plan.experiment, plan.job(library, language, cell, run)?);
+    let laws = experiment.cut.iter().find_map(|cut| job.simulation.request(&cut.kernel_law));
+    laws.map_or(Ok(()), |request| request.check_kernel_laws()).map_err(|error| error.within(plan.place(cell, run)))?;
     let mut entry = Entry {
         experiment: experiment.id.clone(),
         place: plan.cells[cell].place.clone(),

@@ -22,6 +22,12 @@ pub struct Results<'a> {
     pub plan: Plan<'a>,
     /// For each cell, for each run: what was kept, if it was run.
     pub entries: Vec<Vec<Option<Entry>>>,
+    /// Why a run cannot be run there, if one cannot.
+    pub refused: Option<String>,
+    /// Of runs elsewhere: how many another version of the program recorded.
+    pub outdated: usize,
+    /// Of runs elsewhere: for how long a machine did not run who should have run, at the most, in ms.
+    pub standstill_ms: Option<f64>,
     /// What [`Results::cells`] has found, once every run is there.
     compared: OnceCell<Rc<Cells>>,
 }
@@ -30,7 +36,7 @@ impl<'a> Results<'a> {
     /// Nothing was run yet.
     pub(crate) fn none(plan: Plan<'a>) -> Self {
         let entries = plan.cells.iter().map(|_| vec![None; plan.seeds.len()]).collect();
-        Self { plan, entries, compared: OnceCell::new() }
+        Self { plan, entries, refused: None, outdated: 0, standstill_ms: None, compared: OnceCell::new() }
     }
 
     /// Whether every run is there.

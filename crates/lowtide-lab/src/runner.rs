@@ -2,11 +2,13 @@
 //! Runs what is not there yet, on all cores.
 
 use crate::{
-    cache::{Cache, Curve, Entry},
+    Recording,
+    cache::{self, Cache, Curve, Entry},
     error::{LabError, Result},
-    experiment::Library,
+    experiment::{Cut, Library},
     expression::{Context, Language},
     plan::{Job, Plan},
+    player::{Player, same_version},
     progress::Progress,
     results::Results,
     shard::Shard,
@@ -34,8 +36,34 @@ pub struct Runner<'a> {
     pub shard: Shard,
     /// Whether to run what is not in the cache.
     pub run: bool,
-    /// Threads; all cores if this is not given.
+    /// Whether to record anew what was recorded elsewhere before.
+    pub again: bool,
+    /// Threads; all cores if this is not given, or as many as do not disturb each other.
     pub threads: Option<NonZeroUsize>,
+    /// Who runs the plans that are cut to run elsewhere; the simulator, if nobody is given.
+    pub player: Option<&'a dyn Player>,
+}
+
+/// What came of a run.
+enum Came {
+    /// It is there; whether it was run just now.
+    Result(Entry, bool),
+    /// It is there, run elsewhere.
+    Played(Played),
+    /// It was not run before, and shall not be.
+    Nothing,
+    /// It cannot be run there.
+    Refused(String),
+}
+
+/// A run elsewhere.
+struct Played {
+    entry: Entry,
+    /// Whether it was run just now.
+    fresh: bool,
+    /// Whether another version of the program recorded it.
+    outdated: bool,
+    standstill_ms: Option<f64>,
 }
 
 /// A run, by its places in the list of plans, in the plan's cells and in its seeds.
@@ -58,12 +86,14 @@ impl Runner<'_> {
         });
         let numbers: Vec<Number> =
             all.enumerate().filter(|(n, _)| self.shard.has(*n)).map(|(_, number)| number).collect();
-        let cost = |number: &Number| (plans[number.plan].experiment.run_seconds * 1e3).max(1.0) as u64;
+        let seconds = plans.iter().map(|plan| self.seconds(plan)).collect::<Result<Vec<_>>>()?;
+        let cost = |number: &Number| (seconds[number.plan] * 1e3).max(1.0) as u64;
         let progress = Progress::new(numbers.len(), numbers.iter().map(cost).sum(), self.run);
         let mut results: Vec<Results<'p>> = plans.iter().cloned().map(Results::none).collect();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (sender, receiver) = mpsc::channel();
-        let threads = self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let usual = || self.player.map_or_else(cores, Player::at_once);
+        let threads = self.threads.map_or_else(usual, NonZeroUsize::get).max(1);
         let outcome = thread::scope(|scope| {
             for _ in 0..threads.min(numbers.len()) {
                 let (sender, numbers, plans, next, stop) = (sender.clone(), &numbers, &plans, &next, &stop);
@@ -81,10 +111,10 @@ impl Runner<'_> {
             let mut failure = None;
             for (number, entry) in receiver {
                 match entry {
-                    Ok(found) => {
-                        let fresh = matches!(found, Some((_, true)));
+                    Ok(came) => {
+                        let fresh = matches!(came, Came::Result(_, true) | Came::Played(Played { fresh: true, .. }));
                         progress.one_done(plans[number.plan].experiment, cost(&number), fresh);
-                        results[number.plan].entries[number.cell][number.run] = found.map(|(entry, _)| entry);
+                        take(&mut results[number.plan], number, came);
                     }
                     Err(error) => {
                         stop.store(true, Ordering::Relaxed);
@@ -98,26 +128,112 @@ impl Runner<'_> {
         outcome.map(|()| results)
     }
 
-    /// The result of a run, and whether it was run just now; `None`: it is not there and shall not be run.
-    fn entry(&self, plan: &Plan<'_>, language: &mut Language, number: Number) -> Result<Option<(Entry, bool)>> {
+    /// How long a run takes, about, in proportion to those of other plans.
+    fn seconds(&self, plan: &Plan<'_>) -> Result<f64> {
+        if self.player.is_some() {
+            Ok(plan.duration(self.library)?.as_secs_f64())
+        } else {
+            Ok(plan.experiment.run_seconds)
+        }
+    }
+
+    fn entry(&self, plan: &Plan<'_>, language: &mut Language, number: Number) -> Result<Came> {
         let job = plan.job(self.library, language, number.cell, number.run)?;
+        if let Some((player, cut)) = self.player.zip(plan.experiment.cut.as_ref()) {
+            let played = self.played(player, cut, plan, language, number, &job);
+            return played.map_err(|error| error.within(plan.place(number.cell, number.run)));
+        }
         if let Some(entry) = self.cache.get(&plan.experiment.id, &job.key)? {
-            return Ok(Some((entry, false)));
+            return Ok(Came::Result(entry, false));
         }
         if !self.run {
-            return Ok(None);
+            return Ok(Came::Nothing);
         }
         let entry =
             perform(plan, language, number, &job).map_err(|error| error.within(plan.place(number.cell, number.run)))?;
         self.cache.put(&job.key, &entry)?;
-        Ok(Some((entry, true)))
+        Ok(Came::Result(entry, true))
     }
+
+    /// The same of a run elsewhere. What is kept of it is its recording, or why there is none.
+    fn played(
+        &self,
+        player: &dyn Player,
+        cut: &Cut,
+        plan: &Plan<'_>,
+        language: &mut Language,
+        number: Number,
+        job: &Job<'_>,
+    ) -> Result<Came> {
+        let started = Instant::now();
+        let Some(request) = job.simulation.request(&cut.kernel_law) else {
+            return Ok(Came::Refused("a numerical model has no packets".to_owned()));
+        };
+        let (id, key) = (&plan.experiment.id, cache::key_of_recording(player, &request));
+        let refusal = if self.run { player.refusal(&request) } else { self.cache.refusal(id, &key)? };
+        if self.run {
+            self.cache.put_refusal(id, &key, refusal.as_deref())?;
+            self.cache.put_environment(id, player.place(), player.environment())?;
+        }
+        if let Some(why) = refusal {
+            return Ok(Came::Refused(why));
+        }
+        let known = if self.run && self.again { None } else { self.cache.recording(id, &key)? };
+        let (recording, fresh) = match known {
+            Some(recording) => (recording, false),
+            None if !self.run => return Ok(Came::Nothing),
+            None => {
+                let recording = Recording { version: Some(player.version().to_owned()), ..player.play(&request)? };
+                self.cache.put_recording(id, &key, &recording)?;
+                (recording, true)
+            }
+        };
+        let outdated = !same_version(recording.version.as_deref(), player.version());
+        let standstill_ms = recording.links.iter().filter_map(|link| link.facts.get("standstill_ms").copied()).next();
+        let entry = measure(plan, language, number, job, recording, started)?;
+        Ok(Came::Played(Played { entry, fresh, outdated, standstill_ms }))
+    }
+}
+
+/// Takes up what came of a run.
+fn take(results: &mut Results<'_>, number: Number, came: Came) {
+    let entry = match came {
+        Came::Result(entry, _) => entry,
+        Came::Played(played) => {
+            results.outdated += usize::from(played.outdated);
+            let standstill = results.standstill_ms.into_iter().chain(played.standstill_ms);
+            results.standstill_ms = standstill.reduce(f64::max);
+            played.entry
+        }
+        Came::Nothing => return,
+        Came::Refused(why) => {
+            results.refused.get_or_insert(why);
+            return;
+        }
+    };
+    results.entries[number.cell][number.run] = Some(entry);
+}
+
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Runs it and measures.
 fn perform(plan: &Plan<'_>, language: &mut Language, number: Number, job: &Job<'_>) -> Result<Entry> {
-    let (experiment, started) = (plan.experiment, Instant::now());
-    let recording = job.simulation.record(&experiment.record.packets);
+    let started = Instant::now();
+    let recording = job.simulation.record(&plan.experiment.record.packets);
+    measure(plan, language, number, job, recording, started)
+}
+
+fn measure(
+    plan: &Plan<'_>,
+    language: &mut Language,
+    number: Number,
+    job: &Job<'_>,
+    recording: Recording,
+    started: Instant,
+) -> Result<Entry> {
+    let experiment = plan.experiment;
     language.set_context(Context::Run(Rc::new(recording)));
     let (functions, scope) = (&experiment.functions, &job.scope);
     let mut measures = BTreeMap::new();

@@ -5,11 +5,12 @@ use crate::{
     error::{LabError, Result},
     experiment::{Experiment, Library},
     expression::{Language, fill},
-    recording::{Recorder, Recording, of_fluid},
+    player::Request,
+    recording::{Recorder, Recording, matches, of_fluid},
 };
 use lowtide_sim::{fluid, scenario};
 use rhai::Scope;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use toml::{Table, Value};
 
 /// The most flows that a `count` makes.
@@ -39,6 +40,11 @@ impl Simulation {
                 (path, text, filler.overrides(table, scope)?)
             }
         };
+        let mut overrides = overrides;
+        for change in experiment.cut.iter().flat_map(|cut| &cut.set) {
+            let change = fill(change, language, &experiment.functions, scope).map_err(|error| error.within("set"))?;
+            overrides.extend(of_each_flow(&change, &text).map_err(|error| error.within(format!("set: {change}")))?);
+        }
         let seed = scope.get_value::<i64>("seed").unwrap_or(1);
         let overrides: Vec<String> = overrides.into_iter().chain([format!("seed={seed}")]).collect();
         Ok(Self(scenario::Experiment::parse(&text, &path, &overrides)?))
@@ -47,6 +53,24 @@ impl Simulation {
     /// All of it, as `lowtide sim` reads it.
     pub(crate) fn to_toml(&self) -> String {
         self.0.to_toml()
+    }
+
+    /// How long it is by its own clock; zero for a numerical model, which has none.
+    pub(crate) fn duration(&self) -> Duration {
+        match &self.0 {
+            scenario::Experiment::Packets(scenario) => scenario.duration,
+            scenario::Experiment::Fluid(_) => Duration::ZERO,
+        }
+    }
+
+    /// For who runs it elsewhere, with these laws of the kernel; `None`: it has no packets that could be sent.
+    pub(crate) fn request(&self, kernel_laws: &BTreeMap<String, String>) -> Option<Request> {
+        match &self.0 {
+            scenario::Experiment::Packets(scenario) => {
+                Some(Request { scenario: scenario.clone(), kernel_laws: kernel_laws.clone() })
+            }
+            scenario::Experiment::Fluid(_) => None,
+        }
     }
 
     /// Runs it.
@@ -60,6 +84,19 @@ impl Simulation {
             scenario::Experiment::Fluid(model) => of_fluid(model, &fluid::run(model)),
         }
     }
+}
+
+/// A change like `flow.cdg-*.cc=reno` for each flow of the scenario that goes with the pattern; others as they are.
+fn of_each_flow(change: &str, scenario: &str) -> Result<Vec<String>> {
+    let pattern = change.strip_prefix("flow.").and_then(|rest| rest.split_once('.'));
+    let Some((pattern, rest)) = pattern.filter(|(pattern, _)| pattern.contains('*')) else {
+        return Ok(vec![change.to_owned()]);
+    };
+    let scenario: Table = scenario.parse().map_err(|error: toml::de::Error| LabError::new(error.message()))?;
+    let flows = scenario.get("flow").and_then(Value::as_array).into_iter().flatten();
+    let names = flows.filter_map(|flow| flow.get("name")?.as_str()).filter(|name| matches(pattern, name));
+    let changes: Vec<String> = names.map(|name| format!("flow.{name}.{rest}")).collect();
+    if changes.is_empty() { Err(LabError::new(format!("no flow is called {pattern}"))) } else { Ok(changes) }
 }
 
 /// Puts values in the place of expressions.
@@ -145,13 +182,19 @@ impl Filler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::Context;
+    use crate::{experiment::Cut, expression::Context};
     use lowtide_cc::Random;
     use std::{cell::RefCell, rc::Rc};
 
     fn simulation(scenario: &str, seed: i64) -> Result<Simulation, String> {
+        changed(scenario, seed, &[])
+    }
+
+    fn changed(scenario: &str, seed: i64, set: &[&str]) -> Result<Simulation, String> {
         let text = format!("title = \"t\"\nsource = \"s\"\n[scenario]\n{scenario}");
-        let experiment = Experiment::parse("000/example.toml", &text).unwrap();
+        let mut experiment = Experiment::parse("000/example.toml", &text).unwrap();
+        let set = set.iter().map(|text| (*text).to_owned()).collect();
+        experiment.cut = Some(Cut { set, ..Cut::default() });
         let library = Library::built_in().unwrap();
         let language = Language::new(Context::Chance(Rc::new(RefCell::new(Random::new(seed as u64)))));
         let mut scope = Scope::new();
@@ -183,6 +226,17 @@ mod tests {
         assert!(error.contains("there is only `set`"), "{error}");
         let error = simulation("file = \"nothing.toml\"\n", 1).unwrap_err();
         assert!(error.contains("no scenario nothing.toml"), "{error}");
+    }
+
+    #[test]
+    fn changes_hold_for_all_flows_of_a_pattern() {
+        let flow = "[[scenario.flow]]\nname = \"fg\"\ncc = \"cubic\"\ncount = 2\n";
+        let set = ["duration=20s", "flow.fg-*.cc=reno:beta=0.{n}", "flow.fg-2.start=3s"];
+        let text = changed(&format!("{LINK}{flow}"), 1, &set).unwrap().to_toml();
+        assert!(text.contains("duration = \"20s\"") && text.matches("reno:beta=0.2").count() == 2, "{text}");
+        assert!(text.matches("start = \"3s\"").count() == 1 && !text.contains("cubic"), "{text}");
+        let error = changed(&format!("{LINK}{flow}"), 1, &["flow.bg-*.cc=reno"]).unwrap_err();
+        assert!(error.contains("no flow is called bg-*"), "{error}");
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Score<'a> {
     pub verdict: Verdict,
     /// Its parts; none if it was not run.
     pub checks: Vec<Checked>,
+    /// Parts that need cells which are cut away, where the experiment is cut to run elsewhere; the verdict is without them.
+    pub left_out: usize,
     /// The answer to a question.
     pub answer: Option<String>,
     /// Whether this comes from a quick look.
@@ -121,6 +123,7 @@ impl<'r, 'a> Scores<'r, 'a> {
             target,
             verdict: Verdict::NotRun,
             checks: Vec::new(),
+            left_out: 0,
             answer: None,
             quick: plan.extent.quick,
             runs,
@@ -128,10 +131,22 @@ impl<'r, 'a> Scores<'r, 'a> {
         if !self.results.complete() {
             return Ok(score);
         }
+        let mut first_left_out = None;
         for check in &target.checks {
             for values in self.combinations(check) {
-                score.checks.push(self.check(check, &values).map_err(within)?);
+                match self.check(check, &values) {
+                    Ok(checked) => score.checks.push(checked),
+                    // cut away
+                    Err(error) if experiment.cut.is_some() && error.is_no_such_cell() => {
+                        score.left_out += 1;
+                        first_left_out.get_or_insert(error);
+                    }
+                    Err(error) => return Err(within(error)),
+                }
             }
+        }
+        if let Some(error) = first_left_out.filter(|_| score.checks.is_empty()) {
+            return Err(within(error));
         }
         if let Some(answer) = &target.answer {
             let scope = self.scope(&[]);

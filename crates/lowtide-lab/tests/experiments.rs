@@ -25,7 +25,15 @@ fn fast_targets_hold() {
     let experiments = ["formulas", "kinds-of-foreground"].map(str::to_owned);
     let extent = Extent { quick: true, ..Extent::default() };
     let plans = library.choose(&experiments).unwrap().into_iter().map(|it| Plan::new(it, extent).unwrap()).collect();
-    let runner = Runner { library: &library, cache: &cache, shard: Shard::WHOLE, run: true, threads: None };
+    let runner = Runner {
+        library: &library,
+        cache: &cache,
+        shard: Shard::WHOLE,
+        run: true,
+        threads: None,
+        again: false,
+        player: None,
+    };
     let mut verdicts = Vec::new();
     for results in runner.results(plans).unwrap() {
         for score in score(&results).unwrap() {

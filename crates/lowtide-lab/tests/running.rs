@@ -2,12 +2,13 @@
 //! Runs, parts of runs, and what is kept of them.
 
 use lowtide_lab::{
-    Cache, Extent, Library, Plan, Results, Runner, Shard,
-    report::{Section, page, write_markdown},
+    Cache, Extent, LabError, Library, Place, Plan, Recording, Results, Runner, Shard, Track,
+    player::{Kept, Player, Request},
+    report::{Beside, Section, page, write_markdown},
     score::{Score, Verdict, score},
     scoreboard,
 };
-use std::{fs, num::NonZeroUsize, path::Path};
+use std::{collections::BTreeMap, fs, num::NonZeroUsize, path::Path, rc::Rc};
 
 const EXPERIMENT: &str = r#"
 title = "An example"
@@ -95,7 +96,9 @@ fn library(directory: &Path) -> Library {
 fn results<'a>(library: &'a Library, cache: &Cache, shard: &str, run: bool) -> Vec<Results<'a>> {
     let plan = Plan::new(&library.experiments[0], Extent::default()).unwrap();
     let threads = NonZeroUsize::new(2);
-    Runner { library, cache, shard: shard.parse().unwrap(), run, threads }.results(vec![plan]).unwrap()
+    Runner { library, cache, shard: shard.parse().unwrap(), run, threads, again: false, player: None }
+        .results(vec![plan])
+        .unwrap()
 }
 
 fn scores<'a>(results: &[Results<'a>]) -> Vec<Score<'a>> {
@@ -138,8 +141,8 @@ fn what_was_run_is_scored_and_not_run_again() {
 
     let verdicts: Vec<Verdict> = scores(&first).iter().map(|score| score.verdict).collect();
     assert_eq!(verdicts, [Verdict::Pass, Verdict::Miss, Verdict::Answered]);
-    let json = scoreboard(&scores(&first), lowtide_lab::Place::Sim);
-    assert_eq!(json, scoreboard(&scores(&again), lowtide_lab::Place::Sim));
+    let json = scoreboard(&scores(&first), &[]);
+    assert_eq!(json, scoreboard(&scores(&again), &[]));
     assert!(json.contains("\"reason\": \"nobody can\"") && json.contains("Mbit/s"), "{json}");
     assert!(scores(&first)[0].checks[0].spread.is_some());
 }
@@ -182,7 +185,15 @@ fn a_mistake_in_a_measure_has_its_place() {
     let library = Library::read(directory.path()).unwrap();
     let cache = Cache::new(directory.path().join("cache"));
     let plan = Plan::new(&library.experiments[0], Extent::default()).unwrap();
-    let runner = Runner { library: &library, cache: &cache, shard: Shard::WHOLE, run: true, threads: None };
+    let runner = Runner {
+        library: &library,
+        cache: &cache,
+        shard: Shard::WHOLE,
+        run: true,
+        threads: None,
+        again: false,
+        player: None,
+    };
     let error = runner.results(vec![plan]).unwrap_err().to_string();
     assert!(
         error.contains("example (rtt=") && error.contains("measure rate") && error.contains("there are flow"),
@@ -262,4 +273,180 @@ column = [
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(directory.path().join("docs/plots/example-two.svg").exists());
+}
+
+/// Says that every flow had 1 Mbit/s, unless it runs Reno.
+#[derive(Debug)]
+struct Somewhere(&'static str);
+
+impl Player for Somewhere {
+    fn place(&self) -> Place {
+        Place::Kernel
+    }
+
+    fn environment(&self) -> &str {
+        "1.0"
+    }
+
+    fn version(&self) -> &str {
+        self.0
+    }
+
+    fn at_once(&self) -> usize {
+        2
+    }
+
+    fn refusal(&self, request: &Request) -> Option<String> {
+        let refuses = (self.0 == "refuses").then(|| "not any more".to_owned());
+        refuses.or_else(|| request.kernel_law("flow").is_none().then(|| "there is no Reno".to_owned()))
+    }
+
+    fn play(&self, request: &Request) -> Result<Recording, LabError> {
+        let column = |value: f64| BTreeMap::from([("rate".to_owned(), Rc::from([value, value]))]);
+        let name = request.scenario.flows[0].name.clone();
+        let flows = vec![Track { name, columns: column(1e6), ..Track::default() }];
+        let queue = BTreeMap::from([("queue".to_owned(), Rc::from([5.0, 5.0]))]);
+        let links = vec![Track { name: "bottleneck".to_owned(), columns: queue, ..Track::default() }];
+        Ok(Recording { times: Rc::from([3.0, 4.0]), flows, links, version: None })
+    }
+}
+
+/// An experiment of this text.
+fn library_of(directory: &Path, text: &str) -> Library {
+    fs::create_dir_all(directory.join("000")).unwrap();
+    fs::write(directory.join("000/example.toml"), text).unwrap();
+    Library::read(directory).unwrap()
+}
+
+/// What came of the example under this name of a table `on`, and of the same runs in the simulator. Without a version it is looked at as
+/// where nothing can be played.
+fn column<'a>(
+    library: &'a Library,
+    cache: &Cache,
+    name: &str,
+    version: Option<&'static str>,
+    again: bool,
+) -> Beside<'a> {
+    let on = library.experiments[0].elsewhere.iter().find(|on| on.name == name).unwrap();
+    let environments = cache.environments("example", on.place).unwrap();
+    let environment = environments.first().cloned();
+    let kept = Kept { place: on.place, environment: environment.clone().unwrap_or_default(), version: "1".to_owned() };
+    let somewhere = version.map(Somewhere);
+    let player: &dyn Player = somewhere.as_ref().map_or(&kept, |it| it);
+    let results = |player| {
+        let plan = Plan::new(&on.experiment, Extent::default()).unwrap();
+        let run = version.is_some();
+        let runner = Runner { library, cache, shard: Shard::WHOLE, run, threads: None, again, player };
+        runner.results(vec![plan]).unwrap().remove(0)
+    };
+    Beside::new(on, environment.as_deref(), results(Some(player)), &results(None)).unwrap()
+}
+
+const KERNEL: &str = r#"
+[on.kernel]
+targets = ["E-01"]
+axis = { rtt = [10] }
+runs = 1
+kernel_law = { "fl*" = "reno" }
+figures = ["one"]
+set = ["duration=4s"]
+measure = { rate = 'mean_rate("flow", 2, 4) / 1e6' }
+reason = { E-01 = "nobody knows" }
+"#;
+
+#[test]
+fn what_runs_elsewhere_stands_beside_the_simulator() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = library_of(directory.path(), &format!("{EXPERIMENT}{KERNEL}[on.bare]\nplace = \"kernel\"\n"));
+    let cache = Cache::new(directory.path().join("cache"));
+    let before = column(&library, &cache, "kernel", None, false);
+    assert!(!before.results.complete() && before.environment.is_none());
+    column(&library, &cache, "kernel", Some("1 QEMU 7"), false);
+    column(&library, &cache, "bare", Some("1 QEMU 7"), false);
+
+    // by what is kept alone
+    let kernel = column(&library, &cache, "kernel", None, false);
+    let parts = kernel.compare("E-01");
+    assert_eq!((parts.len(), kernel.scores.len(), kernel.results.done()), (1, 1, 1));
+    assert_eq!((parts[0].there.what.as_str(), parts[0].there.value), ("rate at 10 ms", Some(1.0)));
+    assert!(parts[0].simulated.unwrap().value.unwrap() > 1.5 && parts[0].is_notable());
+    assert_eq!((kernel.environment.as_deref(), kernel.results.outdated), (Some("1.0"), 0));
+    let bare = column(&library, &cache, "bare", None, false);
+    assert_eq!((bare.results.refused.as_deref(), bare.results.done()), (Some("there is no Reno"), 0));
+    assert_eq!(bare.scores[0].verdict, Verdict::NotRun);
+
+    let mut own = results(&library, &cache, "1/1", true);
+    let mut section = Section::new(&library, own.remove(0)).unwrap();
+    section.elsewhere = vec![kernel, bare];
+    let json = scoreboard(&section.scores, &section.elsewhere.iter().collect::<Vec<_>>());
+    assert!(json.contains("\"environment\": \"1.0\"") && json.contains("\"refused\": \"there is no Reno\""), "{json}");
+    let without = scoreboard(&section.scores, &[]);
+    assert!(json.starts_with(without.trim_end().trim_end_matches('}').trim_end()), "what is elsewhere comes last");
+    let text = page(&[section]);
+    for part in ["nobody knows", "there is no Reno", "beside the simulator with the same scenario", "differs"] {
+        assert!(text.contains(part), "{part}");
+    }
+    assert!(!text.contains("another version"));
+}
+
+#[test]
+fn recordings_of_another_version_are_told_and_made_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = library_of(directory.path(), &format!("{EXPERIMENT}{KERNEL}"));
+    let cache = Cache::new(directory.path().join("cache"));
+    column(&library, &cache, "kernel", Some("0"), false);
+    let outdated = column(&library, &cache, "kernel", Some("1"), false);
+    assert_eq!((outdated.results.done(), outdated.results.outdated), (1, 1));
+    let board = scoreboard(&[], &[&outdated]);
+    assert!(board.contains("\"recorded_by_another_version\": 1"), "{board}");
+    let mut section = Section::new(&library, results(&library, &cache, "1/1", true).remove(0)).unwrap();
+    section.elsewhere = vec![outdated];
+    assert!(page(&[section]).contains("recorded by another version of the program"));
+    assert_eq!(column(&library, &cache, "kernel", Some("1"), true).results.outdated, 0);
+    assert_eq!(column(&library, &cache, "kernel", None, false).results.outdated, 0);
+}
+
+#[test]
+fn what_is_refused_now_is_not_taken_from_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = library_of(directory.path(), &format!("{EXPERIMENT}{KERNEL}"));
+    let cache = Cache::new(directory.path().join("cache"));
+    assert_eq!(column(&library, &cache, "kernel", Some("1"), false).results.done(), 1);
+    let refused = column(&library, &cache, "kernel", Some("refuses"), false);
+    assert_eq!((refused.results.refused.as_deref(), refused.results.done()), (Some("not any more"), 0));
+    assert_eq!(column(&library, &cache, "kernel", None, false).results.done(), 0);
+    assert_eq!(column(&library, &cache, "kernel", Some("1"), false).results.done(), 1);
+    assert_eq!(column(&library, &cache, "kernel", None, false).results.refused, None);
+}
+
+#[test]
+fn only_cells_that_are_cut_away_are_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let check = |holds: &str| {
+        let check = format!("[[target.check]]\nwhat = \"more\"\nholds = '{holds}'\n[[target]]\nid = \"E-02\"");
+        let text = EXPERIMENT.replacen("[[target]]\nid = \"E-02\"", &check, 1);
+        library_of(directory.path(), &format!("{text}{KERNEL}"))
+    };
+    let library = check("typical(\"rate\", #{rtt: 40}) > 0");
+    lowtide_lab::rehearse(&library.experiments[0], &library).unwrap();
+    let cache = Cache::new(directory.path().join("cache"));
+    let kernel = column(&library, &cache, "kernel", Some("1"), false);
+    assert_eq!((kernel.scores[0].left_out, kernel.scores[0].checks.len()), (1, 1));
+    // right as long as there are two cells
+    let library = check("along(\"rtt\", \"rate\")[1] > 0");
+    let error = lowtide_lab::rehearse(&library.experiments[0], &library).unwrap_err().to_string();
+    assert!(error.contains("on.kernel: example: target E-01: \"more\"") && error.contains("out of bounds"), "{error}");
+}
+
+#[test]
+fn each_law_of_the_kernel_is_for_a_flow() {
+    let directory = tempfile::tempdir().unwrap();
+    let wrong = |laws: &str| {
+        let kernel = KERNEL.replace("{ \"fl*\" = \"reno\" }", laws);
+        let library = library_of(directory.path(), &format!("{EXPERIMENT}{kernel}"));
+        lowtide_lab::rehearse(&library.experiments[0], &library).map_err(|error| error.to_string())
+    };
+    assert_eq!(wrong("{ flow = \"reno\" }"), Ok(()));
+    assert!(wrong("{ flew = \"reno\" }").unwrap_err().contains("no flow is called flew"));
+    assert!(wrong("{ \"f*\" = \"reno\", flow = \"cdg\" }").unwrap_err().contains("flow goes with f* and with flow"));
 }

@@ -15,9 +15,11 @@ pub mod scenario;
 pub mod tcp;
 
 mod engine;
+mod fair;
 mod outcome;
 
 pub use engine::run;
+pub use fair::FairShares;
 pub use outcome::{
     BasisTimes, BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome, SpanFlow, SpanOutcome, Transfer,
 };

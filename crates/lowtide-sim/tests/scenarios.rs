@@ -42,6 +42,25 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
+/// A flow can run its law as the kernel has it; it is the same but for the rounding of its integers.
+#[test]
+fn a_law_can_be_the_port_of_the_kernel() {
+    let rates = ["vegas", "vegas:port=kernel", "vegas:port=kernel,alpha=6,beta=8"].map(|cc| {
+        let scenario = parse(SMALL, &[&format!("flow.cc={cc}")]).unwrap();
+        assert_eq!(Scenario::parse(&scenario.to_toml(), Path::new("printed"), &[]).unwrap(), scenario);
+        lowtide_sim::run(&scenario, &mut lowtide_sim::observe::Nobody).flows[0].acked_bytes
+    });
+    assert!(rates.iter().all(|rate| *rate > 0) && rates[0].abs_diff(rates[1]) < rates[0] / 50, "{rates:?}");
+    for (cc, sentence) in [
+        ("vegas:variant=original,port=kernel", "the kernel's vegas has variant=linux, and not variant=original"),
+        ("nice:port=kernel", "nice is not ported to the kernel; there are vegas"),
+        ("vegas:port=moon", "a law has one port, port=kernel"),
+    ] {
+        let error = parse(SMALL, &[&format!("flow.cc={cc}")]).unwrap_err();
+        assert!(error.contains(sentence), "{error}");
+    }
+}
+
 #[test]
 fn what_is_not_written_has_a_usual_value() {
     let scenario = small(&[]);
@@ -505,7 +524,7 @@ fn the_scenarios_that_come_along_can_be_read() {
             number += 1;
         }
     }
-    assert_eq!(number, 31);
+    assert_eq!(number, 32);
 }
 
 /// Texts that come near to a scenario.

@@ -25,6 +25,9 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Say what this kernel and these privileges allow
     Doctor,
+    /// Load Lowtide's control laws for the whole machine, so that any program can ask for them
+    #[command(subcommand)]
+    Cc(CcCommand),
     /// Make a bottleneck between two network namespaces, to try things on
     Emulate(Box<EmulateArguments>),
     /// Simulate flows that share bottlenecks, packet by packet, in virtual time
@@ -36,6 +39,50 @@ pub enum Command {
     /// Lowtide's own traffic programs, as the demo uses them
     #[command(hide = true)]
     Traffic(TrafficArguments),
+}
+
+/// `lowtide cc`.
+#[derive(Debug, Subcommand)]
+pub enum CcCommand {
+    /// Say which laws there are, which are loaded, and how many sockets use them
+    List,
+    /// Load laws, each under the name lt_LAW, until Ctrl-C
+    #[command(after_help = "\
+LAW is a name, or a name with parameters as in scenarios of `lowtide sim`: vegas:alpha=3,beta=5. docs/laws.md has all of them.
+
+  sudo lowtide cc load vegas --pin && iperf3 -C lt_vegas -c server
+  sudo ip route change default via 192.0.2.1 congctl lt_vegas")]
+    Load {
+        /// Which
+        #[arg(required = true, value_name = "LAW")]
+        laws: Vec<String>,
+        /// Their price weight (0 < w <= 1); without it they are as published
+        #[arg(long, value_name = "W", value_parser = weight)]
+        weight: Option<f64>,
+        /// Leave them loaded when this program ends, until `unload` or the next boot
+        #[arg(long)]
+        pin: bool,
+    },
+    /// Take pinned laws away
+    Unload {
+        /// Which
+        #[arg(required = true, value_name = "LAW")]
+        laws: Vec<String>,
+        /// Even those that sockets use; they keep the law until they close
+        #[arg(long)]
+        force: bool,
+    },
+    /// Show pinned laws with their parameters and what they have done
+    Show {
+        /// Which; all unless given
+        #[arg(value_name = "LAW")]
+        laws: Vec<String>,
+    },
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    let weight = text.parse().ok().filter(|weight| *weight > 0.0 && *weight <= 1.0);
+    weight.ok_or_else(|| "a weight is a number above 0, at most 1".to_owned())
 }
 
 /// `lowtide run`.
@@ -61,7 +108,8 @@ pub struct RunArguments {
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub size_of: Vec<PathBuf>,
 
-    /// Control law: cdg (Lowtide's own), or one that the kernel has: cubic, reno, ...
+    /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
+    /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)
     #[arg(long, value_name = "LAW", default_value = "cdg")]
     pub cc: String,
 
@@ -69,7 +117,7 @@ pub struct RunArguments {
     #[arg(long, value_enum)]
     pub control: Option<ControlArgument>,
 
-    /// What the price weight acts on; native with --cc cdg, phantom with a law of the kernel, unless given
+    /// What the price weight acts on; native where the law has a weight, else phantom, unless given
     #[arg(long, value_enum)]
     pub actuator: Option<ActuatorArgument>,
 
@@ -122,11 +170,11 @@ pub enum ControlArgument {
 /// `--actuator`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ActuatorArgument {
-    /// The law's own price of delay; with --cc cdg only
+    /// The law's own weight, where it has one
     Native,
     /// Phantom congestion signals, which any law takes for real ones
     Phantom,
-    /// What the law keeps of its window at a reduction, scaled; with --cc cdg only
+    /// What the law keeps of its window at a reduction, scaled; with Lowtide's own laws only
     Beta,
 }
 
@@ -341,6 +389,9 @@ pub enum LabCommand {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
+    /// Play one scenario with the TCP of this machine's kernel, and write what was seen
+    #[command(hide = true)]
+    Play(LabPlayArguments),
     /// Look for mistakes in experiments without running them
     Check {
         /// Which ones
@@ -355,7 +406,7 @@ pub struct LabRunArguments {
     /// Which ones
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Where: sim
+    /// Where: sim; kernel, with the TCP of this machine in real time, what the experiment says for that; or guest
     #[arg(long, value_name = "PLACE", default_value = "sim")]
     pub on: lowtide_lab::Place,
     /// Runs of each cell, in place of each experiment's own number
@@ -376,6 +427,32 @@ pub struct LabRunArguments {
     /// Threads; all cores unless given
     #[arg(long, value_name = "N")]
     pub threads: Option<std::num::NonZeroUsize>,
+    /// On a kernel: record anew what was recorded before, as after a change of what plays it
+    #[arg(long)]
+    pub again: bool,
+}
+
+/// `lowtide lab play`.
+#[derive(Debug, Args)]
+pub struct LabPlayArguments {
+    /// What to play, in TOML, as for `lowtide sim`
+    pub scenario: PathBuf,
+    /// Seed of all chance, over what the scenario says
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Where the recording goes, as JSON
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// What is between the hosts
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_enum, default_value_t)]
+    pub bottleneck: crate::play::Bottleneck,
+    /// Flows that run the kernel's own law of this name in place of the scenario's: cdg-*=cdg
+    #[arg(long, value_name = "FLOWS=LAW")]
+    pub kernel_law: Vec<String>,
+    /// Register a law of ours even where it can outlive this run, before Linux 6.4: for a machine that ends with it
+    #[arg(long)]
+    pub plain_registration: bool,
 }
 
 /// `lowtide demo`.
@@ -438,6 +515,18 @@ pub enum TrafficEnd {
         /// Control law to ask the kernel for
         #[arg(long)]
         cc: Option<String>,
+        /// Address to send from
+        #[arg(long)]
+        from: Option<std::net::IpAddr>,
+        /// Priority of the packets on this host
+        #[arg(long)]
+        priority: Option<u32>,
+        /// Drop what has not been sent or acknowledged when this ends
+        #[arg(long)]
+        abort: bool,
+        /// End with this process, which starts it
+        #[arg(long, value_name = "PID")]
+        parent: Option<u32>,
     },
 }
 

@@ -10,16 +10,8 @@ use anyhow::{Result, anyhow, bail};
 use lowtide_emu::{Config, Emulator, Second};
 use lowtide_kernel::{Need, diagnose};
 use lowtide_net::{Reordering, Statistics, units::format_duration};
-use nix::{
-    poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::{
-        signal::{SigSet, Signal},
-        signalfd::{SfdFlags, SignalFd},
-    },
-};
-use std::os::fd::AsFd;
 
-use crate::cli::EmulateArguments;
+use crate::{cli::EmulateArguments, interruption::Interruption};
 
 /// Runs the emulator until SIGINT, SIGTERM or SIGHUP, or for the given time.
 ///
@@ -32,9 +24,7 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
     if let Some(sentence) = diagnose().verdict(&[Need::Emulate]) {
         bail!("cannot emulate a link here: {sentence}");
     }
-    let end = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
-    end.thread_block()?;
-    let end = SignalFd::with_flags(&end, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let interruption = Interruption::block()?;
 
     let emulator = Emulator::start(Config {
         reverse_rate: arguments.reverse_rate,
@@ -58,7 +48,8 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
     let mut next = 0;
     loop {
         let left = arguments.seconds.map(|s| Duration::from_secs(s).saturating_sub(started.elapsed()));
-        if left == Some(Duration::ZERO) || signalled(&end, left.unwrap_or(Duration::MAX).min(Duration::from_secs(1)))? {
+        let pause = left.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
+        if left == Some(Duration::ZERO) || interruption.wait(pause)?.is_some() {
             break;
         }
         emulator.check()?;
@@ -69,12 +60,6 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
     }
     emulator.stop().map_err(|error| anyhow!(error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn signalled(end: &SignalFd, timeout: Duration) -> Result<bool> {
-    let mut files = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
-    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-    Ok(poll(&mut files, timeout)? > 0 && end.read_signal()?.is_some())
 }
 
 fn explain(emulator: &Emulator, a: &str, b: &str) {

@@ -11,14 +11,23 @@ use std::{
 
 use anyhow::{Result, bail};
 use lowtide_lab::{
-    Cache, Extent, Library, Plan, Runner, Shard,
-    experiment::Experiment,
-    report::{self, Section},
-    score::{Score, Verdict, score},
+    Cache, Extent, Library, Place, Plan, Runner, Shard,
+    experiment::{Elsewhere, Experiment},
+    player::{Kept, Player},
+    report::{self, Beside, Section},
+    score::{Checked, Score, Verdict, score},
     scoreboard,
 };
 
-use crate::cli::{LabArguments, LabCommand, LabRunArguments};
+use lowtide_sim::scenario;
+
+use crate::{
+    cli::{LabArguments, LabCommand, LabPlayArguments, LabRunArguments},
+    players::player,
+};
+
+/// A hash of all sources that play a scenario on a kernel.
+pub(crate) const PLAY_VERSION: &str = env!("LOWTIDE_PLAY_VERSION");
 
 /// Does what the arguments say.
 ///
@@ -31,19 +40,20 @@ pub fn lab(arguments: &LabArguments) -> Result<ExitCode> {
     };
     let cache = arguments.cache.as_ref().map_or_else(Cache::usual, |directory| Ok(Cache::new(directory)))?;
     match &arguments.command {
-        LabCommand::List { ids } => list(&library.choose(ids)?, &cache),
+        LabCommand::List { ids } => list(&library.choose(ids)?, &library, &cache),
         LabCommand::Run(run) => self::run(run, &library, &cache),
         LabCommand::Report { ids, out, markdown, seed } => {
             report(&library.choose(ids)?, &library, &cache, (out, markdown.as_deref()), *seed)
         }
         LabCommand::Merge { directories } => merge(directories.iter().map(AsRef::as_ref), &cache),
         LabCommand::Scenario { id, place, seed } => scenario(&library, id, place, *seed),
+        LabCommand::Play(arguments) => play(arguments),
         LabCommand::Check { ids } => check(&library.choose(ids)?, &library),
     }?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(experiments: &[&Experiment], cache: &Cache) -> Result<()> {
+fn list(experiments: &[&Experiment], library: &Library, cache: &Cache) -> Result<()> {
     let mut out = io::stdout().lock();
     let cores = thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
     for experiment in experiments {
@@ -58,6 +68,18 @@ fn list(experiments: &[&Experiment], cache: &Cache) -> Result<()> {
         writeln!(out, "{}  ({paper}{}{of})", experiment.id, experiment.paper)?;
         writeln!(out, "    {}", experiment.title)?;
         writeln!(out, "    {}; about {}, quick {}", targets.join(" "), time(false)?, time(true)?)?;
+        for on in &experiment.elsewhere {
+            let plan = Plan::new(&on.experiment, Extent::default())?;
+            let length = duration(plan.duration(library)?.as_secs_f64());
+            let plural = if plan.runs() == 1 { "" } else { "s" };
+            writeln!(
+                out,
+                "    --on {} ({}): {} run{plural} of {length} by its clock",
+                on.place,
+                on.title,
+                plan.runs()
+            )?;
+        }
     }
     Ok(())
 }
@@ -72,22 +94,34 @@ fn duration(seconds: f64) -> String {
 }
 
 fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<()> {
-    arguments.on.available()?;
     let experiments = library.choose(&arguments.ids)?;
     let extent = Extent { quick: arguments.quick, runs: arguments.runs, seed: arguments.seed };
-    let plans = experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<Vec<_>, _>>()?;
+    let elsewhere = if arguments.on == Place::Sim { Vec::new() } else { at(&experiments, arguments.on)? };
+    let plans: Vec<Plan<'_>> = match arguments.on {
+        Place::Sim => experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<_, _>>()?,
+        _ => elsewhere.iter().map(|on| Plan::new(&on.experiment, extent)).collect::<Result<_, _>>()?,
+    };
+    let player = (arguments.on != Place::Sim).then(|| player(arguments.on)).transpose()?;
     let shard = match (arguments.shard, arguments.shards) {
         (Some(shard), _) => shard,
         (None, Some(shards)) => Shard::of_environment(Some(shards as usize), |name| env::var(name).ok())?,
         (None, None) => Shard::WHOLE,
     };
-    let runner = Runner { library, cache, shard, run: true, threads: arguments.threads };
-    let results = runner.results(plans)?;
+    let (threads, again, player_of_all) = (arguments.threads, arguments.again, player.as_deref());
+    let runner = Runner { library, cache, shard, run: true, threads, again, player: player_of_all };
+    let results = runner.results(plans.clone())?;
     let mut out = io::stdout().lock();
     if shard.is_part() {
         let done: usize = results.iter().map(lowtide_lab::Results::done).sum();
         writeln!(out, "{done} runs are in {}; unite the parts with lowtide lab merge", cache.directory().display())?;
         return Ok(());
+    }
+    if let Some(player) = &player {
+        let simulated = Runner { player: None, threads: None, ..runner }.results(plans)?;
+        let columns = elsewhere.into_iter().zip(results).zip(&simulated);
+        let columns =
+            columns.map(|((on, there), simulated)| Beside::new(on, Some(player.environment()), there, simulated));
+        return columns.collect::<Result<Vec<_>, _>>()?.iter().try_for_each(|column| print_column(&mut out, column));
     }
     let mut scores = Vec::new();
     for results in &results {
@@ -98,8 +132,54 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
     }
     let file = cache.directory().join("scoreboard.json");
     std::fs::create_dir_all(cache.directory())?;
-    std::fs::write(&file, scoreboard(&scores, arguments.on))?;
+    std::fs::write(&file, scoreboard(&scores, &[]))?;
     writeln!(out, "\n{}; {}", totals(&scores), file.display())?;
+    Ok(())
+}
+
+/// What these experiments have for this place.
+fn at<'a>(experiments: &[&'a Experiment], place: Place) -> Result<Vec<&'a Elsewhere>> {
+    let all = experiments.iter().flat_map(|experiment| &experiment.elsewhere);
+    let there: Vec<&Elsewhere> = all.filter(|on| on.place == place).collect();
+    if there.is_empty() {
+        bail!(
+            "none of these experiments says what of it runs on the {place}; a table [on.{place}] does, see docs/lab.md"
+        );
+    }
+    Ok(there)
+}
+
+/// What came of an experiment elsewhere, beside the simulator.
+fn print_column(out: &mut impl Write, column: &Beside<'_>) -> Result<()> {
+    let (id, environment) = (&column.results.plan.experiment.id, column.environment.as_deref().unwrap_or_default());
+    writeln!(out, "{id} on the {} ({environment})", column.on.title)?;
+    if let Some(why) = &column.results.refused {
+        writeln!(out, "      not run: {why}")?;
+    }
+    if column.results.outdated > 0 {
+        writeln!(
+            out,
+            "      {} runs recorded by another version of the program; --again records anew",
+            column.results.outdated
+        )?;
+    }
+    for score in &column.scores {
+        writeln!(out, "{:<6}{:<10}{}", score.target.id, score.verdict, first_line(&score.target.claim))?;
+        if score.left_out > 0 {
+            writeln!(out, "      without {} parts that need what does not run there", score.left_out)?;
+        }
+        for part in column.compare(&score.target.id) {
+            let number = |checked: &Checked| match checked.value {
+                Some(value) => format!("{value:.4}"),
+                None if checked.predicate => if checked.holds { "holds" } else { "does not hold" }.to_owned(),
+                None => "none".to_owned(),
+            };
+            let simulated = part.simulated.map_or("none".to_owned(), number);
+            let paper = part.there.expected.map_or(String::new(), |expected| format!(", paper {expected:.4}"));
+            let notable = if part.is_notable() { "  (differs)" } else { "" };
+            writeln!(out, "      {}: {}, simulator {simulated}{paper}{notable}", part.there.what, number(part.there))?;
+        }
+    }
     Ok(())
 }
 
@@ -148,7 +228,7 @@ fn report(
     (out, markdown): (&Path, Option<&Path>),
     seed: u64,
 ) -> Result<()> {
-    let runner = Runner { library, cache, shard: Shard::WHOLE, run: false, threads: None };
+    let runner = Runner { library, cache, shard: Shard::WHOLE, run: false, threads: None, again: false, player: None };
     let known = |quick| -> Result<_> {
         let extent = Extent { quick, seed, ..Extent::default() };
         let plans =
@@ -157,13 +237,48 @@ fn report(
     };
     let sections =
         known(false)?.into_iter().zip(known(true)?).map(|(whole, quick)| Section::best(library, whole, quick));
-    let sections = sections.collect::<Result<Vec<_>, _>>()?;
+    let mut sections = sections.collect::<Result<Vec<_>, _>>()?;
+    add_columns(&mut sections, &runner, seed)?;
     report::write(&sections, out)?;
     if let Some(file) = markdown {
         report::write_markdown(&sections, file)?;
     }
     let scores: Vec<Score<'_>> = sections.iter().flat_map(|section| section.scores.iter().cloned()).collect();
     writeln!(io::stdout().lock(), "{}; {}", totals(&scores), out.join("index.html").display())?;
+    Ok(())
+}
+
+/// What was run elsewhere, on this machine or another: in the newest environment of each place.
+fn add_columns<'a>(sections: &mut [Section<'a>], runner: &Runner<'_>, seed: u64) -> Result<()> {
+    for section in sections {
+        let experiment: &'a Experiment = section.experiment;
+        for on in &experiment.elsewhere {
+            let known = |player: Option<&dyn Player>, quick| -> Result<_> {
+                let plan = Plan::new(&on.experiment, Extent { quick, seed, ..Extent::default() })?;
+                Ok(Runner { player, ..runner.clone() }.results(vec![plan])?.remove(0))
+            };
+            let mut best = None;
+            for environment in runner.cache.environments(&experiment.id, on.place)? {
+                let kept = Kept { place: on.place, environment, version: PLAY_VERSION.to_owned() };
+                let (whole, quick) = (known(Some(&kept), false)?, known(Some(&kept), true)?);
+                let there = if !whole.complete() && quick.complete() { quick } else { whole };
+                if there.done() > 0 || there.refused.is_some() {
+                    best = Some((Some(kept.environment), there));
+                    break;
+                }
+            }
+            let (environment, there) = match best {
+                Some(best) => best,
+                // never run: nothing is kept in an environment without a name
+                None => {
+                    let nowhere = Kept { place: on.place, environment: String::new(), version: String::new() };
+                    (None, known(Some(&nowhere), false)?)
+                }
+            };
+            let simulated = known(None, there.plan.extent.quick)?;
+            section.elsewhere.push(Beside::new(on, environment.as_deref(), there, &simulated)?);
+        }
+    }
     Ok(())
 }
 
@@ -204,4 +319,34 @@ fn check(experiments: &[&Experiment], library: &Library) -> Result<()> {
     }
     writeln!(io::stdout().lock(), "{} experiments, nothing wrong", experiments.len())?;
     Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn play(arguments: &LabPlayArguments) -> Result<()> {
+    let seed = arguments.seed.map(|seed| format!("seed={seed}"));
+    let scenario = match scenario::Experiment::read(&arguments.scenario, &seed.into_iter().collect::<Vec<_>>())? {
+        scenario::Experiment::Packets(scenario) => scenario,
+        scenario::Experiment::Fluid(_) => bail!("a fluid model has no packets that a kernel could send"),
+    };
+    let law = |text: &String| match text.split_once('=') {
+        Some((flows, law)) => Ok((flows.to_owned(), law.to_owned())),
+        None => bail!("--kernel-law {text}: write it like cdg-*=cdg"),
+    };
+    let kernel_laws = arguments.kernel_law.iter().map(law).collect::<Result<_>>()?;
+    let request = lowtide_lab::player::Request { scenario, kernel_laws };
+    let stop = crate::interruption::Interruption::block()?;
+    let means = crate::play::Means {
+        bottleneck: arguments.bottleneck,
+        program: Path::new(crate::players::OURSELVES),
+        plain_registration: arguments.plain_registration,
+        interrupted: &|| stop.came(),
+    };
+    let recording = crate::play::play(&request, &means)?;
+    std::fs::write(&arguments.output, recording.to_json())?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn play(_arguments: &LabPlayArguments) -> Result<()> {
+    bail!("playing a scenario on a kernel needs Linux; lowtide lab run works everywhere")
 }

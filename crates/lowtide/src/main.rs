@@ -33,6 +33,7 @@ fn unless_unread(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> 
 fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => lowtide::run::run(arguments),
+        Command::Cc(command) => lowtide::cc::cc(command),
         Command::Doctor => Ok(lowtide::doctor::doctor()),
         Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),

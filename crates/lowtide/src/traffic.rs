@@ -3,16 +3,23 @@
 
 use std::{
     io::{ErrorKind, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     os::fd::AsRawFd,
     process::ExitCode,
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
-use nix::sys::socket::{
-    self, AddressFamily, SockFlag, SockType, SockaddrStorage, setsockopt, socket, sockopt::TcpCongestion,
+use anyhow::{Context, Result, bail};
+use nix::{
+    sys::{
+        signal::Signal,
+        socket::{
+            self, AddressFamily, SockFlag, SockType, SockaddrStorage, setsockopt, socket,
+            sockopt::{Linger, Priority, TcpCongestion},
+        },
+    },
+    unistd,
 };
 
 use crate::{
@@ -22,6 +29,23 @@ use crate::{
 
 const CHUNK: usize = 64 * 1024;
 
+/// What a sender is asked for.
+#[derive(Debug, Default)]
+struct Wishes<'a> {
+    /// How much; for ever if not given.
+    size: Option<u64>,
+    /// For how long at most.
+    time: Option<Duration>,
+    /// Its control law.
+    cc: Option<&'a str>,
+    /// Its address.
+    from: Option<IpAddr>,
+    /// Its packets' priority on their own host.
+    priority: Option<u32>,
+    /// Whether what waits is dropped when it ends.
+    abort: bool,
+}
+
 /// Runs one end.
 ///
 /// # Errors
@@ -29,12 +53,21 @@ const CHUNK: usize = 64 * 1024;
 pub fn traffic(arguments: &TrafficArguments) -> Result<ExitCode> {
     match &arguments.end {
         TrafficEnd::Sink { listen } => sink(*listen)?,
-        TrafficEnd::Send { to, size, seconds, cc } => {
+        TrafficEnd::Send { to, size, seconds, cc, from, priority, abort, parent } => {
+            parent.map_or(Ok(()), end_with)?;
             let size = size.as_deref().map(size::parse).transpose()?;
-            send(*to, size, seconds.map(Duration::from_secs_f64), cc.as_deref())?;
+            let (time, cc) = (seconds.map(Duration::from_secs_f64), cc.as_deref());
+            send(*to, &Wishes { size, time, cc, from: *from, priority: *priority, abort: *abort })?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// From now on this process ends with its parent, which is the one of this number.
+fn end_with(parent: u32) -> Result<()> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("PR_SET_PDEATHSIG")?;
+    // it may have ended before
+    if unistd::getppid().as_raw() == parent as i32 { Ok(()) } else { bail!("the process that started this has ended") }
 }
 
 /// Accepts until killed; one thread a connection.
@@ -51,12 +84,22 @@ fn sink(listen: SocketAddr) -> Result<()> {
 
 /// A connection under a control law. The law is chosen before it is made: one that BBR has begun, where that is the system's default,
 /// stays paced under every other law.
-fn connect(to: SocketAddr, cc: Option<&str>) -> Result<TcpStream> {
+fn connect(to: SocketAddr, wishes: &Wishes<'_>) -> Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).context("making a socket")?;
-    if let Some(cc) = cc {
+    if let Some(cc) = wishes.cc {
         setsockopt(&socket, TcpCongestion, &cc.into())
             .with_context(|| format!("the kernel has no control law {cc}"))?;
+    }
+    if let Some(from) = wishes.from {
+        socket::bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(from, 0)))
+            .with_context(|| format!("cannot send from {from}"))?;
+    }
+    if let Some(priority) = wishes.priority {
+        setsockopt(&socket, Priority, &(priority as i32)).context("setting the packets' priority")?;
+    }
+    if wishes.abort {
+        setsockopt(&socket, Linger, &libc::linger { l_onoff: 1, l_linger: 0 }).context("SO_LINGER")?;
     }
     socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(to))
         .with_context(|| format!("cannot connect to {to}"))?;
@@ -64,8 +107,9 @@ fn connect(to: SocketAddr, cc: Option<&str>) -> Result<TcpStream> {
 }
 
 /// Sends zeros until size or time is reached, then waits until the receiver has them all.
-fn send(to: SocketAddr, size: Option<u64>, time: Option<Duration>, cc: Option<&str>) -> Result<()> {
-    let mut stream = connect(to, cc)?;
+fn send(to: SocketAddr, wishes: &Wishes<'_>) -> Result<()> {
+    let Wishes { size, time, .. } = *wishes;
+    let mut stream = connect(to, wishes)?;
     // so that the time limit is looked at even when nothing moves
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
     let started = Instant::now();

@@ -196,13 +196,26 @@ impl Law {
         flow: &Flow,
         actuator: &Actuator,
     ) -> Result<Box<dyn CongestionControl>, ActuatorError> {
+        self.steered(flow, actuator, &|law| law.build(flow))
+    }
+
+    /// The same for a law that is not made by [`build`](Self::build): a port of it, by `make`.
+    ///
+    /// # Errors
+    /// The law does not take this actuator.
+    pub fn steered(
+        &self,
+        flow: &Flow,
+        actuator: &Actuator,
+        make: &dyn Fn(&Self) -> Box<dyn CongestionControl>,
+    ) -> Result<Box<dyn CongestionControl>, ActuatorError> {
         let refused = |why| ActuatorError::Refused { law: self.name(), actuator: actuator.name(), why };
         if self.follows_a_model() {
             return Err(refused(
                 "it follows a model of the path and ignores single signals; take a law without a model, like cdg or cubic",
             ));
         }
-        let mut law = self.build(flow);
+        let mut law = make(self);
         let accurate = matches!(self.ecn_use(), EcnUse::Accurate | EcnUse::L4s);
         match actuator {
             Actuator::Native(_) if law.weighted().is_none() => {
@@ -218,7 +231,7 @@ impl Law {
                 if let Self::Cdg(cdg) = self
                     && cdg.floor.is_zero()
                 {
-                    law = cdg.clone().floor(native.floor)?.build(flow);
+                    law = make(&Self::Cdg(cdg.clone().floor(native.floor)?));
                 }
                 let native = Native { losses, ..native.clone() };
                 Ok(Box::new(PhantomEcn::native(law, &native, accurate, flow)))

@@ -22,7 +22,7 @@ use crate::{
     Weighted,
     part::{DelaySignal, Episode, SlowStart, Window},
     text::{parameters, values},
-    time::millis,
+    time::{millis, nanos},
 };
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ parameters! {
         mu_rtts: f64 = 4.0, in 0.0..=1000.0;
         /// The longest one.
         mu_max: Duration = Duration::from_secs(30), in Duration::from_millis(1)..=Duration::from_secs(3600);
-        /// A range of delays within an interval below this, or below the time of one packet, is no variation.
+        /// A range of delays within an interval below this, or below what the link takes for one packet, is no variation.
         stable: Duration = Duration::from_millis(2), in Duration::ZERO..=Duration::from_secs(1);
         /// The least δ, so that nothing is divided by zero.
         delta_min: Duration = Duration::from_micros(100), in Duration::from_micros(1)..=Duration::from_secs(1);
@@ -135,6 +135,10 @@ struct Eclipse {
     s_max: f64,
     /// The least round-trip time, milliseconds.
     base_rtt: f64,
+    /// When the last segment arrived, nanoseconds from an unknown origin, and the least time between two in this interval,
+    /// milliseconds: what the slowest link takes for one. Only an interval long, so that nothing rare holds for ever.
+    arrived: Option<i64>,
+    segment_gap: f64,
     interval: Option<Interval>,
     /// μ, milliseconds.
     mu: f64,
@@ -166,6 +170,8 @@ impl Eclipse {
             s_min: 0.0,
             s_max: 0.0,
             base_rtt: f64::INFINITY,
+            arrived: None,
+            segment_gap: f64::INFINITY,
             interval: None,
             mu: millis(parameters.mu_initial),
             delta: millis(parameters.delta_min),
@@ -184,6 +190,12 @@ impl Eclipse {
         let delay = self.signal.sample(ack)?;
         let origin = *self.origin.get_or_insert(delay);
         self.samples = self.samples.saturating_add(1);
+        // Sent a round trip ago, it arrived after its one-way delay: ACKs that are held up on their way back and come together do not
+        // change that. Where the delay is the round trip it is the ACKs that arrive, and of those at one time nothing is learnt.
+        let arrived = nanos(ack.now - Time::ZERO) - nanos(ack.rtt?) + delay;
+        if let Some(gap) = self.arrived.replace(arrived).map(|before| arrived - before).filter(|gap| *gap > 0) {
+            self.segment_gap = self.segment_gap.min(gap as f64 / 1e6 / f64::from(ack.packets.max(1)));
+        }
         Some(delay.saturating_sub(origin) as f64 / 1e6)
     }
 
@@ -220,11 +232,13 @@ impl Eclipse {
         if interval.max() < self.s_max {
             self.s_max += p.alpha * (interval.max() - self.s_max);
         }
+        let segment_gap = std::mem::replace(&mut self.segment_gap, f64::INFINITY);
         self.mu = match p.mu {
             Mu::Fixed => self.mu,
             Mu::Literal => interval.distance().abs(),
             Mu::Adaptive => {
-                let stable = millis(p.stable).max(self.packet_time(ack));
+                // Beside others a packet of ours takes far longer than the link needs for it, and hides what they do.
+                let stable = millis(p.stable).max(self.packet_time(ack).min(segment_gap));
                 let least = millis(p.mu_min).max(p.mu_rtts * millis(ack.srtt));
                 interval.next_mu(ack.now, self.mu, stable).max(least).min(millis(p.mu_max))
             }
@@ -242,7 +256,7 @@ impl Eclipse {
         if self.draining && since >= length {
             self.draining = false;
             self.drain = Some(ack.now);
-        } else if !self.draining && since >= pause && !self.window.in_slow_start() && !ack.reducing {
+        } else if !self.draining && since >= pause && !self.window.in_slow_start() {
             self.draining = true;
             self.drain = Some(ack.now);
             self.window.ssthresh = self.window.cwnd;
@@ -291,8 +305,11 @@ impl CongestionControl for Eclipse {
         if let Some(tau) = tau {
             self.measure(ack, tau);
         }
+        if ack.reducing {
+            return Reaction::None;
+        }
         self.drain(ack);
-        if ack.reducing || self.draining {
+        if self.draining {
             return Reaction::None;
         }
         if self.window.in_slow_start() {

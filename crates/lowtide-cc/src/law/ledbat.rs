@@ -99,8 +99,9 @@ impl Ledbat {
         true
     }
 
+    /// A window within 1e-4 segments of its threshold is at it, so that integers decide as real numbers do.
     fn in_slow_start(&self) -> bool {
-        self.parameters.slow_start && self.window.in_slow_start()
+        self.parameters.slow_start && self.window.cwnd < self.window.ssthresh - 1e-4
     }
 }
 

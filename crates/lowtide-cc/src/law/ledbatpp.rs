@@ -3,7 +3,8 @@
 //! slowdowns in which the queue drains and the base delay shows.
 //!
 //! Notable differences from the draft:
-//! * A slowdown begins only in congestion avoidance: not before slow start after a timeout has come back to its threshold.
+//! * A slowdown begins only in congestion avoidance: not before slow start after a timeout has come back to its threshold. It begins
+//!   and ends outside reduction episodes.
 //! * A loss while the window is held at its minimum halves the threshold that it returns to.
 //! * Idle time counts for no round of slowdowns: they are postponed by it.
 
@@ -64,6 +65,7 @@ impl Parameters {
             current: CurrentDelay::new(self.current_filter),
             episode: Episode::default(),
             phase: Phase::Initial,
+            now: Time::ZERO,
             srtt: Duration::ZERO,
             gain: 1.0 / f64::from(self.max_divisor),
             queuing: 0.0,
@@ -104,6 +106,8 @@ struct LedbatPlusPlus {
     current: CurrentDelay,
     episode: Episode,
     phase: Phase,
+    /// Of the latest ACK, or the end of an idle time.
+    now: Time,
     srtt: Duration,
     /// Segments of growth per round trip.
     gain: f64,
@@ -114,6 +118,7 @@ struct LedbatPlusPlus {
 impl LedbatPlusPlus {
     /// Measures the queueing delay. Returns whether there is one.
     fn measure(&mut self, ack: &Ack) -> bool {
+        self.now = ack.now;
         self.srtt = ack.srtt;
         if let Some(rtt) = ack.rtt.map(nanos) {
             self.base.on_sample(ack.now, rtt);
@@ -130,8 +135,9 @@ impl LedbatPlusPlus {
     /// Moves the window by what the delay says.
     fn control(&mut self, ack: &Ack) {
         let acked = f64::from(ack.packets);
+        let starts = self.starts();
         let window = &mut self.window;
-        if window.in_slow_start() {
+        if starts {
             if ack.window_limited {
                 window.cwnd = (window.cwnd + self.gain * acked).min(window.ssthresh);
             }
@@ -149,20 +155,26 @@ impl LedbatPlusPlus {
         }
     }
 
+    /// Whether the window is below its threshold, by more than what thirds of a segment lack of whole ones.
+    fn starts(&self) -> bool {
+        self.window.cwnd < self.window.ssthresh - 1e-4
+    }
+
     /// Begins and ends slowdowns.
-    fn slow_down(&mut self, now: Time) {
+    fn slow_down(&mut self) {
+        let now = self.now;
         match self.phase {
             Phase::Initial if self.queuing > self.parameters.slow_start_exit => {
                 self.window.ssthresh = self.window.cwnd;
-                self.leave_initial(now);
+                self.leave_initial();
             }
-            Phase::Steady { next } if self.parameters.slowdown && now >= next && !self.window.in_slow_start() => {
+            Phase::Steady { next } if self.parameters.slowdown && now >= next && !self.starts() => {
                 self.window.ssthresh = self.window.cwnd;
                 self.hold();
                 self.phase = Phase::Held { since: now, until: now + self.round_trips(self.parameters.slowdown_hold) };
             }
             Phase::Held { since, until } if now >= until => self.phase = Phase::Ramp { since },
-            Phase::Ramp { since } if !self.window.in_slow_start() => {
+            Phase::Ramp { since } if !self.starts() => {
                 let pause = nanos(now - since) as f64 * self.parameters.slowdown_interval;
                 self.phase = Phase::Steady { next: now + Duration::from_nanos(pause as u64) };
             }
@@ -171,8 +183,8 @@ impl LedbatPlusPlus {
     }
 
     /// The initial slow start is over.
-    fn leave_initial(&mut self, now: Time) {
-        self.phase = Phase::Steady { next: now + self.round_trips(self.parameters.slowdown_delay) };
+    fn leave_initial(&mut self) {
+        self.phase = Phase::Steady { next: self.now + self.round_trips(self.parameters.slowdown_delay) };
     }
 
     /// The window of a slowdown.
@@ -191,11 +203,13 @@ impl LedbatPlusPlus {
 
 impl CongestionControl for LedbatPlusPlus {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
-        if self.measure(ack) {
-            if !ack.reducing && !self.is_held() {
+        if self.measure(ack) && !ack.reducing {
+            if self.is_held() {
+                self.hold(); // also where a reduction before was undone
+            } else {
                 self.control(ack);
             }
-            self.slow_down(ack.now);
+            self.slow_down();
         }
         // The law announces no episode for a slowdown: it is not congestion, and the pipe is to drain at once.
         Reaction::None
@@ -214,7 +228,7 @@ impl CongestionControl for LedbatPlusPlus {
             window.lower_to(self.parameters.beta * used);
         }
         match self.phase {
-            Phase::Initial => self.leave_initial(congestion.now),
+            Phase::Initial => self.leave_initial(),
             Phase::Held { since, .. } if congestion.signal == Signal::Timeout => self.phase = Phase::Ramp { since },
             _ => {}
         }
@@ -228,13 +242,11 @@ impl CongestionControl for LedbatPlusPlus {
         if self.episode.undo() {
             self.window.restore();
         }
-        if self.is_held() {
-            self.hold();
-        }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
         self.window.restart(restart);
+        self.now = self.now + restart.idle;
         match &mut self.phase {
             Phase::Initial => {}
             Phase::Steady { next } => *next = *next + restart.idle,

@@ -78,7 +78,7 @@ impl VegasRound {
         self.compare(window.cwnd);
         let ends = window.in_slow_start() && self.diff > self.gamma;
         if ends {
-            let actual = libm::floor(window.cwnd * self.base.as_secs_f64() / self.minimum.as_secs_f64());
+            let actual = libm::floor(window.cwnd * self.base.as_nanos() as f64 / self.minimum.as_nanos() as f64);
             window.cwnd = window.cwnd.min(actual + 1.0);
             window.ssthresh = window.ssthresh.min(window.cwnd);
         }
@@ -102,7 +102,8 @@ impl VegasRound {
     /// The rate that `cwnd` is expected to give, less the actual one, in whole segments: more than the queue holds, by the
     /// factor rtt/base.
     fn compare(&mut self, cwnd: f64) {
-        let (base, rtt) = (self.base.as_secs_f64(), self.minimum.as_secs_f64());
+        // whole numbers, so that a quotient that is one comes out as one
+        let (base, rtt) = (self.base.as_nanos() as f64, self.minimum.as_nanos() as f64);
         self.diff = libm::floor(cwnd * (rtt - base) / base);
     }
 }

@@ -4,6 +4,7 @@
 #define LOWTIDE_FIXED_H
 
 #define Q16_ONE (1ULL << 16)
+#define Q24_ONE (1ULL << 24)
 
 /*
  * exp(-x) in units of 2^-32, for x in units of 2^-16; at most 2^32 - 1, so that a 32-bit random number X < exp(-x)

@@ -12,9 +12,11 @@ typedef int64_t s64;
 #include "budget.h"
 #include "cdg.h"
 #include "fixed.h"
+#include "owd.h"
 #include "phantom.h"
 #include "price.h"
 #include "queue.h"
+#include "transients.h"
 
 u32 native_exp_neg_q32(u64 x_q16)
 {
@@ -125,4 +127,29 @@ bool native_price_new_event(struct price *p, u32 state, u32 high_seq, u32 snd_un
 bool native_queue_is_empty(u32 round_min_us, u32 min_rtt_us, u32 floor_us)
 {
 	return queue_is_empty(round_min_us, min_rtt_us, floor_us);
+}
+
+u64 native_owd_size(void)
+{
+	return sizeof(struct owd);
+}
+
+u32 native_owd_delay(struct owd *o, bool stamped, u32 tsval, u64 now_us, u32 rtt_us)
+{
+	return owd_delay(o, stamped, tsval, now_us, rtt_us);
+}
+
+u32 native_owd_use(const struct owd *o)
+{
+	return o->use;
+}
+
+u64 native_overshoot_us(u32 q, u32 latency_us, u32 rtt_us)
+{
+	return overshoot_us(q, latency_us, rtt_us);
+}
+
+u64 native_acceleration_scale_q16(u64 tested_q16, u32 q, u32 latency_us, u32 srtt_us)
+{
+	return acceleration_scale_q16(tested_q16, q, latency_us, srtt_us);
 }

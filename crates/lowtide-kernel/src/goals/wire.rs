@@ -6,10 +6,7 @@ use std::time::Duration;
 use lowtide_deadline::Outlook;
 
 use super::{GoalRecord, SocketDecision};
-use crate::{
-    fixed::pressure_value,
-    transfer::{is_sending, types},
-};
+use crate::{fixed::pressure_value, programs::types, transfer::is_sending};
 
 pub(crate) fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns: u64) -> GoalRecord {
     let known = |us: u32| (us > 0).then(|| Duration::from_micros(us.into()));

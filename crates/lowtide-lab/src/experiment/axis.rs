@@ -54,6 +54,19 @@ impl Axis {
         }
     }
 
+    /// Leaves these values, as they are written.
+    pub(super) fn keep(&mut self, some: &[AxisValue]) -> Result<(), String> {
+        let written = |value: &AxisValue| some.iter().any(|it| it.written() == value.written());
+        if let Some(value) = some.iter().find(|it| !self.values.iter().any(|own| own.written() == it.written())) {
+            return Err(format!("the axis `{}` has no value {}", self.name, value.written()));
+        }
+        self.values.retain(written);
+        // a quick look at nothing would be none
+        self.quick.iter_mut().for_each(|quick| quick.retain(written));
+        self.quick.take_if(|quick| quick.is_empty());
+        if self.values.is_empty() { Err(format!("of the axis `{}` there is no value", self.name)) } else { Ok(()) }
+    }
+
     /// What is wrong with it.
     pub(super) fn check(&self) -> Result<()> {
         let fail = |what: String| Err(LabError::new(format!("axis {}: {what}", self.name)));

@@ -3,12 +3,14 @@
 //! it is data; docs/lab.md has every key.
 
 mod axis;
+mod elsewhere;
 mod figure;
 mod library;
 mod read;
 mod target;
 
 pub use axis::{Axis, AxisValue};
+pub use elsewhere::{Cut, Elsewhere};
 pub use figure::{Column, Figure, Mark, Panel, Plot};
 pub use library::Library;
 pub use target::{Bound, Check, Each, Kind, Target};
@@ -74,6 +76,15 @@ pub struct Experiment {
     /// The drawings.
     #[serde(default, rename = "figure")]
     pub figures: Vec<Figure>,
+    /// What of it runs elsewhere than in the simulator.
+    #[serde(default, rename = "on")]
+    changes: BTreeMap<String, elsewhere::Changes>,
+    /// The same, cut for it.
+    #[serde(skip)]
+    pub elsewhere: Vec<Elsewhere>,
+    /// How its scenario is changed, if it is itself cut to run elsewhere.
+    #[serde(skip)]
+    pub cut: Option<Cut>,
 }
 
 /// What is kept of a run besides the samples.

@@ -25,8 +25,10 @@ impl Experiment {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
         let paper = folder.rsplit('/').next().unwrap_or_default().to_owned();
         let id = file.strip_suffix(".toml").unwrap_or(file).to_owned();
-        let experiment = Self { id, paper, ..experiment };
+        let mut experiment = Self { id, paper, ..experiment };
         experiment.check().map_err(|error| error.within(path))?;
+        let elsewhere = experiment.changes.iter().map(|(name, changes)| changes.apply(name, &experiment));
+        experiment.elsewhere = elsewhere.collect::<Result<_>>().map_err(|error| error.within(path))?;
         Ok(experiment)
     }
 
@@ -200,6 +202,20 @@ mod tests {
             ("band = \"b\"\n[[target.check]]\nwhat = \"w\"\neach = \"g\"\nvalue = \"1\"\nlow = 1", "the axis `g`"),
         ] {
             let error = parse(&format!("{SCENARIO}{target}{text}")).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let axis = "[[axis]]\nname = \"g\"\nvalues = [1, 2]\n";
+        for (text, part) in [
+            ("[on.moon]", "on.moon: place: \"moon\" is none of"),
+            ("[on.kernel]\nplace = \"sim\"", "the simulator runs the experiment itself"),
+            ("[on.kernel]\nruns = 0", "runs has to be"),
+            ("[on.kernel]\ntargets = [\"C-99\"]", "there is no target C-99"),
+            ("[on.kernel]\ndraw = { x = \"1\" }", "`x` is not drawn"),
+            ("[on.kernel]\naxis = { h = [1] }", "there is no axis `h`"),
+            ("[on.kernel]\naxis = { g = [3] }", "has no value 3"),
+            ("[on.kernel]\nspeed = 3", "unknown field `speed`"),
+        ] {
+            let error = parse(&format!("{SCENARIO}{axis}{text}")).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
         let figure = "[[figure]]\nname = \"f\"\ntitle = \"t\"\n[[figure.panel]]\n";

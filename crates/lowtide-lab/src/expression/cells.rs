@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Functions of what was measured in all runs of an experiment.
 
-use super::{Answer, Context, Language, Value, context, numbers::optional, wrong};
-use crate::statistics;
+use super::{Answer, Context, Language, Value, context, numbers::optional, passed_on, wrong};
+use crate::{
+    error::{LabError, Result},
+    statistics,
+};
 use rhai::{Array, Dynamic, ImmutableString as Text, Map, NativeCallContext};
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -34,14 +37,15 @@ impl Cells {
     ///
     /// # Errors
     /// An axis or a value that does not exist.
-    pub fn at(&self, place: &Where) -> Result<Vec<&Cell>, String> {
+    pub fn at(&self, place: &Where) -> Result<Vec<&Cell>> {
         for (axis, value) in place {
             let Some((_, values)) = self.axes.iter().find(|(name, _)| name == axis) else {
                 let names: Vec<&str> = self.axes.iter().map(|(name, _)| name.as_str()).collect();
-                return Err(format!("there is no axis `{axis}`; there are {}", names.join(", ")));
+                return Err(LabError::new(format!("there is no axis `{axis}`; there are {}", names.join(", "))));
             };
             if !values.contains(value) {
-                return Err(format!("the axis `{axis}` has no value {value}; it has {}", values.join(", ")));
+                let what = format!("the axis `{axis}` has no value {value}; it has {}", values.join(", "));
+                return Err(LabError::no_such_cell(what));
             }
         }
         Ok(self.cells.iter().filter(|cell| place.iter().all(|value| cell.place.contains(value))).collect())
@@ -51,9 +55,10 @@ impl Cells {
     ///
     /// # Errors
     /// A measure, an axis or a value that does not exist.
-    pub fn samples(&self, measure: &str, place: &Where, only: Option<usize>) -> Result<Vec<f64>, String> {
+    pub fn samples(&self, measure: &str, place: &Where, only: Option<usize>) -> Result<Vec<f64>> {
         if !self.measures.iter().any(|name| name == measure) {
-            return Err(format!("there is no measure `{measure}`; there are {}", self.measures.join(", ")));
+            let all = self.measures.join(", ");
+            return Err(LabError::new(format!("there is no measure `{measure}`; there are {all}")));
         }
         let cells = self.at(place)?;
         let runs = cells.iter().flat_map(|cell| match only {
@@ -133,13 +138,13 @@ fn values_of<'a>(cells: &'a Cells, axis: &str) -> Answer<&'a [String]> {
 
 fn samples(call: &NativeCallContext<'_>, measure: &str, place: &Map) -> Answer<Array> {
     let (cells, only) = cells(call)?;
-    let samples = cells.samples(measure, &where_of(place)?, only).or_else(wrong)?;
+    let samples = cells.samples(measure, &where_of(place)?, only).or_else(passed_on)?;
     Ok(samples.into_iter().map(Dynamic::from).collect())
 }
 
 fn typical(call: &NativeCallContext<'_>, measure: &str, place: &Where) -> Answer<Dynamic> {
     let (cells, only) = cells(call)?;
-    let samples = cells.samples(measure, place, only).or_else(wrong)?;
+    let samples = cells.samples(measure, place, only).or_else(passed_on)?;
     Ok(optional(statistics::median(&samples)))
 }
 
@@ -190,5 +195,8 @@ mod tests {
         assert!(error("samples(\"speed\")").contains("there are share"));
         assert!(error("samples(\"share\", #{rtt: 30})").contains("it has 20, 50"));
         assert!(error("samples(\"share\", #{tt: 30})").contains("there are rtt, law"));
+        let cut = |expression| all.value("", expression, &rhai::Scope::new()).unwrap_err().is_no_such_cell();
+        assert!(cut("samples(\"share\", #{rtt: 30})") && cut("[30].map(|rtt| typical(\"share\", #{rtt: rtt}))"));
+        assert!(!cut("samples(\"speed\")") && !cut("samples(\"share\", #{tt: 30})") && !cut("[1][7]"));
     }
 }

@@ -140,7 +140,7 @@ impl Language {
     /// What does not belong there, or a variable that is not in `scope`.
     pub fn check(&self, functions: &str, expression: &str, scope: &Scope<'_>) -> Result<()> {
         let text = together(functions, expression);
-        self.engine.compile_with_scope(scope, text).map(drop).map_err(|error| failed(expression, &error))
+        self.engine.compile_with_scope(scope, text).map(drop).map_err(|error| failed(expression, &error.into()))
     }
 
     /// The value of an expression, which may use the variables of `scope` and the script's own `functions`.
@@ -181,8 +181,14 @@ fn together(functions: &str, expression: &str) -> String {
     if functions.is_empty() { expression.to_owned() } else { format!("{functions}\n{expression}") }
 }
 
-fn failed(expression: &str, error: &impl std::fmt::Display) -> LabError {
-    LabError::new(format!("`{}`: {error}", shortened(expression)))
+fn failed(expression: &str, error: &EvalAltResult) -> LabError {
+    let what = format!("`{}`: {error}", shortened(expression));
+    match error.unwrap_inner() {
+        EvalAltResult::ErrorSystem(_, error) if error.downcast_ref().is_some_and(LabError::is_no_such_cell) => {
+            LabError::no_such_cell(what)
+        }
+        _ => LabError::new(what),
+    }
 }
 
 /// Enough of an expression to find it.
@@ -203,6 +209,11 @@ fn name(form: &'static str) -> &'static str {
 /// An error of a function.
 fn wrong<T>(what: impl Into<String>) -> Answer<T> {
     Err(EvalAltResult::from(what.into()).into())
+}
+
+/// An error of the lab's, which stays what it is.
+fn passed_on<T>(error: LabError) -> Answer<T> {
+    Err(EvalAltResult::ErrorSystem(String::new(), error.into()).into())
 }
 
 /// A number, however it was written.

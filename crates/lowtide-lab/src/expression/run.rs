@@ -49,6 +49,9 @@ fn flow_series(language: &mut Language) {
         "an inner value of its control law, by the name that it has in inner.csv of `lowtide sim --out`",
         |call: NativeCallContext<'_>, flow: Text, name: Text| one_flow(&call, &flow, &format!("inner:{name}")),
     );
+    language.add("duration()", "how long the run is by its own clock, s", |call: NativeCallContext<'_>| {
+        Answer::Ok(optional(recording(&call)?.times.last().copied()))
+    });
     language.add(
         "flow_names(flows)",
         "the names of the flows that go with a pattern, as a list",

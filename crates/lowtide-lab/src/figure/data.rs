@@ -85,7 +85,7 @@ impl<'a> Source<'_, '_, 'a> {
 
     fn samples(&self, place: &Where, only: Option<usize>) -> Result<Vec<f64>> {
         let measure = self.panel.measure.as_deref().unwrap_or_default();
-        self.scores.cells.samples(measure, place, only).map_err(LabError::new)
+        self.scores.cells.samples(measure, place, only)
     }
 
     /// Median and range of the runs at a place.

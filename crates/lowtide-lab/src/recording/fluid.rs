@@ -59,6 +59,7 @@ pub(crate) fn of_fluid(model: &Model, outcome: &Outcome) -> Recording {
         times: outcome.samples.iter().map(|sample| sample.time_s).collect(),
         flows: (0..outcome.sources.len()).map(flow).collect(),
         links: vec![link],
+        version: None,
     }
 }
 

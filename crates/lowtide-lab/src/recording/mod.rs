@@ -20,6 +20,8 @@ pub struct Recording {
     pub flows: Vec<Track>,
     /// The bottlenecks in the order of the scenario, then the reverse one if there is one.
     pub links: Vec<Track>,
+    /// The version of what made it, if it was made elsewhere and that is known.
+    pub version: Option<String>,
 }
 
 /// A flow or a bottleneck.

@@ -53,7 +53,7 @@ impl Recorder {
             facts: link_facts(link),
             ..Track::default()
         });
-        Recording { flows: flows.collect(), links: links.collect(), times: self.times.into() }
+        Recording { flows: flows.collect(), links: links.collect(), times: self.times.into(), version: None }
     }
 
     fn at(&mut self, now: Time) {

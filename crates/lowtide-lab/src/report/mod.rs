@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report: one page that needs nothing but itself, the scoreboard as JSON, and the figures as files.
 
+mod elsewhere;
 mod markdown;
 mod page;
 
+pub use elsewhere::{Beside, Compared};
+
 use crate::{
-    LabError, Library, Place, Results, cache,
+    LabError, Library, Results, cache,
     error::Result,
     experiment::Experiment,
     figure::{self, Drawn},
@@ -26,6 +29,8 @@ pub struct Section<'a> {
     pub figures: Vec<Drawn<'a>>,
     /// The scenario of its first run, as `lowtide sim` reads it.
     pub scenario: Option<String>,
+    /// What came of it elsewhere.
+    pub elsewhere: Vec<Beside<'a>>,
 }
 
 impl<'a> Section<'a> {
@@ -39,7 +44,7 @@ impl<'a> Section<'a> {
         let figures = if results.complete() { figure::draw(&results)? } else { Vec::new() };
         let has_runs = results.plan.runs() > 0;
         let scenario = has_runs.then(|| results.plan.scenario(library, 0, 0)).transpose()?;
-        Ok(Self { experiment, results, scores, figures, scenario })
+        Ok(Self { experiment, results, scores, figures, scenario, elsewhere: Vec::new() })
     }
 
     /// Of the whole experiment if that was run, else of a quick look if that was.
@@ -65,13 +70,18 @@ impl<'a> Section<'a> {
 pub fn write(sections: &[Section<'_>], directory: &Path) -> Result<()> {
     cache::write(&directory.join("index.html"), page(sections).as_bytes())?;
     let scores: Vec<Score<'_>> = sections.iter().flat_map(|section| section.scores.iter().cloned()).collect();
-    cache::write(&directory.join("scoreboard.json"), scoreboard(&scores, Place::Sim).as_bytes())?;
+    let columns: Vec<&Beside<'_>> = sections.iter().flat_map(|section| &section.elsewhere).collect();
+    cache::write(&directory.join("scoreboard.json"), scoreboard(&scores, &columns).as_bytes())?;
     let figures = directory.join("figures");
     fs::create_dir_all(&figures).map_err(LabError::at("make", &figures))?;
     for section in sections {
-        for drawn in &section.figures {
+        let own = section.figures.iter().map(|drawn| (String::new(), drawn));
+        let of_column = |column: &'_ Beside<'_>| format!("-on-{}", column.on.name);
+        let elsewhere = section.elsewhere.iter();
+        let elsewhere = elsewhere.flat_map(|it| it.figures.iter().map(move |drawn| (of_column(it), drawn)));
+        for (place, drawn) in own.chain(elsewhere) {
             if let Some(file) = drawn.file() {
-                let name = format!("{}.svg", drawn.name(&section.experiment.id));
+                let name = format!("{}{place}.svg", drawn.name(&section.experiment.id));
                 cache::write(&figures.join(name), file.as_bytes())?;
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The page, as HTML.
 
-use super::Section;
+use super::{Beside, Compared, Section};
 use crate::{
     experiment::{Experiment, Kind},
     figure::{Drawn, DrawnPanel, STYLE, Table},
@@ -132,8 +132,9 @@ fn experiment(section: &Section<'_>) -> Markup {
             h2 { (it.title) }
             p.note { (origin(it)) (it.source.trim()) }
             (extent(section))
-            @for drawn in &section.figures { (figure(it, drawn)) }
-            @for score in &section.scores { (target(score)) }
+            @for drawn in &section.figures { (figure(it, drawn, "")) }
+            @for column in &section.elsewhere { (column_of(section, column)) }
+            @for score in &section.scores { (target(score, &section.elsewhere)) }
             @if let Some(scenario) = &section.scenario {
                 details { summary { "The scenario" @if section.results.plan.cells.len() > 1 { " of the first cell" } }
                     pre { (scenario) } }
@@ -162,10 +163,11 @@ fn extent(section: &Section<'_>) -> Markup {
     }
 }
 
-fn figure(experiment: &Experiment, drawn: &Drawn<'_>) -> Markup {
+fn figure(experiment: &Experiment, drawn: &Drawn<'_>, place: &str) -> Markup {
     let figure = drawn.figure;
+    let on = if place.is_empty() { String::new() } else { format!("-on-{place}") };
     html! {
-        figure id={ (experiment.id) "-" (figure.name) } {
+        figure id={ (experiment.id) "-" (figure.name) (on) } {
             h3 { (figure.title) }
             div.panels {
                 @for panel in &drawn.panels {
@@ -192,7 +194,83 @@ fn table(table: &Table) -> Markup {
     }
 }
 
-fn target(score: &Score<'_>) -> Markup {
+/// What runs elsewhere, before its numbers.
+fn column_of(section: &Section<'_>, column: &Beside<'_>) -> Markup {
+    let plan = &column.results.plan;
+    let (cells, seeds) = (plan.cells.len(), plan.seeds.len());
+    html! {
+        p.note {
+            "Also on the " strong { (column.on.title) }
+            @if let Some(environment) = &column.environment { " (" (environment) ")" }
+            ": "
+            @if let Some(why) = &column.results.refused { "not run: " (why) "." }
+            @else if column.results.complete() { (cells) " cells with " (seeds) " seeds. Its numbers stand with the targets." }
+            @else { "not run: " (column.results.done()) " of " (plan.runs()) " runs are there." }
+            @if column.results.outdated > 0 { " Recorded by another version of the program: " (column.results.outdated) " of them." }
+            @if let Some(late) = column.results.standstill_ms.filter(|late| *late > 0.0) {
+                " The machine stood still for " (short(late)) " ms at the most."
+            }
+        }
+        @for drawn in &column.figures {
+            details { summary { (drawn.figure.title) ", on the " (column.on.title) } (figure(section.experiment, drawn, &column.on.name)) }
+        }
+    }
+}
+
+/// The numbers of a target elsewhere, beside those of the same scenarios in the simulator.
+fn elsewhere(target: &str, column: &Beside<'_>) -> Markup {
+    let parts = column.compare(target);
+    html! {
+        @if !parts.is_empty() {
+            p.note { "On the " strong { (column.on.title) } ", beside the simulator with the same scenario:" }
+            div.scroll {
+                table.checks {
+                    @if column.results.outdated > 0 { caption { "recorded by another version of the program" } }
+                    thead { tr { th { "" } th { (column.on.title) } th { "single runs" } th { "simulator" } th { "paper" } th { "difference" } } }
+                    tbody { @for part in &parts { (row_elsewhere(part)) } }
+                }
+            }
+            @if let Some(score) = column.scores.iter().find(|score| score.target.id == target && score.left_out > 0) {
+                p.note { (score.left_out) " of the parts above need what does not run there." }
+            }
+            @if let Some(reason) = column.on.reason.get(target) {
+                p.reason { strong { "Why they differ: " } (reason.trim()) }
+            } @else if parts.iter().any(Compared::is_notable) {
+                p.reason { "No reason for the difference has been found yet." }
+            }
+        }
+    }
+}
+
+fn row_elsewhere(part: &Compared<'_>) -> Markup {
+    let check = part.there;
+    let unit = if check.unit.is_empty() { String::new() } else { format!(" {}", check.unit) };
+    let number = |value: f64| format!("{}{unit}", short(value));
+    let word = |checked: &Checked| if checked.holds { "holds" } else { "does not hold" };
+    let simulated = part.simulated;
+    html! {
+        tr {
+            th scope="row" { (check.what) }
+            @if check.predicate {
+                td data-head="measured" { (word(check)) }
+                td.empty {}
+                td data-head="simulator" { (simulated.map_or("–", word)) }
+                td.empty {}
+            } @else {
+                td data-head="measured" { (check.value.map_or("nothing".to_owned(), number)) }
+                td data-head="single runs" { @if let Some((least, most)) = check.spread { (short(least)) " to " (short(most)) } @else { "–" } }
+                td data-head="simulator" { (simulated.and_then(|it| it.value).map_or("–".to_owned(), number)) }
+                td data-head="paper" { (check.expected.map_or("–".to_owned(), number)) }
+            }
+            td data-head="difference" {
+                @if let Some(difference) = part.difference { (format!("{:+.0} %", 100.0 * difference)) " " }
+                @if part.is_notable() { span class="badge miss" { "differs" } }
+            }
+        }
+    }
+}
+
+fn target(score: &Score<'_>, columns: &[Beside<'_>]) -> Markup {
     let target = score.target;
     html! {
         article id=(target.id) {
@@ -208,6 +286,7 @@ fn target(score: &Score<'_>) -> Markup {
                     None => "No reason has been found yet.",
                 } }
             }
+            @for column in columns { (elsewhere(&target.id, column)) }
         }
     }
 }

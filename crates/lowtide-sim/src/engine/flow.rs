@@ -137,19 +137,9 @@ impl<'a> FlowState<'a> {
         }
     }
 
-    pub(super) const fn is_tcp(&self) -> bool {
-        matches!(self.flow.transport, Transport::Tcp(_))
-    }
-
-    /// When it is over, if before `end`.
-    pub(super) fn end_or(&self, end: Duration) -> Duration {
-        let finished = self.finished.map(|at| at - Time::ZERO);
-        finished.or(self.flow.stop).map_or(end, |over| over.min(end))
-    }
-
-    /// Whether some of this time is its own.
-    pub(super) fn is_there(&self, from: Duration, to: Duration) -> bool {
-        self.flow.start < to && self.end_or(to) > from
+    /// When all of its data had been acknowledged.
+    pub(super) fn finished(&self) -> Option<Duration> {
+        self.finished.map(|at| at - Time::ZERO)
     }
 
     /// A data packet has arrived.

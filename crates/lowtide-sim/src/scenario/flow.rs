@@ -6,8 +6,9 @@ use super::{
     source::{bytes, time_or_none},
     tree::{Node, Table, Value, boolean, unknown, whole},
 };
-use lowtide_cc::{Actuator, Flow as Controlled, Law};
+use lowtide_cc::{Actuator, Flow as Controlled, Law, LawError};
 use lowtide_net::Class;
+use lowtide_port::Ported;
 use std::{path::Path, time::Duration};
 
 /// What a flow is read against.
@@ -77,9 +78,9 @@ fn source(table: &Table, folder: &Path) -> Result<Source, ScenarioError> {
 /// TCP under the law `cc`; datagrams if there is none and the source has times of its own.
 fn transport(table: &Table, source: &Source, common: Option<&Table>) -> Result<Transport, ScenarioError> {
     let own = table.get("tcp").map(|node| node.table("tcp")).transpose()?;
-    match table.read("cc", str::parse::<Law>)? {
-        Some(law) => {
-            let mut tcp = Tcp::new(law);
+    match table.read("cc", law)? {
+        Some((law, port)) => {
+            let mut tcp = Tcp { port, ..Tcp::new(law) };
             for settings in [common, own].into_iter().flatten() {
                 apply(settings, &mut tcp)?;
             }
@@ -90,6 +91,22 @@ fn transport(table: &Table, source: &Source, common: Option<&Table>) -> Result<T
         )),
         None if own.is_some() => Err(table.error("tcp", "tcp: this flow has no cc and goes by UDP")),
         None => Ok(Transport::Udp),
+    }
+}
+
+/// A law, and whether it is the kernel's port of it.
+fn law(text: &str) -> Result<(Law, bool), String> {
+    let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+    let (ports, others): (Vec<&str>, Vec<&str>) = parameters.split(',').partition(|part| part.starts_with("port="));
+    let plain = if ports.is_empty() { text.to_owned() } else { format!("{name}:{}", others.join(",")) };
+    let law: Law = plain.parse().map_err(|error: LawError| error.to_string())?;
+    match ports[..] {
+        [] => Ok((law, false)),
+        ["port=kernel"] => {
+            Ported::new(&law).map_err(|refusal| refusal.to_string())?;
+            Ok((law, true))
+        }
+        _ => Err(format!("`{}`: a law has one port, port=kernel", ports.join(","))),
     }
 }
 

@@ -217,6 +217,8 @@ pub enum Transport {
 pub struct Tcp {
     /// The control law.
     pub law: Law,
+    /// Whether it is the port that runs in the kernel (`port=kernel`), and not the reference.
+    pub port: bool,
     /// Payload bytes of a full segment.
     pub mss: u32,
     /// Bytes of IP and TCP header on each segment.
@@ -244,6 +246,7 @@ impl Tcp {
     pub const fn new(law: Law) -> Self {
         Self {
             law,
+            port: false,
             mss: 1448,
             header: 52,
             initial_window: 10,

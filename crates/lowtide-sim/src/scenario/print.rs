@@ -70,7 +70,7 @@ fn flow_table(flow: &Flow, links: &[Bottleneck]) -> Table {
     let mut table = Table::new();
     table.insert("name".into(), text(&flow.name));
     if let Transport::Tcp(tcp) = &flow.transport {
-        table.insert("cc".into(), text(&tcp.law));
+        table.insert("cc".into(), text(law(tcp)));
     }
     table.insert("source".into(), text(&flow.source));
     table.insert("start".into(), time(flow.start));
@@ -138,4 +138,11 @@ fn bytes(bytes: u64) -> Value {
 /// TOML's numbers have a sign, so a larger one goes as a text.
 pub(super) fn whole(number: u64) -> Value {
     i64::try_from(number).map_or_else(|_| text(number), Value::Integer)
+}
+
+/// The law as it is written.
+fn law(tcp: &Tcp) -> String {
+    let law = tcp.law.to_string();
+    let separator = if law.contains(':') { ',' } else { ':' };
+    if tcp.port { format!("{law}{separator}port=kernel") } else { law }
 }

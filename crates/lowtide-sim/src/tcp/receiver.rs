@@ -214,6 +214,7 @@ mod tests {
 
     fn receiver(ecn: EcnUse, ack_every: u32) -> Receiver {
         let settings = Tcp {
+            port: false,
             law: "reno".parse().expect("it exists"),
             mss: 100,
             header: 52,

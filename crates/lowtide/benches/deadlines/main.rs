@@ -9,16 +9,10 @@
 #[path = "../ground_truth/kept.rs"]
 mod kept;
 mod kernel;
-#[path = "../ground_truth/link.rs"]
-mod link;
-#[path = "../ground_truth/punctual.rs"]
-mod punctual;
 mod simulator;
 mod spans;
 #[path = "../ground_truth/table.rs"]
 mod table;
-#[path = "../ground_truth/traffic.rs"]
-mod traffic;
 
 use kept::Kept;
 use lowtide_kernel::Need;
@@ -39,8 +33,9 @@ const KERNEL_RUNS: usize = 2;
 const SIMULATOR_RUNS: u64 = 11;
 
 /// CDG as it is in the kernel: it grows as Reno does however near w is to 1, knows that it is paced, and has its losses inflated where delay
-/// explains few of the reductions.
-const CDG: &[&str] = &["flow.background.cc=cdg:blend=off,paced=on", "flow.background.actuator=native:losses=few"];
+/// explains few of the reductions. It ends slow start by delay alone.
+const CDG: &[&str] =
+    &["flow.background.cc=cdg:blend=off,paced=on,hystart=delay", "flow.background.actuator=native:losses=few"];
 
 /// Noise that a real machine has and the simulator has not: how far apart from a regular beat packets come.
 const NOISE: &[&str] = &["bottleneck.jitter=0.2ms", "reverse.jitter=0.2ms"];

@@ -1,50 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario on this machine's kernel, through the emulator.
 
-use super::{
-    Failure, Measured,
-    link::{configuration, prepare},
-    punctual::Watch,
-    traffic::Traffic,
-};
-use lowtide_emu::Emulator;
-use lowtide_net::Statistics;
+use super::{Failure, Measured};
+use lowtide::play::{Bottleneck, Means, play};
+use lowtide_lab::{Recording, Track, player::Request};
 use lowtide_sim::scenario::Scenario;
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::Path;
 
 /// Plays it in real time. `run` is part of the seed.
-pub(crate) fn measure(scenario: &Scenario, run: u64) -> Result<Measured, Failure> {
-    let emulator = Emulator::start(configuration(scenario, run)?)?;
-    for namespace in [emulator.a(), emulator.b()] {
-        prepare(namespace, scenario)?;
-    }
-    let begin = Instant::now();
-    let flows = scenario.flows.iter().enumerate();
-    let mut flows: Vec<Traffic> =
-        flows.map(|(index, flow)| Traffic::start(&emulator, index, flow, begin)).collect::<Result<_, _>>()?;
-    let sample = |at: Duration, flows: &[Traffic]| {
-        thread::sleep(at.saturating_sub(begin.elapsed()));
-        (begin.elapsed(), emulator.totals().forward, flows.iter().map(Traffic::received).collect::<Vec<_>>())
+pub(crate) fn record(scenario: &Scenario, run: u64) -> Result<Recording, Failure> {
+    let mut scenario = scenario.clone();
+    scenario.seed = scenario.seed.wrapping_add(run);
+    let means = Means {
+        bottleneck: Bottleneck::Emulator,
+        program: Path::new(env!("CARGO_BIN_EXE_lowtide")),
+        plain_registration: false,
+        interrupted: &|| false,
     };
-    let watch = Watch::start();
-    let (from, before, received_before) = sample(scenario.measure_from, &flows);
-    let (to, after, received) = sample(scenario.duration, &flows);
-    let stalled_ms = watch.stop().as_secs_f64() * 1e3;
-    flows.iter_mut().try_for_each(Traffic::finish)?;
-    emulator.stop()?;
-    let span = (to - from).as_secs_f64();
-    let mbit = |bytes: u64| bytes as f64 * 8e-6 / span;
-    let delay = after.queueing_delay_sum - before.queueing_delay_sum;
-    let delivered = after.delivered - before.delivered;
-    let dropped = |counts: &Statistics| counts.dropped().packets + counts.lost.packets;
+    Ok(play(&Request { scenario, kernel_laws: Default::default() }, &means)?)
+}
+
+/// The same, and what it comes to over the measured span.
+pub(crate) fn measure(scenario: &Scenario, run: u64) -> Result<Measured, Failure> {
+    let recording = record(scenario, run)?;
+    let from = recording.times.partition_point(|time| *time <= scenario.measure_from.as_secs_f64() + 1e-9);
+    let part = |track: &Track, name: &str| track.columns.get(name).map_or(Vec::new(), |column| column[from..].to_vec());
+    let link = &recording.links[0];
+    let sum = |name: &str| part(link, name).iter().sum::<f64>();
+    let waited: f64 =
+        part(link, "queue").iter().zip(part(link, "packets")).map(|(queue, packets)| queue * packets).sum();
+    let mean = |track: &Track| {
+        let rates = part(track, "rate");
+        rates.iter().sum::<f64>() / rates.len().max(1) as f64 / 1e6
+    };
     Ok(Measured {
-        rates: received.iter().zip(&received_before).map(|(after, before)| mbit(after - before)).collect(),
-        queue_ms: delay.as_secs_f64() * 1e3 / delivered.packets.max(1) as f64,
-        dropped: dropped(&after) - dropped(&before),
-        marked: (after.marked - before.marked).packets,
-        stalled_ms,
+        rates: recording.flows.iter().map(mean).collect(),
+        queue_ms: waited / sum("packets").max(1.0),
+        dropped: sum("drops") as u64,
+        marked: sum("marks") as u64,
+        stalled_ms: link.facts.get("standstill_ms").copied().unwrap_or(0.0),
     })
 }

@@ -9,12 +9,9 @@
 
 mod kept;
 mod kernel;
-mod link;
 mod ns3;
-mod punctual;
 mod simulator;
 mod table;
-mod traffic;
 
 use kept::Kept;
 use lowtide_sim::scenario::{Flow, Scenario};
@@ -58,7 +55,7 @@ struct Measured {
     rates: Vec<f64>,
     /// Mean queueing delay of all packets, milliseconds.
     queue_ms: f64,
-    /// Packets lost in either way.
+    /// Packets that the queue dropped.
     dropped: u64,
     /// Packets marked.
     marked: u64,

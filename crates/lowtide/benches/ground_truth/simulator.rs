@@ -19,7 +19,7 @@ pub(crate) fn simulate(scenario: &Scenario, number: u64) -> Measured {
     Measured {
         rates: outcome.flows.iter().map(|flow| flow.mean_bps / 1e6).collect(),
         queue_ms: link.mean_queue_ms,
-        dropped: link.drops + link.losses,
+        dropped: link.drops,
         marked: link.marks,
         stalled_ms: 0.0,
     }

@@ -2,7 +2,7 @@
 //! `--control` and `--actuator`: how the weight moves and what it acts on.
 
 use anyhow::{Result, anyhow, bail};
-use lowtide_deadline::{Basis, Bounds, Control, FallbackReason, Policy};
+use lowtide_deadline::{Basis, Bounds, Control, Cubic, FallbackReason, Model, Policy, RatioPolicy, RatioRule};
 use lowtide_kernel::{Actuator, Law};
 
 use crate::cli::{ActuatorArgument, ControlArgument, RunArguments};
@@ -34,6 +34,7 @@ pub(super) fn policy(arguments: &RunArguments, law: &Law, actuator: Actuator) ->
         alpha: law.exponent(None, None),
         response_round_trips: law.response_round_trips(),
         control: control(arguments.control, law, actuator)?,
+        ratio: ratio(law, actuator),
         ..Policy::default()
     })
 }
@@ -49,6 +50,12 @@ fn control(wanted: Option<ControlArgument>, law: &Law, actuator: Actuator) -> Re
             actuator.name()
         ),
     }
+}
+
+/// Where a law's price is delay alone, the others on the path pay theirs in losses, and one weight does not mean the same to both.
+fn ratio(law: &Law, actuator: Actuator) -> Option<RatioPolicy> {
+    let own = actuator.model(law).filter(|model| matches!(model, Model::Vegas { .. }))?;
+    Some(RatioPolicy::new(RatioRule::Corrected { own, standard: Model::Cubic(Cubic::RFC_9438) }))
 }
 
 /// The control's name in the report.

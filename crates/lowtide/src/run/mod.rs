@@ -19,7 +19,8 @@ use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Goal, Governor, Policy, Time};
 use lowtide_kernel::{
-    Cgroup, Controller, Dscp, Exit, Law, Need, Program, Setup, Status, Transfer, User, diagnose, inherited_tcp_sockets,
+    Cgroup, Controller, Dscp, Exit, Law, Need, Program, Registration, Setup, Status, Transfer, User, diagnose,
+    inherited_tcp_sockets,
 };
 
 use crate::{
@@ -124,7 +125,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
         deadline,
         clock,
         policy,
-        setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc },
+        setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
         user: User::choose(arguments.user.as_deref())?,
         program: arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
     })
@@ -132,14 +133,14 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
 
 /// Group and programs in place, or doctor's sentence.
 fn govern(plan: &Plan) -> Result<(Cgroup, Transfer)> {
-    let first = Controller::first_steering(plan.policy.bounds.min().get(), plan.setup.actuator);
+    let first = Controller::first_steering(plan.policy.bounds.min().get(), &plan.setup.law, plan.setup.actuator);
     let start = || -> lowtide_kernel::Result<_> {
         let cgroup = Cgroup::create()?;
         let transfer = Transfer::start(&plan.setup, &first, &cgroup)?;
         Ok((cgroup, transfer))
     };
     start().map_err(|error| {
-        let needs: &[Need] = if plan.setup.law.is_native() { &[Need::Run, Need::OwnLaws] } else { &[Need::Run] };
+        let needs: &[Need] = if plan.setup.law.is_ours() { &[Need::Run, Need::OwnLaws] } else { &[Need::Run] };
         match diagnose().verdict(needs) {
             Some(sentence) => anyhow!("cannot govern a program here: {sentence} (lowtide doctor tells more)"),
             None => anyhow!(error),

@@ -87,6 +87,7 @@ pub(super) struct Report {
     delay_backoffs: u64,
     connections: u64,
     law_missed: u64,
+    sockets_without_ecn: u64,
     basis_s: BTreeMap<&'static str, f64>,
     socket_goals: SocketGoals,
     not_controlled: NotControlled,
@@ -191,6 +192,7 @@ impl Report {
             delay_backoffs: totals.delay_backoffs,
             connections: totals.sockets_opened,
             law_missed: totals.law_missed,
+            sockets_without_ecn: totals.without_ecn,
             basis_s: journal.bases.iter().map(|(basis, time)| (*basis, time.as_secs_f64())).collect(),
             socket_goals: SocketGoals::new(&journal.goals),
             not_controlled: NotControlled {

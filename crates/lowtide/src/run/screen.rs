@@ -137,6 +137,18 @@ fn figures(status: &Status, journal: &Journal) -> String {
     text
 }
 
+/// What the law went by, on so many connections. One that was too short to know its receiver's clock had round trips, and is not told of.
+fn delays(one_way: u64, round_trips: u64) -> Option<String> {
+    match (one_way, round_trips) {
+        (0, 0) => None,
+        (_, 0) => Some("went by one-way delays".to_owned()),
+        (0, _) => Some("went by round trips: no timestamps of the receiver that tell one-way delays".to_owned()),
+        (one_way, round_trips) => Some(format!(
+            "went by one-way delays on {one_way} connections, by round trips on {round_trips} without usable timestamps"
+        )),
+    }
+}
+
 /// Two significant digits.
 pub(super) fn weight(w: f64) -> String {
     let decimals = if w >= 0.1 { 2 } else { 4 };
@@ -176,10 +188,18 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<
             lines.push(format!("the model ruled for {part:.0} % of the time, feedback for the rest"));
         }
     }
+    if plan.setup.law.takes_one_way_delay() {
+        lines.extend(delays(totals.one_way, totals.round_trips));
+    }
     let goals = journal.goals.counts();
     if goals.number > 0 {
         let Counts { number, met, missed } = goals;
         lines.push(format!("goals that the program set on sockets: {number}; {met} met, {missed} missed"));
+    }
+    if totals.without_ecn > 0 {
+        let number = totals.without_ecn;
+        lines
+            .push(format!("sockets whose peer does not echo every mark, which the law needs: {number}; they ran Reno"));
     }
     let mut ungoverned = Vec::new();
     let mut mention = |number: u64, text: String| {

@@ -362,6 +362,9 @@ pub(crate) struct Packet {
     pub(crate) version: u8,
     /// The octet without its two ECN bits.
     pub(crate) traffic_class: u8,
+    /// Those: 1 and 2 are ECT, 3 is CE.
+    pub(crate) ecn: u8,
+    pub(crate) syn: bool,
     pub(crate) source: u16,
     pub(crate) destination: u16,
 }
@@ -432,11 +435,13 @@ fn parse(packet: &[u8]) -> Option<Packet> {
         6 => (packet[0] << 4 | packet[1] >> 4, *packet.get(6)?, 40),
         _ => return None,
     };
-    let ports = packet.get(header..header + 4)?;
-    let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
+    let tcp = packet.get(header..header + 14)?;
+    let port = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
     (i32::from(protocol) == libc::IPPROTO_TCP).then(|| Packet {
         version,
         traffic_class: traffic_class & !3,
+        ecn: traffic_class & 3,
+        syn: tcp[13] & 2 != 0,
         source: port(0),
         destination: port(2),
     })

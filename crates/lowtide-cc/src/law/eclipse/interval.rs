@@ -2,30 +2,32 @@
 //! The adaptation interval (section III-C2): the extremes of the delay in it, when they were, and how long the next is.
 
 use crate::{Time, time::millis};
+use std::time::Duration;
 
-/// Times and delays in milliseconds.
+/// Delays in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval {
     start: Time,
     /// Delay and time since the start.
-    min: (f64, f64),
-    max: (f64, f64),
+    min: (f64, Duration),
+    max: (f64, Duration),
 }
 
 impl Interval {
     pub(super) const fn new(start: Time, tau: f64) -> Self {
-        Self { start, min: (tau, 0.0), max: (tau, 0.0) }
+        Self { start, min: (tau, Duration::ZERO), max: (tau, Duration::ZERO) }
     }
 
     pub(super) fn on_sample(&mut self, now: Time, tau: f64) {
         if tau < self.min.0 {
-            self.min = (tau, self.length(now));
+            self.min = (tau, now - self.start);
         }
         if tau > self.max.0 {
-            self.max = (tau, self.length(now));
+            self.max = (tau, now - self.start);
         }
     }
 
+    /// Milliseconds.
     pub(super) fn length(&self, now: Time) -> f64 {
         millis(now - self.start)
     }
@@ -42,7 +44,7 @@ impl Interval {
 
     /// From the least to the greatest delay; negative if that came first.
     pub(super) fn distance(&self) -> f64 {
-        self.max.1 - self.min.1
+        millis(self.max.1.saturating_sub(self.min.1)) - millis(self.min.1.saturating_sub(self.max.1))
     }
 
     /// The next interval, before its bounds: half where the delay was stable, double where a trend runs through, else
@@ -51,14 +53,13 @@ impl Interval {
         if self.max.0 - self.min.0 < stable {
             return mu / 2.0;
         }
-        let length = self.length(now);
+        let length = now - self.start;
         let (first, last) = (self.min.1.min(self.max.1), self.min.1.max(self.max.1));
-        if first <= 0.1 * length && last >= 0.9 * length {
+        if first * 10 <= length && last * 10 >= length * 9 {
             return 2.0 * mu;
         }
-        let distance = self.distance();
-        let rise = if distance < 0.0 { distance + length } else { distance };
-        rise.max(0.875 * mu)
+        let whole = if self.max.1 < self.min.1 { length } else { Duration::ZERO };
+        millis(self.max.1 + whole - self.min.1).max(0.875 * mu)
     }
 }
 

@@ -12,13 +12,14 @@ struct Driver {
     law: Eclipse,
     now: Time,
     offset: f64,
+    rtt: Duration,
 }
 
 impl Driver {
     fn new(text: &str) -> Self {
         let parameters = crate::text::read::<Parameters>(text).unwrap();
         let law = Eclipse::new(&parameters, &Flow { mss: MSS as u32, initial_window: 20, seed: 0 });
-        Self { law, now: Time::from_nanos(1_000_000_000), offset: OFFSET }
+        Self { law, now: Time::from_nanos(1_000_000_000), offset: OFFSET, rtt: Duration::from_millis(20) }
     }
 
     /// Beyond slow start, with a window of 20 segments and a range of delays from 0 to 100 ms.
@@ -34,13 +35,18 @@ impl Driver {
     /// An ACK for `packets` segments with this one-way delay (ms), so many ms after the last.
     fn ack(&mut self, tau: f64, packets: u32, after_ms: u64) {
         self.now = self.now + Duration::from_millis(after_ms);
+        self.ack_with(Some(tau), packets);
+    }
+
+    /// The same now, perhaps without one-way delays.
+    fn ack_with(&mut self, tau: Option<f64>, packets: u32) {
         let _ = self.law.on_ack(&Ack {
             now: self.now,
             packets,
             bytes: u64::from(packets) * MSS,
-            rtt: Some(Duration::from_millis(20)),
-            srtt: Duration::from_millis(20),
-            one_way_delay: Some(((tau + self.offset) * 1e6) as i64),
+            rtt: Some(self.rtt),
+            srtt: self.rtt,
+            one_way_delay: tau.map(|tau| ((tau + self.offset) * 1e6) as i64),
             window_limited: true,
             ..Ack::default()
         });
@@ -235,6 +241,60 @@ fn the_interval_follows_the_delay_within_its_bounds() {
     let mu = mu_after("", &sawtooth);
     assert!((2500.0..=6000.0).contains(&mu), "{mu}");
     assert!(mu_after("mu=literal", &sawtooth) < 1000.0); // it never grows
+}
+
+#[test]
+fn compressed_acks_make_no_ripple_of_ones_own_a_variation() {
+    // Alone on a link that takes 12 ms for a segment, with a ripple of less; ACKs of some rounds are held up and come in pairs.
+    let mu_after = |held_up: &dyn Fn(u64) -> bool, one_way: bool| {
+        let mut driver = Driver::new("");
+        driver.law.window.ssthresh = 4.0;
+        driver.law.window.cwnd = 4.0;
+        for segment in 0..10_000 {
+            let late = if held_up(segment / 4) && segment % 2 == 0 { 12 } else { 0 };
+            let ripple = (12 * segment % 3000) as f64 / 300.0;
+            driver.now = Time::from_nanos((1000 + 12 * segment + late) * 1_000_000);
+            driver.rtt = Duration::from_millis(48 + late);
+            if !one_way {
+                driver.rtt += Duration::from_secs_f64(ripple / 1e3);
+            }
+            driver.ack_with(one_way.then_some(ripple), 1);
+        }
+        driver.law.mu
+    };
+    let (never, always, once) = (|_: u64| false, |_: u64| true, |round: u64| round == 1000);
+    for (held_up, one_way) in
+        [(&never as &dyn Fn(u64) -> bool, true), (&never, false), (&always, true), (&once, true), (&once, false)]
+    {
+        let mu = mu_after(held_up, one_way);
+        assert!(mu <= 240.0, "{mu} with one-way delays: {one_way}");
+    }
+}
+
+#[test]
+fn the_interval_grows_to_the_period_of_what_has_most_of_the_link() {
+    // The paper's figure 2: four segments of ours in a round trip of 180 ms, and a sawtooth of 9.4 s that is Reno's.
+    let mut driver = Driver::new("");
+    driver.rtt = Duration::from_millis(180);
+    driver.law.window.ssthresh = 4.0;
+    driver.law.window.cwnd = 4.0;
+    let (mut least, mut most) = (Vec::new(), Vec::new());
+    for round in 0..700 {
+        let delay = 125.0 + 115.0 * f64::from(180 * round % 9400) / 9400.0;
+        driver.ack(delay, 1, 174);
+        for _ in 1..4 {
+            driver.ack(delay, 1, 2); // arrives as the queue drains: the same delay
+        }
+        if round > 300 {
+            least.push(driver.law.s_min);
+            most.push(driver.law.s_max);
+        }
+    }
+    assert!((4700.0..=30_000.0).contains(&driver.law.mu), "{}", driver.law.mu);
+    let swing = |values: &[f64]| {
+        values.iter().fold(f64::MIN, |a, b| a.max(*b)) - values.iter().fold(f64::MAX, |a, b| a.min(*b))
+    };
+    assert!(swing(&least) < 0.15 * 115.0 && swing(&most) < 0.15 * 115.0, "{} and {}", swing(&least), swing(&most));
 }
 
 #[test]

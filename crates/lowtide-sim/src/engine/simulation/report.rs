@@ -3,12 +3,8 @@
 
 use super::{Meter, Simulation};
 use crate::{
-    BottleneckOutcome, Outcome,
-    engine::{
-        events::Event,
-        measure::jain,
-        spans::{Links, Sums},
-    },
+    BottleneckOutcome, FairShares, Outcome,
+    engine::{events::Event, flow::FlowState, measure::jain, spans::Sums},
     observe::{BottleneckSample, FlowSample},
     scenario::Transport,
 };
@@ -101,9 +97,8 @@ impl Simulation<'_> {
             .collect();
         let tcp = self.flows.iter().zip(&flows).filter(|(state, _)| matches!(state.flow.transport, Transport::Tcp(_)));
         let rates: Vec<f64> = tcp.map(|(_, outcome)| outcome.mean_bps).collect();
-        let capacities = self.meters.iter().map(|meter| &meter.capacity).collect();
-        let links = Links { scenario: self.scenario, capacities };
-        let spans = self.scenario.spans.iter().map(|span| self.spans.outcome(span, &self.flows, &links)).collect();
+        let shares = FairShares::new(self.scenario, self.flows.iter().map(FlowState::finished));
+        let spans = self.scenario.spans.iter().map(|span| self.spans.outcome(span, &self.flows, &shares)).collect();
         Outcome {
             jain: jain(&rates),
             flows,

@@ -19,8 +19,9 @@ use super::{
 };
 use crate::scenario::Tcp;
 use episode::Episode;
-use lowtide_cc::{Actuator, CongestionControl, EcnUse, Flow, RateSample};
+use lowtide_cc::{Actuator, CongestionControl, EcnUse, Flow, Law, RateSample};
 use lowtide_net::Time;
+use lowtide_port::Ported;
 use std::time::Duration;
 use transmit::Usage;
 
@@ -143,9 +144,13 @@ impl Sender {
     /// The law does not take this actuator; [`Law::build_weighted`](lowtide_cc::Law::build_weighted) says so.
     pub fn new(settings: &Tcp, actuator: Option<&Actuator>, seed: u64) -> Self {
         let flow = Flow { mss: settings.mss, initial_window: settings.initial_window, seed };
+        let make = |law: &Law| match settings.port {
+            true => Ported::new(law).expect("the scenario was checked").build(&flow),
+            false => law.build(&flow),
+        };
         let law = match actuator {
-            Some(actuator) => settings.law.build_weighted(&flow, actuator).expect("the scenario was checked"),
-            None => settings.law.build(&flow),
+            Some(actuator) => settings.law.steered(&flow, actuator, &make).expect("the scenario was checked"),
+            None => make(&settings.law),
         };
         Self::with_law(settings, law, settings.law.ecn_use())
     }

@@ -67,6 +67,7 @@ pub(super) fn millis(millis: u64) -> Duration {
 /// Reno without delayed ACKs.
 pub(super) fn settings() -> Tcp {
     Tcp {
+        port: false,
         law: "reno".parse::<Law>().expect("it exists"),
         mss: MSS as u32,
         header: 52,

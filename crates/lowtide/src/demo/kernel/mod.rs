@@ -2,7 +2,6 @@
 //! The demo on the real kernel: real programs on an emulated link between two network namespaces.
 
 mod child;
-mod interrupt;
 mod sink;
 mod stage;
 
@@ -12,7 +11,7 @@ use anyhow::Result;
 use lowtide_kernel::{Law, Need, diagnose};
 
 use super::{Played, acts::Act, live::Live};
-use interrupt::Interrupt;
+use crate::interruption::Interruption;
 use stage::Stage;
 
 /// Why it cannot be played here, if it cannot.
@@ -20,7 +19,7 @@ use stage::Stage;
 /// # Errors
 /// There is no such law.
 pub(super) fn obstacle(law: &str) -> Result<Option<String>> {
-    let needs: &[Need] = match Law::parse(law)?.is_native() {
+    let needs: &[Need] = match Law::parse(law)?.is_ours() {
         true => &[Need::Run, Need::OwnLaws, Need::Emulate],
         false => &[Need::Run, Need::Emulate],
     };
@@ -30,7 +29,7 @@ pub(super) fn obstacle(law: &str) -> Result<Option<String>> {
 /// Plays the acts. Interrupted, it gives 128 and the number of the signal; processes and namespaces are gone then, too.
 pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
     // before any thread starts, so that all of them leave the signals to us
-    let interrupt = Interrupt::block()?;
+    let interrupt = Interruption::block()?;
     let mut stage = Stage::set(&interrupt)?;
     let mut live = Live::new();
     live.introduce("An emulated link", acts)?;

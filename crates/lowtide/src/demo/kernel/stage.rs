@@ -16,13 +16,14 @@ use lowtide_emu::{Config, Emulator};
 use lowtide_net::Rate;
 use nix::sys::signal::Signal;
 
-use super::{child::Child, interrupt::Interrupt, sink::Sink};
+use super::{child::Child, sink::Sink};
 use crate::demo::{
     LINK_MBPS, RTT_MS, SAMPLE,
     acts::{Act, Bulk},
     live::Live,
     recording::{Flow, Recording, Sample},
 };
+use crate::interruption::Interruption;
 
 /// Between two looks at everything.
 const TICK: Duration = Duration::from_millis(100);
@@ -46,12 +47,12 @@ pub(super) struct Stage<'a> {
     foreground: Sink,
     bulk: Sink,
     program: PathBuf,
-    interrupt: &'a Interrupt,
+    interrupt: &'a Interruption,
 }
 
 impl<'a> Stage<'a> {
     /// Makes the namespaces and the link, and has the receivers listen.
-    pub(super) fn set(interrupt: &'a Interrupt) -> Result<Stage<'a>> {
+    pub(super) fn set(interrupt: &'a Interruption) -> Result<Stage<'a>> {
         let name = |end| format!("lowtide-demo-{}-{end}", process::id());
         let rate = Rate::from_bits_per_second(LINK_MBPS * 1_000_000).expect("not zero");
         let config =

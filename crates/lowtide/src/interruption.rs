@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C and its like end the demo in order, at its next look.
+//! Ctrl-C and its like end what is under way in order, so that its processes and namespaces go.
 
 use std::{os::fd::AsFd, time::Duration};
 
@@ -13,31 +13,37 @@ use nix::{
     },
 };
 
-/// The signals that end the demo, blocked and waited for.
+/// The signals that ask to end, blocked and waited for.
 #[derive(Debug)]
-pub(super) struct Interrupt {
+pub struct Interruption {
     file: SignalFd,
     inherited: SigSet,
 }
 
-impl Interrupt {
+impl Interruption {
     /// Blocks them in this thread and those that it starts.
-    pub(super) fn block() -> Result<Interrupt> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn block() -> Result<Interruption> {
         let set = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT]);
         let mut inherited = SigSet::empty();
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), Some(&mut inherited)).context("cannot block signals")?;
         let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .context("cannot wait for signals")?;
-        Ok(Interrupt { file, inherited })
+        Ok(Interruption { file, inherited })
     }
 
     /// The mask for processes that are started.
-    pub(super) fn inherited(&self) -> SigSet {
+    pub fn inherited(&self) -> SigSet {
         self.inherited
     }
 
     /// Waits for one of them, so long at most.
-    pub(super) fn wait(&self, timeout: Duration) -> Result<Option<Signal>> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn wait(&self, timeout: Duration) -> Result<Option<Signal>> {
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
         let mut files = [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)];
         match poll(&mut files, timeout) {
@@ -46,5 +52,10 @@ impl Interrupt {
         }
         let info = self.file.read_signal().context("cannot read signals")?;
         Ok(info.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
+    }
+
+    /// Whether one came since the last time.
+    pub fn came(&self) -> bool {
+        matches!(self.file.read_signal(), Ok(Some(_)))
     }
 }

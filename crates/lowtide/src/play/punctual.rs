@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Against, and about, a busy machine.
 
-use nix::libc;
+use nix::{libc, unistd::Pid};
 use std::{
     sync::{
         Arc,
@@ -13,20 +13,27 @@ use std::{
 
 /// Has the calling thread run before all ordinary ones, as the emulator's does. A sender that does not get its turn leaves the
 /// window unfilled, and the law would be blamed for it.
-pub(crate) fn be_punctual() {
+pub(super) fn be_punctual() {
+    prefer(Pid::from_raw(0));
+}
+
+/// The same for the first thread of a process.
+pub(super) fn prefer(process: Pid) {
     let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: 0 is the calling thread, and the parameter lives until the call returns. Without the permission nothing changes.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const lowest) };
+    // SAFETY: the parameter lives until the call returns. 0 is the calling thread. Without the permission nothing changes.
+    unsafe {
+        libc::sched_setscheduler(process.as_raw(), libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const lowest)
+    };
 }
 
-/// Watches how late the machine wakes a thread that should run at once.
-pub(crate) struct Watch {
+/// Looks how late the machine wakes a thread that should run at once.
+pub(super) struct Lateness {
     over: Arc<AtomicBool>,
-    thread: JoinHandle<Duration>,
+    thread: Option<JoinHandle<Duration>>,
 }
 
-impl Watch {
-    pub(crate) fn start() -> Self {
+impl Lateness {
+    pub(super) fn start() -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let stop = over.clone();
         let thread = thread::spawn(move || {
@@ -40,12 +47,22 @@ impl Watch {
             }
             latest
         });
-        Self { over, thread }
+        Self { over, thread: Some(thread) }
     }
 
     /// The latest that it was.
-    pub(crate) fn stop(self) -> Duration {
+    pub(super) fn stop(mut self) -> Duration {
+        self.end()
+    }
+
+    fn end(&mut self) -> Duration {
         self.over.store(true, Ordering::Relaxed);
-        self.thread.join().expect("it does not panic")
+        self.thread.take().map_or(Duration::ZERO, |thread| thread.join().expect("it does not panic"))
+    }
+}
+
+impl Drop for Lateness {
+    fn drop(&mut self) {
+        self.end();
     }
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What every law of the window kind gets and gives, without kernel access. The kernel (../window_ops.h) and the native port for tests and
+ * simulator (crates/lowtide-port) call the same functions in the same order:
+ *
+ *   X_begin    once; cwnd is the initial window
+ *   X_sample   for each ACK that acknowledges something, in reduction episodes too
+ *   X_ack      after it, outside of them: the window moves; true: it came down for congestion that the law found by itself
+ *   X_reduce   congestion: the window comes down to ssthresh; the stack walks there by PRR
+ *   X_answered  a loss that belongs to a reduction made already
+ *   X_recovered  the episode is over
+ *   X_undone   the loss or timeout was none; the window is restored already
+ *   X_restart  the sender was idle, for so long
+ *
+ * A law of marks (marks.h) hears of more, for its rounds and its reactions go on in reduction episodes:
+ *
+ *   X_ack      in them too; the window is then the one that the stack walks to
+ *   X_reduce   for each loss and each timeout, also where marks have begun an episode already
+ *   X_answered  a loss has become a timeout
+ *   X_undone   restores the window itself
+ *
+ * Windows are units of 2^-16 segments, times microseconds, parameters u32 in the order of the law's table in
+ * crates/lowtide-port/src/parameters.rs.
+ */
+#ifndef LOWTIDE_LAW_H
+#define LOWTIDE_LAW_H
+
+#include "fixed.h"
+#include "budget.h"
+
+#define LAW_PARAMETERS 24	/* of one law, at most */
+#define LAW_NO_THRESHOLD_Q16 (0x7fffffffULL << 16)	/* TCP_INFINITE_SSTHRESH */
+#define LAW_PACKETS_MAX (1 << 15)	/* of one ACK that count */
+
+enum law_signal { LAW_LOSS, LAW_ECN, LAW_PHANTOM, LAW_TIMEOUT };
+
+struct law_ack {
+	u64 now_us;
+	u32 packets;		/* segments newly acknowledged, selectively too */
+	u32 marked;		/* of those, with CE */
+	u32 rtt_us;		/* 0: no sample */
+	u32 srtt_us;
+	s64 delay_us;		/* of the newest segment to the receiver's clock (owd.h), or its round trip; only differences mean anything */
+	u32 has_delay;
+	u32 una, nxt;		/* sequence numbers */
+	u32 in_flight;		/* segments, before this ACK */
+	u32 window_limited;
+	u64 cwnd_q16;		/* the window, before this ACK */
+	u64 weight_q16;		/* w; 0: none */
+	u32 reducing;		/* in a reduction episode that goes on; not after a timeout */
+	u32 mss;		/* payload bytes of a full segment */
+	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
+};
+
+struct law_window {
+	u64 cwnd_q16;
+	u64 least_q16;		/* that a reduction leaves */
+	u64 ssthresh_q16;	/* LAW_NO_THRESHOLD_Q16: none yet */
+};
+
+/* What a price weight comes to on this socket. */
+struct law_weight {
+	u64 weight_q16;		/* w; 0: the law is as published */
+	u64 ratio_q16;		/* phi: prices of ordinary flows over ours */
+	u64 kept_q16;		/* the part kept of what a reduction leaves: 1, or w (beta scaling) */
+};
+
+static inline bool law_in_slow_start(const struct law_window *w)
+{
+	return w->cwnd_q16 < w->ssthresh_q16;
+}
+
+/* Whether `una` is past this round's end, which then becomes `nxt`. */
+static inline bool law_next_round(u32 *end, const struct law_ack *a)
+{
+	if ((s32)(*end - a->una) >= 0)
+		return false;
+	*end = a->nxt;
+	return true;
+}
+
+/* Slow start; returns what it leaves to congestion avoidance, in 2^-16 segments. */
+static inline u64 law_slow_start(struct law_window *w, u32 packets)
+{
+	u64 acked = (u64)(packets < LAW_PACKETS_MAX ? packets : LAW_PACKETS_MAX) << 16, room;
+
+	if (!law_in_slow_start(w))
+		return acked;
+	room = w->ssthresh_q16 - w->cwnd_q16;
+	if (acked <= room) {
+		w->cwnd_q16 += acked;
+		return 0;
+	}
+	w->cwnd_q16 = w->ssthresh_q16;
+	return acked - room;
+}
+
+/* Congestion avoidance of Reno: a segment per round trip. */
+static inline void law_reno(struct law_window *w, u64 acked_q16)
+{
+	w->cwnd_q16 += (acked_q16 << 16) / at_least(w->cwnd_q16, 1);
+}
+
+/* Both, for a window that is used. */
+static inline void law_grow(struct law_window *w, const struct law_ack *a)
+{
+	if (a->window_limited)
+		law_reno(w, law_slow_start(w, a->packets));
+}
+
+/*
+ * What so many segments acknowledged come to of `per_round`, the window's change in a round trip. It is finer than windows are, since what
+ * its rounding loses adds up: at most 2^16 segments.
+ */
+static inline u64 law_in_round(const struct law_window *w, u64 per_round_q24, u32 packets)
+{
+	u64 cwnd = at_least(w->cwnd_q16, 1), acked = packets < LAW_PACKETS_MAX ? packets : LAW_PACKETS_MAX;
+
+	if (per_round_q24 >> 40)
+		per_round_q24 = (1ULL << 40) - 1;
+	return (((per_round_q24 * acked) << 8) + cwnd / 2) / cwnd;
+}
+
+/* The threshold comes down to `left`, of which a weight may keep a part, but not below `least`; the window to the threshold, but not up to it. */
+static inline void law_lower_to(struct law_window *w, const struct law_weight *weight, u64 left_q16, u64 least_q16, enum law_signal signal)
+{
+	w->ssthresh_q16 = at_least((left_q16 * weight->kept_q16) >> 16, least_q16);
+	if (signal == LAW_TIMEOUT)
+		w->cwnd_q16 = Q16_ONE;
+	else if (w->cwnd_q16 > w->ssthresh_q16)
+		w->cwnd_q16 = w->ssthresh_q16;
+}
+
+/* The same, and up to it. */
+static inline void law_reduce_to(struct law_window *w, const struct law_weight *weight, u64 left_q16, enum law_signal signal)
+{
+	law_lower_to(w, weight, left_q16, w->least_q16, signal);
+	if (signal != LAW_TIMEOUT)
+		w->cwnd_q16 = w->ssthresh_q16;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the laws of the kernel have in common: how they see the stack's window, and what they do where the stack went another way. */
+#ifndef LOWTIDE_TCP_H
+#define LOWTIDE_TCP_H
+
+#include "state.h"
+
+static inline u32 srtt_us(const struct tcp_sock *tp)
+{
+	return tp->srtt_us >> 3;
+}
+
+/* Takes over what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart); keeps our fraction otherwise. */
+static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
+{
+	u64 cwnd_q16 = (u64)tp->snd_cwnd << 16;
+
+	if (budget_cwnd(s->window_q16) == tp->snd_cwnd)
+		return;
+	/* a timeout's cwnd of one says nothing about a share that is smaller still */
+	if (cwnd_q16 < PACED_BELOW_Q16 && s->window_q16 < cwnd_q16)
+		return;
+	s->window_q16 = cwnd_q16;
+}
+
+static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
+{
+	s->window_q16 = budget_grow((u64)tp->snd_cwnd << 16 | (s->window_q16 & 0xffff), tp->snd_ssthresh, acked, Q16_ONE, 1);
+	tp->snd_cwnd = at_least(s->window_q16 >> 16, WINDOW_MIN_SEGMENTS);
+}
+
+/* Growth is earned only by a window that was used. A paced share does not fill its cwnd, so unsent data counts there. */
+static inline bool window_limited(const struct tcp_sock *tp, const struct lt_socket *s)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_LOSS)
+		return true;	/* what is left may be retransmissions only */
+	if (s->window_q16 < PACED_BELOW_Q16)
+		return tp->write_seq != tp->snd_nxt;
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		return tp->snd_cwnd < 2 * tp->max_packets_out;
+	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+}
+
+/*
+ * A call of the stack to a BPF law can go unanswered: under preemption a kernel (seen on 6.18, a few times a minute with eight sockets)
+ * skips the program and takes what happens to lie on its stack as the answer. A wild ssthresh then turns into a wild window
+ * within one ACK, so before the stack uses it we look whether the episode's ssthresh is ours (if not, the law answers again), and whether
+ * the window is one that we or an undo can have meant.
+ */
+static inline bool ssthresh_missed(const struct lt_socket *s, const struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) < TCP_CA_CWR || tp->snd_ssthresh == s->ssthresh)
+		return false;
+	count(law_missed, 1);
+	return true;
+}
+
+static inline void mend_window(struct lt_socket *s, struct tcp_sock *tp)
+{
+	u32 most = at_least(at_least(budget_cwnd(s->window_q16), tp->prior_cwnd), IW);
+
+	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_CWR || tp->snd_cwnd <= most)
+		return;
+	tp->snd_cwnd = budget_cwnd(s->window_q16);
+	count(law_missed, 1);
+}
+
+#endif

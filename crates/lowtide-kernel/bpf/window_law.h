@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One law of the window kind as a TCP congestion control of the kernel; window_ops.h includes this for each, with its name in LAW. */
+
+static inline u32 OF_LAW(answer)(struct lt_socket *s, const struct tcp_sock *tp)
+{
+	struct law_weight weight = weight_on(s);
+	struct law_window w = window_of(s, tp);
+	u32 signal = s->signal;
+
+	s->signal = SIGNAL_NONE;
+	if (!s->begun || !controller_alive(bpf_ktime_get_ns()))
+		w.cwnd_q16 = at_least(w.cwnd_q16 / 2, WINDOW_MIN_Q16);
+	else if (signal == SIGNAL_LAW)
+		w.cwnd_q16 = s->target_q16;
+	else
+		OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, law_signal(signal, tp), bpf_get_prandom_u32());
+#ifdef LAW_OF_MARKS
+	if (signal == SIGNAL_LAW && tp->lost_out)
+		OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, LAW_LOSS, 0);
+#endif
+	return reduced_to(s, &w);
+}
+
+SEC("struct_ops")
+void LAW_PROG(begin_on, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!s)
+		return;
+	s->window_q16 = (u64)tp->snd_cwnd << 16;
+	s->signal = SIGNAL_NONE;
+	s->delivered = tp->delivered;
+	s->begun = 0;
+#ifdef LAW_OF_MARKS
+	s->heard = tp->delivered;
+	s->heard_ce = tp->delivered_ce;
+	s->received_ce = 0;
+	s->received_to = tp->rcv_nxt;
+	if (leaves_for_lack_of_ecn(sk, tp, s))
+		return;
+#endif
+	__builtin_memset(&s->owd, 0, sizeof(s->owd));
+}
+
+SEC("struct_ops")
+void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	struct law_window w;
+
+	if (!s)
+		return;
+	if (!s->begun) {	/* not before there are sequence numbers */
+		w = window_of(s, tp);
+		OF_LAW(begin)(&s->LAW, PARAMETERS, &w, tp->snd_nxt);
+		take_window(s, tp, &w);
+		s->begun = 1;
+	}
+	if (ssthresh_missed(s, tp))
+		tp->snd_ssthresh = OF_LAW(answer)(s, tp);
+	mend_window(s, tp);
+	note_ack(s, tp, sample);
+#ifndef LAW_OF_MARKS	/* it does not know yet what is marked */
+	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
+#endif
+	if (controller_alive(bpf_ktime_get_ns()))
+		pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
+}
+
+/* The law's turn at an ACK. */
+static inline void OF_LAW(turn)(struct lt_socket *s, struct tcp_sock *tp)
+{
+	struct law_weight weight = weight_on(s);
+	struct law_window w = walking_window(s, tp);
+
+	if (OF_LAW(ack)(&s->LAW, PARAMETERS, &weight, &w, &s->ack)) {
+		count(delay_backoffs, 1);
+		if (s->window_q16 >= PACED_BELOW_Q16 && !is_walking(tp) && !settings.whole_machine) {	/* an episode, from the next segment on */
+			s->target_q16 = w.cwnd_q16;
+			s->signal = SIGNAL_LAW;
+			return;
+		}
+	}
+	take_walking_window(s, tp, &w);
+}
+
+SEC("struct_ops")
+void LAW_PROG(avoid_on, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+	if (!s || !s->begun)
+		return;
+	if (!controller_alive(bpf_ktime_get_ns())) {
+		pace(sk, s, PACING_UNLIMITED);
+		if (window_limited(tp, s))
+			reno(tp, s, acked);
+		return;
+	}
+#ifndef LAW_OF_MARKS
+	s->ack.packets = acked;
+	s->ack.window_limited = window_limited(tp, s);
+	OF_LAW(turn)(s, tp);
+#endif
+}
+
+#ifdef LAW_OF_MARKS
+/* After an ACK has been counted, and before it begins or ends an episode. */
+SEC("struct_ops")
+void LAW_PROG(heard_on, struct sock *sk, u32 flags)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+	if (!s || !s->begun)
+		return;
+	hear_marks(s, tp);
+	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
+	if (controller_alive(bpf_ktime_get_ns()))
+		OF_LAW(turn)(s, tp);
+	s->ack.rtt_us = 0;	/* not every ACK has one */
+}
+#endif
+
+SEC("struct_ops")
+u32 LAW_PROG(ssthresh_on, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+	return s ? OF_LAW(answer)(s, tp) : at_least(tp->snd_cwnd >> 1, WINDOW_MIN_SEGMENTS);
+}
+
+#ifdef LAW_OF_MARKS
+/* A loss in an episode that marks began. */
+static inline void OF_LAW(lose)(struct lt_socket *s, struct tcp_sock *tp)
+{
+	struct law_weight weight = weight_on(s);
+	struct law_window w = walking_window(s, tp);
+
+	OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, LAW_LOSS, 0);
+	take_walking_window(s, tp, &w);
+}
+#endif
+
+SEC("struct_ops")
+void LAW_PROG(state_on, struct sock *sk, u8 state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	u32 before = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
+	struct law_window w;
+
+	if (!s || !s->begun)
+		return;
+#ifdef LAW_OF_MARKS
+	if (state == TCP_CA_RECOVERY && before == TCP_CA_CWR)	/* from another one the stack has asked for its ssthresh */
+		OF_LAW(lose)(s, tp);
+	if (state == TCP_CA_LOSS)
+		OF_LAW(answered)(&s->LAW);
+#else
+	if (state >= TCP_CA_RECOVERY)
+		OF_LAW(answered)(&s->LAW);
+#endif
+	if (before >= TCP_CA_CWR && state < TCP_CA_CWR) {
+		w = window_of(s, tp);
+		OF_LAW(recovered)(&s->LAW, &w, tp->snd_nxt);
+		take_window(s, tp, &w);
+	}
+}
+
+SEC("struct_ops")
+void LAW_PROG(event_on, struct sock *sk, enum tcp_ca_event event)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	struct law_window w;
+
+#ifdef LAW_OF_MARKS
+	if (event == CA_EVENT_ECN_IS_CE || event == CA_EVENT_ECN_NO_CE)
+		echo_marks(sk, event == CA_EVENT_ECN_IS_CE);
+#endif
+	if (!s || !s->begun || event != CA_EVENT_CWND_RESTART)
+		return;
+	w = window_of(s, tp);
+	OF_LAW(restart)(&s->LAW, &w, tp->snd_nxt, bpf_ktime_get_ns() / NSEC_PER_USEC - s->ack.now_us);
+}
+
+SEC("struct_ops")
+u32 LAW_PROG(undo_on, struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+#ifdef LAW_OF_MARKS
+	struct law_window w;
+
+	if (s && s->begun) {
+		w = walking_window(s, tp);
+		OF_LAW(undone)(&s->LAW, &w);
+		s->window_q16 = w.cwnd_q16;
+		return at_least(tp->snd_cwnd, budget_cwnd(w.cwnd_q16));
+	}
+#else
+	if (s && s->begun)
+		OF_LAW(undone)(&s->LAW);
+#endif
+	return at_least(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+/* The controller puts the transfer's own name here before loading. */
+SEC(".struct_ops.link")
+struct tcp_congestion_ops LAW_OPS = {
+	.init = (void *)OF_LAW(begin_on),
+	.ssthresh = (void *)OF_LAW(ssthresh_on),
+	.cong_avoid = (void *)OF_LAW(avoid_on),
+	.pkts_acked = (void *)OF_LAW(acked_on),
+	.set_state = (void *)OF_LAW(state_on),
+	.cwnd_event = (void *)OF_LAW(event_on),
+	.undo_cwnd = (void *)OF_LAW(undo_on),
+#ifdef LAW_OF_MARKS
+	.in_ack_event = (void *)OF_LAW(heard_on),
+	.flags = TCP_CONG_NEEDS_ECN,
+#endif
+	.name = "lt_" LAW_STRING(LAW),
+};
+
+#undef LAW

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Laws of the window kind (law/law.h) as TCP congestion controls of the kernel: they decide, window_law.h wires them. Each socket stands for
+ * itself; the controller divides the transfer's weight among them. CDG, whose sockets share one window, has a file of its own (cdg_ops.h).
+ */
+#ifndef LOWTIDE_WINDOW_OPS_H
+#define LOWTIDE_WINDOW_OPS_H
+
+#include "state.h"
+#include "tcp.h"
+
+static __always_inline struct law_weight weight_on(const struct lt_socket *s)
+{
+	const struct lt_pressure *pressure = pressure_on(s);
+	struct law_weight weight = {
+		.weight_q16 = pressure->weight_q16,
+		.ratio_q16 = pressure->ratio_q16,
+		.kept_q16 = pressure->kept_q16,
+	};
+
+	return weight;
+}
+
+/* The window as the law sees it: with our fractions, unless the stack has moved it meanwhile. */
+static __always_inline struct law_window window_of(struct lt_socket *s, const struct tcp_sock *tp)
+{
+	struct law_window w;
+
+	resync_window(s, tp);
+	if (s->ssthresh != tp->snd_ssthresh)
+		s->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
+	w.cwnd_q16 = s->window_q16;
+	w.ssthresh_q16 = s->ssthresh_q16;
+	w.least_q16 = WINDOW_MIN_Q16 / sharing_sockets();
+	return w;
+}
+
+static inline void take_window(struct lt_socket *s, struct tcp_sock *tp, const struct law_window *w)
+{
+	u64 clamp = (u64)tp->snd_cwnd_clamp << 16;
+
+	s->window_q16 = w->cwnd_q16 < clamp ? w->cwnd_q16 : clamp;
+	s->ssthresh_q16 = w->ssthresh_q16;
+	tp->snd_cwnd = budget_cwnd(s->window_q16);
+	tp->snd_ssthresh = s->ssthresh = w->ssthresh_q16 >> 16;
+}
+
+/* What the stack is told when it asks how far a reduction goes. It walks there itself, and after a timeout begins from one segment. */
+static inline u32 reduced_to(struct lt_socket *s, const struct law_window *w)
+{
+	s->window_q16 = s->ssthresh_q16 = w->cwnd_q16;
+	return s->ssthresh = budget_cwnd(w->cwnd_q16);
+}
+
+/* What a reduction is for, where the law itself did not ask for it. */
+static inline enum law_signal law_signal(u32 signal, const struct tcp_sock *tp)
+{
+	return signal == SIGNAL_PHANTOM ? LAW_PHANTOM : tp->lost_out ? LAW_LOSS : LAW_ECN;
+}
+
+/* What an ACK brings, but for what only the law's own turn tells: how much it acknowledged, and whether the window was used. */
+static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
+{
+	struct law_ack *a = &s->ack;
+	u32 in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+
+	a->now_us = tp->tcp_mstamp;	/* when it came */
+	a->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
+	a->delay_us = owd_delay(&s->owd, BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp), tp->rx_opt.rcv_tsval, a->now_us, a->rtt_us);
+	a->has_delay = a->rtt_us != 0;
+	a->srtt_us = srtt_us(tp);
+	a->una = tp->snd_una;
+	a->nxt = tp->snd_nxt;
+	a->mss = tp->mss_cache;
+	a->latency_us = s->latency_us;
+	a->in_flight = in_flight + tp->delivered - s->delivered;
+	/* the stack may keep back what does not fill a large packet, and calls that a full window too */
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		a->in_flight = at_least(a->in_flight, tp->snd_cwnd);
+	a->cwnd_q16 = s->window_q16;
+	a->weight_q16 = pressure_on(s)->weight_q16;
+	s->delivered = tp->delivered;
+}
+
+#define LAW_PASTE(a, b) a##_##b
+#define LAW_EXPAND(a, b) LAW_PASTE(a, b)
+#define OF_LAW(function) LAW_EXPAND(LAW, function)
+#define LAW_OPS LAW_EXPAND(lt, LAW)
+#define LAW_QUOTE(name) #name
+#define LAW_STRING(name) LAW_QUOTE(name)
+#define LAW_PROGRAM(name, args...) BPF_PROG(name, args)
+#define LAW_PROG(name, args...) LAW_PROGRAM(OF_LAW(name), args)
+#define PARAMETERS ((const void *)settings.parameters)
+
+#include "marks_ops.h"
+
+#define LAW vegas
+#include "window_law.h"
+#define LAW eclipse
+#include "window_law.h"
+#define LAW ledbat
+#include "window_law.h"
+#define LAW ledbatpp
+#include "window_law.h"
+
+#define LAW_OF_MARKS
+#define LAW dctcp
+#include "window_law.h"
+#define LAW prague
+#include "window_law.h"
+#undef LAW_OF_MARKS
+
+#endif

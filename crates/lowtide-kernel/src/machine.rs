@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Laws for the whole machine: registered under their plain names, for every program that asks for them (`setsockopt(TCP_CONGESTION)`,
+//! `iperf3 -C lt_vegas`, `ip route … congctl lt_cdg`), without a transfer, a deadline or a group.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use nix::mount::{MsFlags, mount};
+
+use crate::{
+    Error, Law, Result,
+    kernel_words::KernelWords,
+    programs::{Programs, text_of, types},
+};
+
+/// Where bpffs is.
+const BPFFS: &str = "/sys/fs/bpf";
+/// The directory there that holds one for each law.
+const DIRECTORY: &str = "lowtide";
+/// In a law's: its registration, its sockets (a file to read), and its variables.
+const PINS: [&str; 3] = ["law", "sockets", "variables"];
+
+/// A law that is there as long as this value, or, once pinned, until it is unloaded or the machine ends.
+pub struct MachineLaw {
+    registration: Link,
+    sockets: Link,
+    programs: Programs,
+    name: String,
+}
+
+impl std::fmt::Debug for MachineLaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MachineLaw").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl MachineLaw {
+    /// Registers `law`, one of ours, as `lt_NAME`; `weight` is its price weight, without which it is as published.
+    ///
+    /// # Errors
+    /// The law is not ours or has no weight; the name is taken; or the kernel refuses it, with its reason.
+    pub fn load(law: &Law, weight: Option<f64>) -> Result<MachineLaw> {
+        if !law.is_ours() {
+            let name = law.name();
+            return Err(Error::Law(format!(
+                "{name} is the kernel's own; there is nothing to load (modprobe tcp_{name})"
+            )));
+        }
+        if weight.is_some() && !law.takes_weight() {
+            return Err(Error::Law(format!("--weight: {} has no weight of its own", law.name())));
+        }
+        let name = format!("lt_{}", law.name());
+        if fs::read_to_string(crate::law::AVAILABLE).unwrap_or_default().split_whitespace().any(|it| it == name) {
+            return Err(Error::Law(format!(
+                "{name} is loaded already; lowtide cc unload {} takes it away",
+                law.name()
+            )));
+        }
+        let words = KernelWords::listen();
+        let mut programs = Programs::of_machine(law, weight, &name, &words)?;
+        let registration = programs.register(law, &words)?;
+        let sockets = programs.observe(&words)?;
+        Ok(MachineLaw { registration, sockets, programs, name })
+    }
+
+    /// The name under which programs ask for it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Leaves it in the kernel when this process ends.
+    ///
+    /// # Errors
+    /// [`Error::System`]: there is no bpffs, or no right to it. The law is gone then.
+    pub fn pin(mut self) -> Result<()> {
+        let directory = bpffs()?.join(DIRECTORY).join(&self.name);
+        fs::create_dir_all(&directory).map_err(Error::system("making a directory in bpffs"))?;
+        let [law, sockets, variables] = PINS.map(|pin| directory.join(pin));
+        let pinned = self.registration.pin(law).and_then(|()| self.sockets.pin(sockets));
+        let pinned = pinned.and_then(|()| self.programs.pin_variables(&variables));
+        pinned.map_err(|error| {
+            let _ = remove(&directory); // what is there of it
+            Error::system("pinning the law in bpffs")(io::Error::other(error))
+        })
+    }
+}
+
+/// A law that stays in the kernel.
+#[derive(Debug)]
+pub struct Pinned {
+    /// `lt_NAME`.
+    pub name: String,
+    directory: PathBuf,
+}
+
+/// What a pinned law is and does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// The law with its parameters, as it was asked for.
+    pub law: String,
+    /// Sockets that have it.
+    pub sockets: usize,
+    /// Reductions that it began by itself.
+    pub reductions: u64,
+    /// Answers of the law that did not reach the stack and were mended at the next ACK.
+    pub missed: u64,
+}
+
+impl Pinned {
+    /// All that are pinned, by name.
+    ///
+    /// # Errors
+    /// [`Error::System`]: no right to look.
+    pub fn all() -> Result<Vec<Pinned>> {
+        let directory = Path::new(BPFFS).join(DIRECTORY);
+        let entries = match fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::system("looking into bpffs")(error)),
+        };
+        let mut laws: Vec<Pinned> = entries
+            .flatten()
+            .map(|entry| Pinned { name: entry.file_name().to_string_lossy().into_owned(), directory: entry.path() })
+            .collect();
+        laws.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(laws)
+    }
+
+    /// What it is and does.
+    ///
+    /// # Errors
+    /// [`Error::Observe`], [`Error::System`]: a pin is missing or cannot be read.
+    pub fn about(&self) -> Result<About> {
+        let [_, sockets, variables] = PINS.map(|pin| self.directory.join(pin));
+        let mut records = Vec::new();
+        fs::File::open(sockets).and_then(|mut file| file.read_to_end(&mut records)).map_err(Error::Observe)?;
+        let map = MapHandle::from_pinned_path(&variables).map_err(|error| Error::Observe(io::Error::other(error)))?;
+        let bytes =
+            map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(|error| Error::Observe(io::Error::other(error)))?;
+        let bytes = bytes.unwrap_or_default();
+        // SAFETY: integers, for which any bytes are a value; a copy, as the bytes need not be aligned.
+        let variables = (bytes.len() >= size_of::<types::bss>())
+            .then(|| unsafe { bytes.as_ptr().cast::<types::bss>().read_unaligned() })
+            .ok_or_else(|| Error::Observe(io::ErrorKind::InvalidData.into()))?;
+        Ok(About {
+            law: text_of(&variables.settings.law_text),
+            sockets: records.len() / size_of::<types::lt_socket_record>(),
+            reductions: variables.totals.delay_backoffs,
+            missed: variables.totals.law_missed,
+        })
+    }
+
+    /// Takes it out of the kernel. Sockets that have it keep it until they close; no new one gets it.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn unload(self) -> Result<()> {
+        remove(&self.directory).map_err(Error::system("removing the law's pins from bpffs"))
+    }
+}
+
+fn remove(directory: &Path) -> io::Result<()> {
+    for pin in PINS {
+        match fs::remove_file(directory.join(pin)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::remove_dir(directory)?;
+    // the last one takes the directory of all with it
+    let _ = directory.parent().map(fs::remove_dir);
+    Ok(())
+}
+
+/// Where bpffs is, mounted where it was not, as it is on any machine with systemd.
+fn bpffs() -> Result<&'static Path> {
+    let mounted = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    if !mounted.lines().any(|line| line.split(' ').skip(1).take(2).eq([BPFFS, "bpf"])) {
+        let none: Option<&str> = None;
+        let failed = |error: nix::Error| Error::system("mounting bpffs at /sys/fs/bpf")(error.into());
+        mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), none).map_err(failed)?;
+    }
+    Ok(Path::new(BPFFS))
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The BPF programs: of the object that has all of them, what a transfer, or the whole machine, needs is chosen, given its settings,
+//! loaded and attached.
+
+use std::{
+    ffi::c_char,
+    mem::MaybeUninit,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    path::Path,
+};
+
+use libbpf_rs::{
+    Link, MapCore, MapType, OpenObject, ProgramType, libbpf_sys,
+    skel::{OpenSkel, Skel, SkelBuilder},
+};
+
+use crate::{
+    Actuator, CdgParameters, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
+    fixed::{Q16, pressure_value},
+    kernel_words::KernelWords,
+    transfer::monotonic_now,
+};
+
+#[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/transfer.skel.rs"));
+}
+pub(crate) use skeleton::types;
+use skeleton::{OpenTransferSkel, TransferSkel, TransferSkelBuilder};
+
+// SAFETY: a plain C structure of integers, laid out by the BPF compiler.
+unsafe impl plain::Plain for types::lt_socket_record {}
+// SAFETY: the same.
+unsafe impl plain::Plain for types::lt_decision {}
+
+/// The loaded programs.
+pub(crate) struct Programs {
+    skeleton: TransferSkel<'static>,
+}
+
+impl Programs {
+    /// Those of a transfer.
+    pub(crate) fn of_transfer(setup: &Setup, first: &Steering, words: &KernelWords) -> Result<Programs> {
+        let law = setup.law.is_ours().then_some((&setup.law, setup.registration));
+        let name = if setup.law.is_ours() { own_name(setup.law.name()) } else { setup.law.name().to_owned() };
+        Programs::load((law, &name), true, words, |settings| {
+            configure(settings, &setup.law, &name);
+            settings.by_delay = (setup.actuator == Actuator::Native).into();
+            settings.weighs_marks = (setup.law.needs_ecn() && setup.actuator == Actuator::Native).into();
+            settings.keep_law = setup.keep_law.into();
+            settings.set_tos = setup.dscp.octet().is_some().into();
+            settings.tos = setup.dscp.octet().unwrap_or(0);
+            apply(settings, first);
+        })
+    }
+
+    /// A law of ours under this name, for sockets that have nothing to do with each other. It has no controller to die.
+    pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, words: &KernelWords) -> Result<Programs> {
+        Programs::load((Some((law, Registration::Link)), name), false, words, |settings| {
+            configure(settings, law, name);
+            write_text(&mut settings.law_text, &law.to_string());
+            let pressure = weight.map_or_else(Pressure::default, |w| Actuator::Native.pressure(law, w, 1.0, 0.0));
+            settings.pressure = pressure_value(&pressure);
+            settings.one_window = 0;
+            settings.whole_machine = 1;
+            settings.stale_ns = u64::MAX;
+        })
+    }
+
+    fn load(
+        (law, name): (Option<(&Law, Registration)>, &str),
+        in_a_group: bool,
+        words: &KernelWords,
+        set: impl FnOnce(&mut types::lt_settings),
+    ) -> Result<Programs> {
+        // The skeleton borrows its object for as long as it lives; one small allocation each time is never freed.
+        let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| words.refusal(error))?;
+        choose(&mut open, law, name, in_a_group).map_err(|error| words.refusal(error))?;
+        set(&mut open.maps.bss_data.as_deref_mut().expect("the programs have variables").settings);
+        let skeleton = open.load().map_err(|error| words.refusal(error))?;
+        Ok(Programs { skeleton })
+    }
+
+    /// Makes the law known to the kernel as long as the link lives.
+    pub(crate) fn register(&mut self, law: &Law, words: &KernelWords) -> Result<Link> {
+        let wanted = format!("lt_{}", law.name());
+        let map = self.skeleton.object_mut().maps_mut().find(|map| map.name() == wanted.as_str());
+        let link = map.expect("every law of ours is in the object").attach_struct_ops();
+        attached("the control law", link, words)
+    }
+
+    /// Attaches what goes to a group.
+    pub(crate) fn attach(&self, cgroup: &Cgroup, words: &KernelWords) -> Result<Vec<Link>> {
+        let (fd, programs) = (cgroup.as_fd().as_raw_fd(), &self.skeleton.progs);
+        [
+            ("the egress program", &programs.lt_egress),
+            ("the ingress program", &programs.lt_ingress),
+            ("the program for setsockopt", &programs.lt_setsockopt),
+            ("the program for getsockopt", &programs.lt_getsockopt),
+            ("the socket program", &programs.lt_sockops),
+        ]
+        .into_iter()
+        .map(|(what, program)| attached(what, program.attach_cgroup(fd), words))
+        .collect()
+    }
+
+    /// What reads all sockets.
+    pub(crate) fn observe(&self, words: &KernelWords) -> Result<Link> {
+        let sockets = self.skeleton.maps.sockets.as_fd();
+        attached("the socket iterator", self.skeleton.progs.lt_observe.attach_iter(sockets), words)
+    }
+
+    pub(crate) fn maps(&self) -> &skeleton::TransferMaps<'static> {
+        &self.skeleton.maps
+    }
+
+    pub(crate) fn variables(&mut self) -> &mut types::bss {
+        self.skeleton.maps.bss_data.as_deref_mut().expect("the programs have variables")
+    }
+
+    pub(crate) fn settings(&self) -> &types::lt_settings {
+        &self.skeleton.maps.bss_data.as_deref().expect("the programs have variables").settings
+    }
+
+    pub(crate) fn pin_variables(&mut self, path: &Path) -> libbpf_rs::Result<()> {
+        self.skeleton.maps.bss.pin(path)
+    }
+
+    /// Each program, and how many instructions the kernel's verifier went through for it.
+    pub(crate) fn verified(&self) -> Vec<(String, u32)> {
+        let loaded = self.skeleton.object().progs().filter(|program| program.autoload());
+        loaded
+            .map(|program| (program.name().to_string_lossy().into_owned(), verified_instructions(program.as_fd())))
+            .collect()
+    }
+}
+
+fn attached(what: &'static str, link: libbpf_rs::Result<Link>, words: &KernelWords) -> Result<Link> {
+    link.map_err(|error| Error::Attach { what, reason: words.reason(&error) })
+}
+
+/// Of our laws the kernel gets the one that is asked for, under this name, or none; and without a group nothing that goes to one.
+fn choose(
+    open: &mut OpenTransferSkel<'_>,
+    law: Option<(&Law, Registration)>,
+    name: &str,
+    in_a_group: bool,
+) -> libbpf_rs::Result<()> {
+    let ours = law.map(|(law, _)| law.name());
+    match ours {
+        Some("cdg") => write_text(&mut open.struct_ops.lt_cdg_mut().name, name),
+        Some("vegas") => write_text(&mut open.struct_ops.lt_vegas_mut().name, name),
+        Some("eclipse") => write_text(&mut open.struct_ops.lt_eclipse_mut().name, name),
+        Some("ledbat") => write_text(&mut open.struct_ops.lt_ledbat_mut().name, name),
+        Some("ledbatpp") => write_text(&mut open.struct_ops.lt_ledbatpp_mut().name, name),
+        Some("dctcp") => write_text(&mut open.struct_ops.lt_dctcp_mut().name, name),
+        Some("prague") => write_text(&mut open.struct_ops.lt_prague_mut().name, name),
+        _ => {}
+    }
+    for mut map in open.open_object_mut().maps_mut() {
+        if map.map_type() != MapType::StructOps {
+            continue;
+        }
+        let is_it = map.name().to_str().and_then(|map| map.strip_prefix("lt_")) == ours;
+        map.set_autocreate(is_it)?;
+        if is_it && law.is_some_and(|(_, registration)| registration == Registration::Plain) {
+            map.set_map_flags(0)?; // the section's name asks for a link
+        }
+    }
+    let prefix = ours.map(|law| format!("{law}_"));
+    for mut program in open.open_object_mut().progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        match program.prog_type() {
+            ProgramType::StructOps => {
+                program.set_autoload(prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix)));
+            }
+            ProgramType::Tracing => {} // the socket iterator
+            _ => program.set_autoload(in_a_group),
+        }
+    }
+    Ok(())
+}
+
+/// 0 if the kernel does not say.
+fn verified_instructions(program: BorrowedFd<'_>) -> u32 {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the kernel writes at most so many bytes into a structure of integers.
+    unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length) };
+    info.verified_insns
+}
+
+/// What follows from the law alone.
+fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
+    let cdg = match law {
+        Law::Cdg(parameters) => *parameters,
+        Law::Own(_) | Law::Kernel(_) => CdgParameters::default(),
+    };
+    if let Law::Own(ported) = law {
+        settings.parameters = *ported.parameters();
+    }
+    settings.ours = law.is_ours().into();
+    settings.needs_ecn = law.needs_ecn().into();
+    settings.one_window = law.has_one_window().into();
+    settings.cdg_window = cdg.window;
+    settings.cdg_g0_us = (cdg.g0_ms * 1000.0) as u32;
+    settings.cdg_floor_us = (cdg.floor_ms * 1000.0) as u32;
+    settings.cdg_beta_q10 = cdg.beta_q10;
+    settings.cdg_use_shadow = cdg.use_shadow.into();
+    settings.cdg_use_ineff = cdg.use_ineff;
+    settings.cdg_use_tolerance = cdg.use_tolerance.into();
+    settings.cdg_hystart = cdg.hystart;
+    write_text(&mut settings.law, name);
+}
+
+pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
+    settings.pressure = pressure_value(&steering.pressure);
+    settings.weight = steering.weight.to_bits();
+    settings.goals = steering.goals;
+    settings.sockets = steering.sockets;
+    settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
+    settings.stale_ns = steering.stale.as_nanos() as u64;
+    settings.heartbeat_ns = monotonic_now();
+}
+
+/// `lt_LAW_` and eight hex digits: unlike any other run's, within the kernel's 15 characters.
+fn own_name(law: &str) -> String {
+    let unique = (u64::from(std::process::id()) << 32 ^ monotonic_now()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    format!("lt_{law}_{unique:08x}")
+}
+
+/// As much of a text as fits, with a zero at the end.
+fn write_text<const N: usize>(field: &mut [c_char; N], text: &str) {
+    *field = [0; N];
+    for (slot, byte) in field.iter_mut().take(N - 1).zip(text.bytes()) {
+        *slot = byte as c_char;
+    }
+}
+
+/// The text up to its zero.
+pub(crate) fn text_of(field: &[c_char]) -> String {
+    field.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8 as char).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_and_differ() {
+        let (a, b) = (own_name("cdg"), own_name("cdg"));
+        assert!(a.len() <= 15 && a != b, "{a} {b}");
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut() {
+        let mut field = [1; 4];
+        write_text(&mut field, "abcdef");
+        assert_eq!((text_of(&field).as_str(), field[3]), ("abc", 0));
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* The laws as tables of functions. */
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint64_t u64;
+typedef int64_t s64;
+
+#include "law.h"
+#include "eclipse.h"
+#include "ledbat.h"
+#include "ledbatpp.h"
+#include "vegas.h"
+#include "dctcp.h"
+#include "prague.h"
+
+struct law_table {
+	u64 size;	/* of the law's state, bytes */
+	u64 parameters;	/* of all its parameters, bytes */
+	u64 of_marks;	/* heard in reduction episodes, too: law.h */
+	void (*begin)(void *law, const void *parameters, struct law_window *w, u32 nxt);
+	void (*sample)(void *law, const void *parameters, const struct law_ack *a);
+	bool (*ack)(void *law, const void *parameters, const struct law_weight *weight, struct law_window *w, const struct law_ack *a);
+	void (*reduce)(void *law, const void *parameters, const struct law_weight *weight, struct law_window *w, u32 signal, u32 random);
+	void (*answered)(void *law);
+	void (*recovered)(void *law, struct law_window *w, u32 nxt);
+	void (*undone)(void *law, struct law_window *w);
+	void (*restart)(void *law, struct law_window *w, u32 nxt, u64 idle_us);
+};
+
+#define LAW_TABLE(law, of_marks, undo)                                                                                                              \
+	static void law##_begin_any(void *l, const void *p, struct law_window *w, u32 nxt)                                     \
+	{                                                                                                                      \
+		law##_begin(l, p, w, nxt);                                                                                     \
+	}                                                                                                                      \
+	static void law##_sample_any(void *l, const void *p, const struct law_ack *a)                                          \
+	{                                                                                                                      \
+		law##_sample(l, p, a);                                                                                         \
+	}                                                                                                                      \
+	static bool law##_ack_any(void *l, const void *p, const struct law_weight *weight, struct law_window *w,               \
+				  const struct law_ack *a)                                                                     \
+	{                                                                                                                      \
+		return law##_ack(l, p, weight, w, a);                                                                          \
+	}                                                                                                                      \
+	static void law##_reduce_any(void *l, const void *p, const struct law_weight *weight, struct law_window *w,            \
+				     u32 signal, u32 random)                                                                   \
+	{                                                                                                                      \
+		law##_reduce(l, p, weight, w, signal, random);                                                                 \
+	}                                                                                                                      \
+	static void law##_answered_any(void *l)                                                                                \
+	{                                                                                                                      \
+		law##_answered(l);                                                                                             \
+	}                                                                                                                      \
+	static void law##_recovered_any(void *l, struct law_window *w, u32 nxt)                                                \
+	{                                                                                                                      \
+		law##_recovered(l, w, nxt);                                                                                    \
+	}                                                                                                                      \
+	static void law##_undone_any(void *l, struct law_window *w)                                                            \
+	{                                                                                                                      \
+		undo;                                                                                                          \
+	}                                                                                                                      \
+	static void law##_restart_any(void *l, struct law_window *w, u32 nxt, u64 idle_us)                                     \
+	{                                                                                                                      \
+		law##_restart(l, w, nxt, idle_us);                                                                             \
+	}                                                                                                                      \
+	const struct law_table lowtide_##law = {                                                                               \
+		sizeof(struct law), sizeof(struct law##_parameters), of_marks, law##_begin_any, law##_sample_any, law##_ack_any, \
+		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any,                                    \
+	}
+
+#define LAW(law) LAW_TABLE(law, 0, law##_undone(l))
+#define LAW_OF_MARKS(law) LAW_TABLE(law, 1, law##_undone(l, w))
+
+LAW(vegas);
+LAW_OF_MARKS(dctcp);
+LAW_OF_MARKS(prague);
+LAW(eclipse);
+LAW(ledbat);
+LAW(ledbatpp);

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A law's parameters as the port has them.
+
+use lowtide_cc::{EcnUse, Law, Value};
+use std::time::Duration;
+
+/// As many as a port has at most: `LAW_PARAMETERS` of `law.h`.
+pub(crate) const PARAMETERS: usize = 24;
+
+/// How a parameter of the reference becomes a number of the port.
+#[derive(Clone, Copy, Debug)]
+enum Scale {
+    /// Units of 2⁻¹⁶.
+    Q16,
+    /// Units of 2⁻³²: parts below 1.
+    Q32,
+    /// Thousandths.
+    Milli,
+    /// Microseconds.
+    Micros,
+    /// A whole number up to this one.
+    Whole(u32),
+    /// On is 1.
+    Switch,
+    /// The place of the word among these.
+    Word(&'static [&'static str]),
+    /// Acceptable delay: microseconds, or a part of the round trip in 2⁻²⁴, by the topmost bit.
+    Overshoot,
+}
+
+/// A law of the kernel: its parameters in the order of its structure in C, and what others can only be. Those that are
+/// in neither list have to be as they are by default.
+#[derive(Debug)]
+struct Form {
+    law: &'static str,
+    numbers: &'static [(&'static str, Scale)],
+}
+
+/// All that are ported.
+const FORMS: &[Form] = &[
+    Form {
+        law: "vegas",
+        numbers: &[
+            ("alpha", Scale::Q16),
+            ("beta", Scale::Q16),
+            ("gamma", Scale::Q16),
+            ("backoff", Scale::Q16),
+            ("alpha_base", Scale::Q16),
+            ("alpha_max", Scale::Q16),
+            ("gap", Scale::Q16),
+        ],
+    },
+    Form {
+        law: "dctcp",
+        numbers: &[
+            ("gain", Scale::Q16),
+            ("alpha", Scale::Q16),
+            ("beta", Scale::Q16),
+            ("cwr_increase", Scale::Switch),
+            ("accel", Scale::Switch),
+            ("accel_q", Scale::Overshoot),
+            ("accel_gain", Scale::Q16),
+            ("accel_cycles", Scale::Whole(u32::MAX)),
+            ("accel_literal", Scale::Switch),
+            ("overload", Scale::Switch),
+            ("overload_q", Scale::Overshoot),
+            ("overload_gain", Scale::Q16),
+            ("overload_aqm", Scale::Micros),
+            ("overload_base", Scale::Micros),
+            ("overload_rounds", Scale::Word(&["fresh", "every"])),
+        ],
+    },
+    Form {
+        law: "prague",
+        numbers: &[
+            ("variant", Scale::Word(&["v0.6", "v0.7"])),
+            ("gain", Scale::Q16),
+            ("alpha_mode", Scale::Word(&["halve", "one"])),
+            ("beta", Scale::Q16),
+            ("mode", Scale::Word(&["none", "rate", "scalable", "additive"])),
+            ("target", Scale::Micros),
+            ("transition", Scale::Whole(u32::MAX)),
+            ("max_rtt", Scale::Micros),
+            ("cwnd_mode", Scale::Word(&["window", "rate", "switch"])),
+            ("cwnd_transit", Scale::Q16),
+            ("min_rate", Scale::Milli),
+            ("accel", Scale::Switch),
+            ("accel_q", Scale::Overshoot),
+            ("accel_gain", Scale::Q16),
+            ("accel_cycles", Scale::Whole(u32::MAX)),
+            ("accel_literal", Scale::Switch),
+            ("overload", Scale::Switch),
+            ("overload_q", Scale::Overshoot),
+            ("overload_gain", Scale::Q16),
+            ("overload_aqm", Scale::Micros),
+            ("overload_base", Scale::Micros),
+            ("overload_rounds", Scale::Word(&["fresh", "every"])),
+        ],
+    },
+    Form {
+        law: "eclipse",
+        numbers: &[
+            ("beta", Scale::Q32),
+            ("alpha", Scale::Q16),
+            ("cwnd_min", Scale::Q16),
+            ("mu", Scale::Word(&["adaptive", "literal", "fixed"])),
+            ("mu_initial", Scale::Micros),
+            ("mu_min", Scale::Micros),
+            ("mu_rtts", Scale::Q16),
+            ("mu_max", Scale::Micros),
+            ("stable", Scale::Micros),
+            ("delta_min", Scale::Micros),
+            ("delta_floor", Scale::Q16),
+            ("guard", Scale::Switch),
+            ("drain", Scale::Micros),
+            ("drain_rtts", Scale::Q16),
+            ("slow_start", Scale::Word(&["delay", "loss"])),
+            ("beta_loss", Scale::Q16),
+        ],
+    },
+    Form {
+        law: "ledbat",
+        numbers: &[
+            ("target", Scale::Micros),
+            ("gain", Scale::Q16),
+            ("allowed_increase", Scale::Q16),
+            ("min_cwnd", Scale::Q16),
+            ("init_cwnd", Scale::Q16),
+            ("base_history", Scale::Whole(BASE_MINUTES)),
+            ("current_filter", Scale::Whole(CURRENT_SAMPLES)),
+            ("beta", Scale::Q16),
+            ("slow_start", Scale::Switch),
+        ],
+    },
+    Form {
+        law: "ledbatpp",
+        numbers: &[
+            ("target", Scale::Micros),
+            ("max_divisor", Scale::Whole(u32::MAX)),
+            ("constant", Scale::Q16),
+            ("slow_start_exit", Scale::Q16),
+            ("slowdown", Scale::Switch),
+            ("slowdown_delay", Scale::Q16),
+            ("slowdown_hold", Scale::Q16),
+            ("slowdown_interval", Scale::Q16),
+            ("min_cwnd", Scale::Q16),
+            ("init_cwnd", Scale::Q16),
+            ("base_history", Scale::Whole(BASE_MINUTES)),
+            ("current_filter", Scale::Whole(CURRENT_SAMPLES)),
+            ("beta", Scale::Q16),
+        ],
+    },
+];
+
+/// As many as `delay.h` remembers.
+const BASE_MINUTES: u32 = 32;
+/// As many as it filters.
+const CURRENT_SAMPLES: u32 = 16;
+
+/// A law with parameters that its port has, too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ported {
+    law: Law,
+    parameters: [u32; PARAMETERS],
+}
+
+/// Why the kernel does not have a law, in a sentence.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// No port.
+    #[error("{law} is not ported to the kernel; there are {known}")]
+    Law {
+        /// The law.
+        law: String,
+        /// Those that are.
+        known: String,
+    },
+    /// A parameter that the port does not have.
+    #[error("the kernel's {law} has {key}={usual}, and not {key}={value}")]
+    Fixed {
+        /// The law.
+        law: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// What it is there.
+        usual: String,
+        /// What was asked for.
+        value: String,
+    },
+    /// A value that is too large for the port's numbers.
+    #[error("the kernel's {law} takes {key} up to {most}, and not {key}={value}")]
+    Range {
+        /// The law.
+        law: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// The largest.
+        most: f64,
+        /// What was asked for.
+        value: String,
+    },
+}
+
+impl Ported {
+    /// The names of the laws that are ported.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FORMS.iter().map(|form| form.law)
+    }
+
+    /// The port of this law.
+    ///
+    /// # Errors
+    /// There is none, or not with these parameters.
+    pub fn new(law: &Law) -> Result<Self, Refusal> {
+        let known = || Self::names().collect::<Vec<_>>().join(", ");
+        let form = FORMS.iter().find(|form| form.law == law.name());
+        let form = form.ok_or_else(|| Refusal::Law { law: law.name().to_owned(), known: known() })?;
+        let usual = law.name().parse::<Law>().expect("a law's name is a law").parameters();
+        let mut parameters = [0; PARAMETERS];
+        for ((key, value), (_, usual)) in law.parameters().into_iter().zip(usual) {
+            match form.numbers.iter().position(|(name, _)| *name == key) {
+                Some(at) => parameters[at] = number(form, at, &value)?,
+                None if value != usual => return Err(Refusal::Fixed { law: form.law, key, usual, value }),
+                None => {}
+            }
+        }
+        Ok(Self { law: law.clone(), parameters })
+    }
+
+    /// The law as its reference has it.
+    pub const fn law(&self) -> &Law {
+        &self.law
+    }
+
+    /// Whether a price weight means something to the law itself.
+    pub fn takes_weight(&self) -> bool {
+        matches!(self.law, Law::Vegas(_) | Law::Eclipse(_) | Law::Dctcp(_) | Law::Prague(_))
+    }
+
+    /// Whether it needs ECN, and a receiver that echoes every mark.
+    pub fn needs_ecn(&self) -> bool {
+        self.law.ecn_use() != EcnUse::Off
+    }
+
+    /// Whether the law goes by the one-way delay, where there is one.
+    pub fn takes_one_way_delay(&self) -> bool {
+        matches!(self.law, Law::Eclipse(_) | Law::Ledbat(_))
+    }
+
+    /// What the port reads: its parameters in the order of its structure in C.
+    pub const fn parameters(&self) -> &[u32; PARAMETERS] {
+        &self.parameters
+    }
+
+    /// How many of [`Ported::parameters`] the law has.
+    pub(crate) fn count(&self) -> usize {
+        FORMS.iter().find(|form| form.law == self.law.name()).map_or(0, |form| form.numbers.len())
+    }
+}
+
+/// The topmost bit: the rest is a part.
+const PART: f64 = 2_147_483_648.0;
+
+fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
+    let (key, scale) = form.numbers[at];
+    const OWN: &str = "a law prints its own values";
+    let real = |text| f64::read(text).expect(OWN);
+    let seconds = || Duration::read(value).expect(OWN).as_secs_f64();
+    let (number, unit, most) = match scale {
+        Scale::Q16 => (real(value), 65_536.0, u32::MAX),
+        Scale::Q32 => (real(value), 4_294_967_296.0, u32::MAX),
+        Scale::Milli => (real(value), 1e3, u32::MAX),
+        Scale::Micros => (seconds(), 1e6, u32::MAX),
+        Scale::Whole(most) => (u32::read(value).expect(OWN).into(), 1.0, most),
+        Scale::Switch => (u32::from(bool::read(value).expect(OWN)).into(), 1.0, 1),
+        Scale::Word(words) => {
+            let at = words.iter().position(|word| *word == value).expect("the port has all words of a parameter");
+            (at as f64, 1.0, u32::MAX)
+        }
+        Scale::Overshoot => match value.strip_suffix('%') {
+            Some(percent) => (PART + real(percent) / 100.0 * f64::from(1 << 24), 1.0, u32::MAX),
+            None => (seconds(), 1e6, PART as u32 - 1),
+        },
+    };
+    let scaled = (number * unit).round();
+    if scaled <= f64::from(most) {
+        Ok(scaled as u32)
+    } else {
+        Err(Refusal::Range { law: form.law, key, most: (f64::from(most) / unit).floor(), value: value.to_owned() })
+    }
+}

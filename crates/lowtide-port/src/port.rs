@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A law's C functions behind the trait of the references.
+
+use crate::Ported;
+use lowtide_cc::{
+    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Weighted,
+    part::{DelaySignal, Episode},
+};
+use std::ffi::c_void;
+
+/// `struct law_table` of `laws.c`.
+#[repr(C)]
+pub(crate) struct Table {
+    size: u64,
+    parameters: u64,
+    of_marks: u64,
+    begin: unsafe extern "C" fn(*mut c_void, *const u32, *mut Window, u32),
+    sample: unsafe extern "C" fn(*mut c_void, *const u32, *const LawAck),
+    ack: unsafe extern "C" fn(*mut c_void, *const u32, *const Weight, *mut Window, *const LawAck) -> bool,
+    reduce: unsafe extern "C" fn(*mut c_void, *const u32, *const Weight, *mut Window, u32, u32),
+    answered: unsafe extern "C" fn(*mut c_void),
+    recovered: unsafe extern "C" fn(*mut c_void, *mut Window, u32),
+    undone: unsafe extern "C" fn(*mut c_void, *mut Window),
+    restart: unsafe extern "C" fn(*mut c_void, *mut Window, u32, u64),
+}
+
+unsafe extern "C" {
+    static lowtide_vegas: Table;
+    static lowtide_dctcp: Table;
+    static lowtide_prague: Table;
+    static lowtide_eclipse: Table;
+    static lowtide_ledbat: Table;
+    static lowtide_ledbatpp: Table;
+}
+
+/// `struct law_ack`.
+#[repr(C)]
+#[derive(Default)]
+struct LawAck {
+    now_us: u64,
+    packets: u32,
+    marked: u32,
+    rtt_us: u32,
+    srtt_us: u32,
+    delay_us: i64,
+    has_delay: u32,
+    una: u32,
+    nxt: u32,
+    in_flight: u32,
+    window_limited: u32,
+    cwnd: u64,
+    weight: u64,
+    reducing: u32,
+    mss: u32,
+    latency_us: u32,
+}
+
+/// `struct law_window`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Window {
+    cwnd: u64,
+    least: u64,
+    ssthresh: u64,
+}
+
+/// `struct law_weight`.
+#[repr(C)]
+struct Weight {
+    weight: u64,
+    ratio: u64,
+    kept: u64,
+}
+
+const Q16: f64 = 65_536.0;
+const ONE: u64 = 1 << 16;
+const NO_THRESHOLD: u64 = 0x7fff_ffff << 16;
+/// That a reduction leaves: two segments (RFC 5681, equation 4).
+const LEAST: u64 = 2 * ONE;
+
+/// The port of a law, for one flow.
+struct Port {
+    table: &'static Table,
+    /// The law's own, in C; words, so that its fields are aligned.
+    state: Box<[u64]>,
+    parameters: Box<[u32]>,
+    window: Window,
+    /// Before the latest reduction.
+    before: Window,
+    weight: Weight,
+    takes_weight: bool,
+    episode: Episode,
+    signal: DelaySignal,
+    mss: u64,
+    random: Random,
+}
+
+impl Ported {
+    /// A flow's state.
+    pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
+        let table = self.table();
+        assert_eq!(table.parameters as usize, 4 * self.count(), "the law's structure in C and its list here");
+        let window = Window { cwnd: u64::from(flow.initial_window) * ONE, least: LEAST, ssthresh: NO_THRESHOLD };
+        let mut port = Port {
+            table,
+            state: vec![0; (table.size as usize).div_ceil(8)].into(),
+            parameters: self.parameters().as_slice().into(),
+            window,
+            before: window,
+            weight: Weight { weight: 0, ratio: ONE, kept: ONE },
+            takes_weight: self.takes_weight(),
+            episode: Episode::default(),
+            signal: DelaySignal::default(),
+            mss: u64::from(flow.mss),
+            random: Random::new(flow.seed),
+        };
+        // SAFETY: as in all calls below: the state is as long as the table says and ours alone, the parameters are as many as the law
+        // reads, and the function keeps no pointer.
+        unsafe { (table.begin)(port.state.as_mut_ptr().cast(), port.parameters.as_ptr(), &mut port.window, 0) };
+        Box::new(port)
+    }
+
+    fn table(&self) -> &'static Table {
+        // SAFETY: constants of C.
+        unsafe {
+            match self.law().name() {
+                "vegas" => &lowtide_vegas,
+                "dctcp" => &lowtide_dctcp,
+                "prague" => &lowtide_prague,
+                "eclipse" => &lowtide_eclipse,
+                "ledbat" => &lowtide_ledbat,
+                "ledbatpp" => &lowtide_ledbatpp,
+                name => unreachable!("{name} has no port, as Ported::new says"),
+            }
+        }
+    }
+}
+
+impl Port {
+    fn state(&mut self) -> *mut c_void {
+        self.state.as_mut_ptr().cast()
+    }
+
+    /// Whether it is heard in reduction episodes, too.
+    const fn of_marks(&self) -> bool {
+        self.table.of_marks != 0
+    }
+
+    const fn bytes(&self, segments: u64) -> u64 {
+        ((segments as u128 * self.mss as u128) >> 16) as u64
+    }
+}
+
+impl CongestionControl for Port {
+    fn on_ack(&mut self, ack: &Ack) -> Reaction {
+        let micros = |time: std::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        let delay = self.signal.sample(ack);
+        let event = LawAck {
+            now_us: ack.now.as_nanos() / 1000,
+            packets: ack.packets,
+            marked: ack.marked,
+            rtt_us: ack.rtt.map_or(0, |rtt| micros(rtt).max(1)),
+            srtt_us: micros(ack.srtt),
+            delay_us: delay.unwrap_or(0).div_euclid(1000),
+            has_delay: delay.is_some().into(),
+            una: ack.una as u32, // sequence numbers wrap
+            nxt: ack.nxt as u32,
+            in_flight: u32::try_from(ack.in_flight / self.mss).unwrap_or(u32::MAX),
+            window_limited: ack.window_limited.into(),
+            cwnd: self.window.cwnd,
+            weight: self.weight.weight,
+            reducing: ack.reducing.into(),
+            mss: u32::try_from(self.mss).unwrap_or(u32::MAX),
+            latency_us: 0,
+        };
+        let (table, state) = (self.table, self.state());
+        // SAFETY: see Ported::build.
+        unsafe { (table.sample)(state, self.parameters.as_ptr(), &raw const event) };
+        if ack.reducing && !self.of_marks() {
+            return Reaction::None;
+        }
+        let before = self.window;
+        let parameters = self.parameters.as_ptr();
+        // SAFETY: see Ported::build.
+        let reduced = unsafe { (table.ack)(state, parameters, &self.weight, &mut self.window, &raw const event) };
+        if reduced {
+            (self.before, self.episode) = (before, Episode::default());
+            return Reaction::Reduced;
+        }
+        Reaction::None
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        if !self.episode.begin(congestion) && !self.of_marks() {
+            let (table, state) = (self.table, self.state());
+            // SAFETY: see Ported::build.
+            unsafe { (table.answered)(state) };
+            return;
+        }
+        self.before = self.window;
+        let signal = match congestion.signal {
+            Signal::Loss => 0,
+            Signal::Ecn => 1,
+            Signal::Phantom => 2,
+            Signal::Timeout => 3,
+        };
+        let (table, state, random) = (self.table, self.state(), (self.random.uniform() * 4_294_967_296.0) as u32);
+        let parameters = self.parameters.as_ptr();
+        // SAFETY: see Ported::build.
+        unsafe { (table.reduce)(state, parameters, &self.weight, &mut self.window, signal, random) };
+    }
+
+    fn on_recovered(&mut self, recovered: &Recovered) {
+        self.episode.finish();
+        let (table, state) = (self.table, self.state());
+        // SAFETY: see Ported::build.
+        unsafe { (table.recovered)(state, &mut self.window, recovered.nxt as u32) };
+    }
+
+    fn on_spurious(&mut self) {
+        if self.episode.undo() && !self.of_marks() {
+            self.window.cwnd = self.window.cwnd.max(self.before.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(self.before.ssthresh);
+        }
+        let (table, state) = (self.table, self.state());
+        // SAFETY: see Ported::build.
+        unsafe { (table.undone)(state, &mut self.window) };
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        // RFC 2861, section 3.1
+        if let Some(bytes) = restart.window {
+            let cwnd = ((bytes as f64 / self.mss as f64).max(1.0) * Q16) as u64;
+            if cwnd < self.window.cwnd {
+                self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd - self.window.cwnd / 4);
+                self.window.cwnd = cwnd;
+            }
+        }
+        let (table, state) = (self.table, self.state());
+        // SAFETY: see Ported::build.
+        unsafe { (table.restart)(state, &mut self.window, restart.nxt as u32, restart.idle.as_micros() as u64) };
+    }
+
+    fn window(&self) -> u64 {
+        self.bytes(self.window.cwnd)
+    }
+
+    fn ssthresh(&self) -> Option<u64> {
+        (self.window.ssthresh < NO_THRESHOLD).then(|| self.bytes(self.window.ssthresh))
+    }
+
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        if self.takes_weight { Some(self) } else { None }
+    }
+
+    fn scale_window(&mut self, factor: f64) -> bool {
+        let scaled = |segments: u64| segments.min(((segments as f64 * factor) as u64).max(self.window.least));
+        (self.window.cwnd, self.window.ssthresh) = (scaled(self.window.cwnd), scaled(self.window.ssthresh));
+        true
+    }
+}
+
+impl Weighted for Port {
+    fn set_weight(&mut self, weight: f64) {
+        self.set_weight_and_ratio(weight, 1.0);
+    }
+
+    fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
+        self.weight.weight = ((weight.max(0.0) * Q16) as u64).max(1);
+        self.weight.ratio = (ratio.max(0.0) * Q16) as u64;
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One flow on a link with a queue, in virtual time, whose events two laws hear: the first one's window sends. Every segment is
+//! acknowledged by itself; one that finds the queue full is noticed when its ACK would have come, and repaired at once. With a step, those
+//! that wait longer are marked. The link's rate changes now and then, ACKs have a queue of their own on their way back, and the receiver's
+//! clock another origin and rate than the sender's.
+
+use super::Pair;
+use lowtide_cc::{Ack, Congestion, Reaction, Recovered, Signal, Time};
+use std::{collections::VecDeque, time::Duration};
+
+/// Payload bytes of a segment.
+pub(crate) const MSS: u32 = 1000;
+
+struct Arrival {
+    at: u64,
+    sent: u64,
+    received: u64,
+    end: u64,
+    lost: bool,
+    marked: bool,
+}
+
+/// Times are microseconds.
+pub(crate) struct Path {
+    base: u64,
+    service: u64,
+    /// Whether ACKs carry timestamps.
+    one_way: bool,
+    /// Packets that the queue holds.
+    buffer: u64,
+    /// Waiting time above which a packet is marked.
+    step: Option<u64>,
+    /// How long the link keeps its rate; then it has half of it, and then all of it again.
+    steady: Option<u64>,
+    changed: u64,
+    random: lowtide_cc::Random,
+    now: u64,
+    /// When the link has sent all that it has.
+    free: u64,
+    una: u64,
+    nxt: u64,
+    srtt: u64,
+    /// Its end, and whether it is for a loss.
+    episode: Option<(u64, bool)>,
+    arrivals: VecDeque<Arrival>,
+    /// When the latest segment came to the receiver, and its ACK to us.
+    last: (u64, u64),
+}
+
+/// Of the receiver's clock: its origin in microseconds, and by how many parts it is too fast.
+const OFFSET: i64 = -987_654_321;
+const DRIFT: i64 = 20_000;
+/// Half a minute, after which the link changes.
+const PERIOD: u64 = 30_000_000;
+
+impl Path {
+    /// Of this round trip, packets per second, and packets of buffer.
+    pub(crate) fn new(base: Duration, rate: f64, buffer: f64, one_way: bool, seed: u64) -> Self {
+        Self {
+            base: base.as_micros() as u64,
+            service: (1e6 / rate) as u64,
+            one_way,
+            buffer: buffer as u64,
+            step: None,
+            steady: None,
+            changed: 0,
+            random: lowtide_cc::Random::new(seed),
+            now: 1,
+            free: 0,
+            una: 0,
+            nxt: 0,
+            srtt: 0,
+            episode: None,
+            arrivals: VecDeque::new(),
+            last: (0, 0),
+        }
+    }
+
+    /// What the link takes for a packet: as at first, twice as long, half as long.
+    const fn service(&self) -> u64 {
+        if self.steady.is_some() {
+            return self.service;
+        }
+        match self.now / PERIOD % 3 {
+            0 => self.service,
+            1 => 2 * self.service,
+            _ => self.service / 2,
+        }
+    }
+
+    /// Marks above this waiting time, and changes the rate every so often.
+    pub(crate) fn marking(mut self, step: Duration, steady: Duration) -> Self {
+        (self.step, self.steady) = (Some(step.as_micros() as u64), Some(steady.as_micros() as u64));
+        self
+    }
+
+    fn send(&mut self, window: u64) {
+        if self.steady.is_some_and(|steady| self.now / steady > self.changed) {
+            self.changed += 1;
+            self.service = if self.changed % 2 == 1 { self.service * 2 } else { self.service / 2 };
+        }
+        let service = self.service();
+        while self.nxt + u64::from(MSS) <= self.una + window.max(MSS.into()) {
+            // now and then somebody else's packets come first
+            if self.random.uniform() < 0.02 {
+                self.free = self.free.max(self.now) + (self.random.uniform() * 20.0) as u64 * service;
+            }
+            let queued = self.free.saturating_sub(self.now) / service;
+            let lost = queued > self.buffer;
+            if !lost {
+                self.free = self.free.max(self.now) + service;
+            }
+            let marked = self.step.is_some_and(|step| self.free.saturating_sub(self.now) > step);
+            self.nxt += u64::from(MSS);
+            // a path that marks is quiet otherwise
+            let quiet = self.steady.is_some();
+            let jitter = |random: &mut lowtide_cc::Random| if quiet { 0 } else { (random.uniform() * 200.0) as u64 };
+            let received = self.last.0.max(self.free.max(self.now) + self.base / 2 + jitter(&mut self.random));
+            let back = if quiet { 0 } else { received % 7_000_000 / 500 }; // a queue of up to 14 ms
+            let at = self.last.1.max(received + self.base / 2 + back + jitter(&mut self.random));
+            self.last = (received, at);
+            self.arrivals.push_back(Arrival { at, sent: self.now, received, end: self.nxt, lost, marked });
+        }
+    }
+
+    /// The next ACK; how many there were.
+    pub(crate) fn step(&mut self, pair: &mut Pair) -> u64 {
+        self.send(pair.reference.window());
+        let Some(arrival) = self.arrivals.pop_front() else { return 0 };
+        self.now = self.now.max(arrival.at);
+        let (now, in_flight) = (Time::from_nanos(self.now * 1000), self.nxt - self.una);
+        if self.episode.is_some_and(|(end, _)| arrival.end > end) {
+            self.episode = None;
+            let (una, nxt) = (self.una, self.nxt);
+            pair.each(|law| law.on_recovered(&Recovered { now, una, nxt }));
+        }
+        self.una = arrival.end;
+        let rtt = self.now - arrival.sent;
+        self.srtt = if self.srtt == 0 { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
+        let (una, nxt) = (self.una, self.nxt);
+        let received = arrival.received as i64;
+        let one_way_delay = self.one_way.then_some(1000 * (received + received / DRIFT + OFFSET - arrival.sent as i64));
+        if arrival.lost {
+            if self.episode.is_none_or(|(_, loss)| !loss) {
+                self.episode = Some((nxt, true));
+                pair.each(|law| law.on_congestion(&Congestion { now, signal: Signal::Loss, una, nxt, in_flight }));
+            }
+            return 0;
+        }
+        let (reference, port) = pair.ack(&Ack {
+            now,
+            packets: 1,
+            bytes: MSS.into(),
+            marked: arrival.marked.into(),
+            rtt: Some(Duration::from_micros(rtt)),
+            srtt: Duration::from_micros(self.srtt),
+            one_way_delay,
+            una,
+            nxt,
+            in_flight,
+            window_limited: true,
+            reducing: self.episode.is_some(),
+            ..Ack::default()
+        });
+        assert_eq!(reference, port);
+        if reference == Reaction::Reduced && self.episode.is_none() {
+            self.episode = Some((nxt, false));
+        }
+        if arrival.marked && self.episode.is_none() {
+            self.episode = Some((nxt, false));
+            pair.each(|law| law.on_congestion(&Congestion { now, signal: Signal::Ecn, una, nxt, in_flight }));
+        }
+        1
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `lowtide cc`: Lowtide's control laws for the whole machine.
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::{Result, anyhow, bail};
+use lowtide_kernel::{Law, MachineLaw, Need, Pinned, diagnose};
+
+use crate::{cli::CcCommand, interruption::Interruption};
+
+/// How often we look whether it is over.
+const LOOK: Duration = Duration::from_secs(3600);
+
+/// Does what is asked for.
+///
+/// # Errors
+/// In a sentence.
+pub fn cc(command: &CcCommand) -> Result<ExitCode> {
+    match command {
+        CcCommand::List => list(),
+        CcCommand::Show { laws } => show(laws),
+        CcCommand::Load { laws, weight, pin } => load(laws, *weight, *pin),
+        CcCommand::Unload { laws, force } => unload(laws, *force),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list() -> Result<()> {
+    let pinned = Pinned::all()?;
+    for name in Law::OWN {
+        let kernel_name = format!("lt_{name}");
+        match pinned.iter().find(|law| law.name == kernel_name) {
+            Some(law) => println!("{name:10} loaded as {kernel_name}, {}", sockets(law.about()?.sockets)),
+            None => println!("{name:10} not loaded"),
+        }
+    }
+    Ok(())
+}
+
+fn show(laws: &[String]) -> Result<()> {
+    let laws =
+        if laws.is_empty() { Pinned::all()? } else { laws.iter().map(|law| find(law)).collect::<Result<_>>()? };
+    if laws.is_empty() {
+        println!("no law of Lowtide's is loaded; lowtide cc load LAW --pin loads one");
+    }
+    for law in laws {
+        let about = law.about()?;
+        println!("{}: {}, {}", law.name, about.law, sockets(about.sockets));
+        println!("    {} reductions that it began by itself, {} answers mended", about.reductions, about.missed);
+    }
+    Ok(())
+}
+
+fn load(laws: &[String], weight: Option<f64>, pin: bool) -> Result<()> {
+    let interruption = Interruption::block()?;
+    let laws = laws.iter().map(|text| Law::parse_published(text)).collect::<Result<Vec<_>, _>>()?;
+    let loaded = laws.iter().map(|law| MachineLaw::load(law, weight)).collect::<Result<Vec<_>, _>>();
+    let loaded = loaded.map_err(|error| match diagnose().verdict(&[Need::OwnLaws]) {
+        Some(sentence) => anyhow!("{error}: {sentence} (lowtide doctor tells more)"),
+        None => anyhow!(error),
+    })?;
+    for law in &loaded {
+        println!("{} is loaded: iperf3 -C {0} …, setsockopt(TCP_CONGESTION, \"{0}\")", law.name());
+    }
+    if pin {
+        return Ok(loaded.into_iter().try_for_each(MachineLaw::pin)?);
+    }
+    println!("Ctrl-C takes it away; with --pin it stays without this program");
+    while interruption.wait(LOOK)?.is_none() {}
+    Ok(())
+}
+
+fn unload(laws: &[String], force: bool) -> Result<()> {
+    // all are looked at before one goes
+    let laws = laws.iter().map(|law| find(law)).collect::<Result<Vec<_>>>()?;
+    for law in &laws {
+        let number = law.about()?.sockets;
+        if number > 0 && !force {
+            bail!(
+                "{} is used by {}; --force takes it away all the same: they keep it until they close, and no new one gets it",
+                law.name,
+                sockets(number)
+            );
+        }
+    }
+    Ok(laws.into_iter().try_for_each(Pinned::unload)?)
+}
+
+/// A pinned law by its own or its kernel's name.
+fn find(law: &str) -> Result<Pinned> {
+    let name = if law.starts_with("lt_") { law.to_owned() } else { format!("lt_{law}") };
+    let found = Pinned::all()?.into_iter().find(|pinned| pinned.name == name);
+    found.ok_or_else(|| anyhow!("{name} is not loaded, or not pinned; lowtide cc list says what is"))
+}
+
+fn sockets(number: usize) -> String {
+    if number == 1 { "1 socket".to_owned() } else { format!("{number} sockets") }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plays a scenario of the simulator with the TCP of this machine's kernel, in real time, and records it.
+//!
+//! Two network namespaces have a bottleneck between them. Each flow has a sender on one side and a receiver on the other, under real-time
+//! scheduling. What of a scenario this kernel cannot do is refused; docs/lab.md says what it can.
+
+mod access;
+mod clock;
+mod datagrams;
+mod emulated;
+mod governed;
+mod hosts;
+mod iproute;
+mod laws;
+mod modules;
+mod player;
+mod punctual;
+mod queues;
+mod record;
+mod route;
+mod shares;
+mod socket;
+mod tc;
+mod traffic;
+mod understood;
+
+use anyhow::{Result, anyhow, bail};
+use clock::Clock;
+use laws::Host;
+use lowtide_cc::Random;
+use lowtide_kernel::Registration;
+use lowtide_lab::{Recording, player::Request};
+pub use player::KernelPlayer;
+use punctual::{Lateness, be_punctual};
+use record::{Recorder, Sample};
+use route::Route;
+use std::{path::Path, thread, time::Duration};
+use traffic::{Company, Traffic};
+
+/// What is between the hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Bottleneck {
+    /// Lowtide's emulator: the simulator's own queues, in real time
+    #[default]
+    Emulator,
+    /// The kernel's own queue disciplines
+    Tc,
+}
+
+/// What the kernel's own laws need to have set, of a scenario that a kernel with these laws can play; or why it cannot, in a sentence.
+pub(crate) fn parameters(request: &Request, bottleneck: Bottleneck, laws: &str) -> Result<modules::Parameters, String> {
+    modules::wanted(&understood::hosts(request, bottleneck, laws)?)
+}
+
+/// What it is played with.
+pub struct Means<'a> {
+    /// What is between the hosts.
+    pub bottleneck: Bottleneck,
+    /// Lowtide's own program.
+    pub program: &'a Path,
+    /// Whether a law of ours is registered even where it can outlive its process.
+    pub plain_registration: bool,
+    /// Asked now and then: whether to give up.
+    pub interrupted: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Plays it, in as much time as it says.
+///
+/// # Errors
+/// A refusal, an interruption, or what went wrong.
+pub fn play(request: &Request, means: &Means<'_>) -> Result<Recording> {
+    let hosts = understood::hosts(request, means.bottleneck, &laws::available())
+        .and_then(|hosts| modules::check(&modules::wanted(&hosts)?).map(|()| hosts))
+        .map_err(|why| anyhow!("this cannot be played here: {why}"))?;
+    if !means.plain_registration
+        && hosts.iter().any(Host::has_our_law)
+        && Registration::of_this_kernel() == Registration::Plain
+    {
+        bail!(
+            "before Linux 6.4 a law of ours can outlive its process; on a machine that ends with it --plain-registration allows that"
+        );
+    }
+    let seen = thread::scope(|scope| {
+        let all = || {
+            be_punctual();
+            look_on(request, &hosts, means)
+        };
+        scope.spawn(all).join().map_err(|_| anyhow!("what plays it panicked"))
+    })??;
+    let mut recorder = Recorder::new(&request.scenario);
+    seen.samples.into_iter().for_each(|sample| recorder.record(sample));
+    Ok(recorder.finish(&seen.finished, seen.standstill))
+}
+
+/// What was seen of a run.
+struct Run {
+    samples: Vec<Sample>,
+    /// When all data of each flow had been acknowledged.
+    finished: Vec<Option<Duration>>,
+    /// For how long the machine did not run who should have run, at the most.
+    standstill: Duration,
+}
+
+fn look_on(request: &Request, hosts: &[Host], means: &Means<'_>) -> Result<Run> {
+    let scenario = &request.scenario;
+    let route: Box<dyn Route> = match means.bottleneck {
+        Bottleneck::Emulator => Box::new(emulated::Emulated::start(scenario)?),
+        Bottleneck::Tc => Box::new(tc::Tc::start(scenario)?),
+    };
+    hosts::prepare(&*route, scenario)?;
+    let priorities = access::prepare(&*route, &scenario.flows)?;
+    let clock = Clock::default();
+    let mut company = Company::new(&clock);
+    let mut seeds = Random::new(scenario.seed);
+    for (index, ((flow, host), priority)) in scenario.flows.iter().zip(hosts).zip(priorities).enumerate() {
+        let of = (index, flow, host);
+        company.flows.push(Traffic::start(&*route, of, seeds.bits(), priority, means.program, &clock)?);
+    }
+    // with tc the time is the kernel's own, and in a guest nothing but work makes anybody late
+    let lateness = (means.bottleneck == Bottleneck::Emulator).then(Lateness::start);
+    let look = |company: &Company<'_>, due| -> Result<Sample> {
+        let at = clock.now();
+        Ok(Sample { due, at, flows: company.flows.iter().map(Traffic::see).collect(), links: route.counts()? })
+    };
+    clock.begin();
+    let mut samples = vec![look(&company, Duration::ZERO)?];
+    let mut due = scenario.sample_interval;
+    while due <= scenario.duration {
+        clock.sleep_until(due);
+        samples.push(look(&company, due)?);
+        company.check()?;
+        due += scenario.sample_interval;
+        if (means.interrupted)() {
+            bail!("interrupted");
+        }
+    }
+    clock.end();
+    let standstill = lateness.map_or(Duration::ZERO, Lateness::stop);
+    let finished = company.flows.iter().map(Traffic::finished).collect();
+    company.end()?;
+    route.stop()?;
+    Ok(Run { samples, finished, standstill })
+}

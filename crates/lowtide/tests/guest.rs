@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![cfg(target_os = "linux")]
+//! A small scenario in a guest, with our own law beside the kernel's. Skips where QEMU or the image is missing, unless `LOWTIDE_REQUIRE_GUEST=1`.
+
+use lowtide::guest::GuestPlayer;
+use lowtide_guest::{Guest, Image, Job, Program};
+use lowtide_lab::player::{Player, Request};
+use lowtide_sim::scenario::Scenario;
+use std::{env, path::Path};
+
+const SCENARIO: &str = r#"
+duration = "12s"
+[bottleneck]
+rate = "10mbit"
+rtt = "20ms"
+buffer = "17p"
+[[flow]]
+name = "ours"
+cc = "cdg:g=125,hystart=delay"
+tcp = { pacing = true }
+[[flow]]
+name = "module"
+cc = "cdg:g=2,whole_segments=on"
+start = "2s"
+[[flow]]
+name = "cubic"
+cc = "cubic:variant=linux"
+start = "4s"
+[[flow]]
+name = "noise"
+source = "poisson:bytes=1450B,mean=23.2ms"
+"#;
+
+/// Where the guest's image is and what it needs; `None`, with a sentence, where something is missing.
+fn usable<T>(made: impl FnOnce(&Path) -> anyhow::Result<T>) -> Option<T> {
+    match lowtide::guest::place().and_then(|place| made(&place)) {
+        Ok(made) => Some(made),
+        Err(error) => {
+            assert!(
+                env::var_os("LOWTIDE_REQUIRE_GUEST").is_none_or(|it| it != "1"),
+                "the guest is required, but {error}"
+            );
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Before 6.4 a law of ours is registered without a link; it goes with its transfer all the same.
+#[test]
+fn a_law_of_ours_leaves_the_guests_kernel() {
+    let program = |path: &str| Program { name: "lowtide".to_owned(), path: path.into() };
+    let guest = usable(|place| {
+        let programs =
+            [program(env!("CARGO_BIN_EXE_lowtide")), Program::of_the_system("ip")?, Program::of_the_system("tc")?];
+        Ok(Guest::new(Image::find(place)?, &programs)?)
+    });
+    let Some(guest) = guest else { return };
+    let listed = "grep -c lt_cdg /proc/sys/net/ipv4/tcp_available_congestion_control >> result";
+    let play = "lowtide lab play scenario.toml -o recording --bottleneck tc";
+    let mut job = Job::new(format!(
+        "{play} && exit 1\n{play} --plain-registration &\nsleep 5; {listed}\nwait; {listed}\nuname -r >> result"
+    ));
+    let flow = "[[flow]]\nname = \"ours\"\ncc = \"cdg:g=125,hystart=delay\"\ntcp = { pacing = true }\n";
+    let text = format!("duration = \"8s\"\nbottleneck = {{ rate = \"1mbit\", rtt = \"20ms\" }}\n{flow}");
+    job.files.push(("scenario.toml".to_owned(), text.into()));
+    let outcome = guest.run(&job).unwrap();
+    let result = String::from_utf8(outcome.result).unwrap();
+    let lines: Vec<&str> = result.lines().collect();
+    assert_eq!(lines[..2], ["1", "0"], "{}", outcome.console);
+    assert!(outcome.console.contains("can outlive its process") && lines[2].starts_with("6.1."), "{}", outcome.console);
+}
+
+#[test]
+fn a_small_scenario_is_played_in_a_guest() {
+    let Some(player) = usable(|place| GuestPlayer::new(place, env!("CARGO_BIN_EXE_lowtide").as_ref())) else { return };
+    let scenario = Scenario::parse(SCENARIO, Path::new("test"), &[]).unwrap();
+    let request = Request { scenario, kernel_laws: [("module".to_owned(), "cdg".to_owned())].into() };
+    assert_eq!(player.refusal(&request), None);
+    let recording = player.play(&request).unwrap();
+    assert_eq!(recording.times.len(), 120);
+    let delivered = |flow: usize| *recording.flows[flow].columns["delivered"].last().unwrap() * 8.0;
+    let total: f64 = (0..4).map(delivered).sum();
+    // virtual time: no load of this machine disturbs it
+    assert!((0.93..1.0).contains(&(total / (12.0 * 10e6))), "{total} bits came through");
+    assert!((0..3).all(|flow| delivered(flow) > 1e6), "{:?}", (0..4).map(delivered).collect::<Vec<_>>());
+    let rtt: Vec<f64> = recording.flows[2].columns["rtt"].iter().copied().filter(|rtt| rtt.is_finite()).collect();
+    assert!(rtt.iter().all(|rtt| (19.9..60.0).contains(rtt)), "{rtt:?}");
+    assert!(recording.links[0].columns["drops"].iter().sum::<f64>() > 0.0);
+}
