@@ -14,6 +14,8 @@ enum Scale {
     Q16,
     /// Units of 2⁻³²: parts below 1.
     Q32,
+    /// Units of 2⁻²²: up to 1024.
+    Q22,
     /// Thousandths.
     Milli,
     /// Microseconds.
@@ -150,6 +152,20 @@ const FORMS: &[Form] = &[
             ("beta", Scale::Q16),
         ],
     },
+    Form {
+        law: "cubic",
+        numbers: &[
+            ("variant", Scale::Word(&["rfc9438", "linux", "2008"])),
+            ("beta", Scale::Q32),
+            ("c", Scale::Q22),
+            ("fast_convergence", Scale::Switch),
+            ("reno_friendly", Scale::Switch),
+            ("whole_segments", Scale::Switch),
+            ("hystart", Scale::Word(&["off", "train", "delay", "on"])),
+            ("low_window", Scale::Q16),
+            ("paced", Scale::Switch),
+        ],
+    },
 ];
 
 /// As many as `delay.h` remembers.
@@ -184,6 +200,18 @@ pub enum Refusal {
         key: &'static str,
         /// What it is there.
         usual: String,
+        /// What was asked for.
+        value: String,
+    },
+    /// A word that the port does not know.
+    #[error("the kernel's {law} has {key} one of {words}, and not {key}={value}")]
+    Word {
+        /// The law.
+        law: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// Those that it knows.
+        words: String,
         /// What was asked for.
         value: String,
     },
@@ -269,13 +297,15 @@ fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
     let (number, unit, most) = match scale {
         Scale::Q16 => (real(value), 65_536.0, u32::MAX),
         Scale::Q32 => (real(value), 4_294_967_296.0, u32::MAX),
+        Scale::Q22 => (real(value), 4_194_304.0, u32::MAX),
         Scale::Milli => (real(value), 1e3, u32::MAX),
         Scale::Micros => (seconds(), 1e6, u32::MAX),
         Scale::Whole(most) => (u32::read(value).expect(OWN).into(), 1.0, most),
         Scale::Switch => (u32::from(bool::read(value).expect(OWN)).into(), 1.0, 1),
         Scale::Word(words) => {
-            let at = words.iter().position(|word| *word == value).expect("the port has all words of a parameter");
-            (at as f64, 1.0, u32::MAX)
+            let at = words.iter().position(|word| *word == value);
+            let refusal = || Refusal::Word { law: form.law, key, words: words.join(", "), value: value.to_owned() };
+            (at.ok_or_else(refusal)? as f64, 1.0, u32::MAX)
         }
         Scale::Overshoot => match value.strip_suffix('%') {
             Some(percent) => (PART + real(percent) / 100.0 * f64::from(1 << 24), 1.0, u32::MAX),

@@ -11,6 +11,7 @@
  *   X_recovered  the episode is over
  *   X_undone   the loss or timeout was none; the window is restored already
  *   X_restart  the sender was idle, for so long
+ *   X_timed_out  of a law of timeouts: a loss or a recovery has become one (where X_reduce hears of a timeout as such, it is called from there)
  *
  * A law of marks (marks.h) hears of more, for its rounds and its reactions go on in reduction episodes:
  *
