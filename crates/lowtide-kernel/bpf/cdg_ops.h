@@ -10,40 +10,50 @@
 #include "state.h"
 #include "tcp.h"
 
+#define CDG_PARAMETERS ((const struct cdg_parameters *)settings.parameters)
+
+/* With our fraction, if the stack has not moved it. */
+static inline u64 cdg_ssthresh_q16(const struct lt_socket *s, const struct tcp_sock *tp)
+{
+	return s->ssthresh == tp->snd_ssthresh ? s->ssthresh_q16 : (u64)tp->snd_ssthresh << 16;
+}
+
+static inline u32 answer(struct lt_socket *s, u64 ssthresh_q16)
+{
+	s->ssthresh_q16 = ssthresh_q16;
+	return s->ssthresh = budget_cwnd(ssthresh_q16);
+}
+
 /* How far a reduction goes: the stack asks at the start of every episode, after a loss or after our own signal. */
 static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
 {
-	u32 signal = s->signal, keep_q10 = 512, shadow = 0;
+	u32 signal = s->signal, n = sharing_sockets();
+	u64 kept = pressure_on(s)->kept_q16, left;
 
 	s->signal = SIGNAL_NONE;
 	if (!controller_alive(now))
-		return s->ssthresh = at_least(tp->snd_cwnd >> 1, WINDOW_MIN_SEGMENTS);
+		return answer(s, (u64)tp->snd_cwnd << 15);
 	resync_window(s, tp);
 
 	if (signal == SIGNAL_DELAY || signal == SIGNAL_GROUP_DELAY) {
-		keep_q10 = settings.cdg_beta_q10;
-		s->cdg.shadow = at_least(s->cdg.shadow, tp->snd_cwnd);
-		s->cdg.queue = CDG_BACKOFF;
+		left = cdg_cut_by_delay(&s->cdg, CDG_PARAMETERS, s->window_q16, kept, n);
 		remember_reduction(s, true);
 		count(delay_backoffs, signal == SIGNAL_DELAY);
 	} else {
 		if (signal == SIGNAL_NONE) {	/* a real loss or ECN */
 			if (!announce_reduction(s, SIGNAL_GROUP_LOSS, srtt_us(tp), now) && s->taken == group.epoch)
-				return s->ssthresh = budget_cwnd(s->window_q16);	/* taken already, with the others */
+				return answer(s, s->window_q16);	/* taken already, with the others */
 			s->epoch = group.epoch;
-			if (settings.cdg_use_tolerance && s->cdg.queue == CDG_NONFULL)
-				return s->ssthresh = tp->snd_cwnd;
+			if (cdg_excuses(&s->cdg, CDG_PARAMETERS, !tp->lost_out))
+				return answer(s, s->window_q16);
 			remember_reduction(s, false);
 		}
-		s->cdg.shadow = s->cdg.shadow / 2 < tp->snd_cwnd ? s->cdg.shadow / 2 : tp->snd_cwnd;
-		if (settings.cdg_use_shadow)
-			shadow = s->cdg.shadow;
+		left = cdg_cut_by_congestion(&s->cdg, CDG_PARAMETERS, s->window_q16, kept, n, signal == SIGNAL_NONE && tp->lost_out);
 	}
 	s->taken = s->epoch;
-	s->window_q16 = budget_cut(s->window_q16, keep_q10, pressure_on(s)->kept_q16, sharing_sockets());
-	if (s->window_q16 < (u64)shadow << 16)
-		s->window_q16 = (u64)shadow << 16;
-	return s->ssthresh = budget_cwnd(s->window_q16);
+	if (s->window_q16 > left)
+		s->window_q16 = left;
+	return answer(s, left);
 }
 
 /*
@@ -53,6 +63,7 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
  */
 static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32 signal, u32 missed, u64 now)
 {
+	u64 ssthresh_q16 = s->ssthresh_q16;
 	u32 ssthresh = s->ssthresh;
 
 	s->signal = signal;
@@ -70,6 +81,7 @@ static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32
 		reduce(s, tp, now);
 	}
 	s->ssthresh = ssthresh;	/* the stack was not told */
+	s->ssthresh_q16 = ssthresh_q16;
 }
 
 SEC("struct_ops")
@@ -80,22 +92,13 @@ void BPF_PROG(cdg_init, struct sock *sk)
 
 	if (!s)
 		return;
-	cdg_reset(&s->cdg, tp->snd_cwnd);
+	cdg_reset(&s->cdg, (u64)tp->snd_cwnd << 16);
 	if (!s->joins)	/* an accepted socket is established before it gets here */
 		s->window_q16 = (u64)tp->snd_cwnd << 16;
 	s->round_end = tp->snd_nxt;
 	s->epoch = s->taken = group.epoch;
 	s->history = HISTORY_MASK;
 	s->signal = SIGNAL_NONE;
-}
-
-/* The gradient sum of a round, as far as it has a price. */
-static inline u64 end_round(struct cdg *c, bool empty)
-{
-	s64 gradient = cdg_gradient(c, settings.cdg_window, settings.cdg_use_tolerance);
-
-	cdg_next_round(c);
-	return gradient <= 0 || empty ? 0 : gradient;
 }
 
 /* The gradient sum of this connection's round if it ends with this ACK, else 0. */
@@ -106,7 +109,8 @@ static inline u64 own_round(struct lt_socket *s, const struct tcp_sock *tp, u32 
 	if (!seq_after(ack, s->round_end) || !c->cur.min)
 		return 0;
 	s->round_end = tp->snd_nxt;
-	return end_round(c, queue_is_empty(c->cur.min, c->delay_min_us, settings.cdg_floor_us));
+	return cdg_end_round(c, CDG_PARAMETERS, cdg_in_slow_start(CDG_PARAMETERS, s->window_q16, cdg_ssthresh_q16(s, tp)),
+			     queue_is_empty(c->cur.min, c->delay_min_us, CDG_PARAMETERS->floor_us));
 }
 
 /*
@@ -127,7 +131,7 @@ static inline u64 group_round(const struct lt_socket *s, u32 srtt_us, u64 now)
 		cdg_next_round(c);
 		return 0;
 	}
-	return end_round(c, queue_is_empty(base + c->cur.min - 1, base, settings.cdg_floor_us));
+	return cdg_end_round(c, CDG_PARAMETERS, false, queue_is_empty(base + c->cur.min - 1, base, CDG_PARAMETERS->floor_us));
 }
 
 SEC("struct_ops")
@@ -135,7 +139,8 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
-	u32 n = sharing_sockets(), clamp;
+	const struct cdg_parameters *p = CDG_PARAMETERS;
+	u32 n = sharing_sockets(), clamp, round_end;
 	u64 now = bpf_ktime_get_ns(), gradient, hazard;
 
 	if (!s)
@@ -149,21 +154,23 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	}
 	if (s->joins) {
 		s->joins = 0;
-		tp->snd_ssthresh = s->ssthresh = budget_cwnd(s->window_q16);
+		tp->snd_ssthresh = answer(s, s->window_q16);
 		tp->snd_cwnd = tp->snd_ssthresh;
 	}
 	resync_window(s, tp);
 
-	if (tp->snd_cwnd < tp->snd_ssthresh && settings.cdg_hystart &&
-	    cdg_hystart(&s->cdg, settings.cdg_hystart, now / NSEC_PER_USEC))
+	if (tp->snd_cwnd < tp->snd_ssthresh && p->hystart && cdg_hystart(&s->cdg, p, now / NSEC_PER_USEC, window_limited(tp, s))) {
 		tp->snd_ssthresh = s->ssthresh = tp->snd_cwnd;
+		s->ssthresh_q16 = s->window_q16;
+	}
 
+	round_end = s->round_end;
 	gradient = own_round(s, tp, ack);
 	if (n > 1)
 		gradient = group_round(s, srtt_us(tp), now);
-	count(delay_price_q32, cdg_price_q32(gradient, settings.cdg_window, settings.cdg_g0_us));
-	hazard = cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, pressure_on(s)->hazard_q16);
-	if (cdg_backs_off(&s->cdg, hazard, settings.cdg_use_ineff, bpf_get_prandom_u32()) &&
+	count(delay_price_q32, cdg_price_q32(gradient, p->window, p->g0_us));
+	hazard = cdg_hazard_q16(gradient, p->window, p->g0_us, pressure_on(s)->hazard_q16);
+	if (cdg_backs_off(&s->cdg, p, hazard, s->window_q16, bpf_get_prandom_u32()) &&
 	    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
 		return;
@@ -176,16 +183,14 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		return;
 	}
 	if (window_limited(tp, s)) {
-		u64 before = s->window_q16;
-
-		s->window_q16 = budget_grow(before, tp->snd_ssthresh, acked, pressure_on(s)->increase_q16, n);
+		s->window_q16 = cdg_grow(&s->cdg, p, s->window_q16, cdg_ssthresh_q16(s, tp), acked, s->round_end != round_end,
+					 pressure_on(s)->increase_q16, n, now / NSEC_PER_USEC);
 		clamp = tp->snd_cwnd_clamp;
 		if (s->window_q16 >> 16 > clamp)
 			s->window_q16 = (u64)clamp << 16;
-		s->cdg.shadow += (s->window_q16 >> 16) - (before >> 16);
 		tp->snd_cwnd = budget_cwnd(s->window_q16);
-	} else if (s->cdg.shadow > tp->snd_cwnd) {
-		s->cdg.shadow = tp->snd_cwnd;
+	} else {
+		cdg_unused(&s->cdg, s->window_q16);
 	}
 }
 
@@ -213,7 +218,7 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		tp->snd_ssthresh = reduce(s, tp, bpf_ktime_get_ns());
 	mend_window(s, tp);
 	if (sample->rtt_us > 0) {
-		delayed = cdg_sample(&s->cdg, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
+		delayed = cdg_round_trip(&s->cdg, CDG_PARAMETERS, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
 		if (settings.sockets > 1)	/* 0 means none yet, hence the 1 */
 			cdg_fold(&group.cdg.cur, sample->rtt_us - s->cdg.delay_min_us + 1, delayed);
 	}
@@ -227,18 +232,17 @@ void BPF_PROG(cdg_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
-	u32 base;
 
 	if (!s)
 		return;
-	if (event == CA_EVENT_COMPLETE_CWR) {
+	if (event == CA_EVENT_LOSS) {
+		cubic_growth_timed_out(&s->cdg.growth);
+	} else if (event == CA_EVENT_COMPLETE_CWR) {
 		s->cdg.queue = CDG_UNKNOWN;
 		cdg_next_round(&s->cdg);
 		s->round_end = tp->snd_nxt;
 	} else if (event == CA_EVENT_CWND_RESTART) {
-		base = s->cdg.delay_min_us;	/* the path's, not the burst's */
-		cdg_reset(&s->cdg, tp->snd_cwnd);
-		s->cdg.delay_min_us = base;
+		cdg_restart_from(&s->cdg, s->window_q16);
 		s->round_end = tp->snd_nxt;
 	}
 }
@@ -247,7 +251,10 @@ SEC("struct_ops")
 u32 BPF_PROG(cdg_undo_cwnd, struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 
+	if (s)
+		cubic_growth_undone(&s->cdg.growth);
 	return at_least(tp->snd_cwnd, tp->prior_cwnd);
 }
 

@@ -41,16 +41,8 @@ struct lt_settings {
 	u32 weighs_marks;	/* 1: w acts on marks, and by signals only on sockets without ECN */
 	u32 one_window;		/* 1: and its sockets share one window */
 	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay has no grip */
-	u32 cdg_window;		/* w of CDG: gradients averaged, a power of two <= CDG_WINDOW_MAX */
-	u32 cdg_g0_us;		/* G0 */
-	u32 cdg_floor_us;	/* queueing delay that counts as none; 0: every gradient counts */
-	u32 cdg_beta_q10;	/* window kept at a delay back-off */
-	u32 cdg_use_shadow;
-	u32 cdg_use_ineff;	/* consecutive delay back-offs before they are ignored; 0: never */
-	u32 cdg_use_tolerance;
-	u32 cdg_hystart;	/* bit 1: ACK train, bit 2: delay */
 	u32 whole_machine;	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
-	u32 parameters[LT_PARAMETERS];	/* of a law of the window kind, in the order of its structure */
+	u32 parameters[LT_PARAMETERS];	/* of a law of ours, in the order of its structure */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
 };

@@ -34,6 +34,42 @@ pub struct CdgParameters {
     pub use_tolerance: bool,
     /// Hybrid slow start: bit 1 the ACK train, bit 2 the delay.
     pub hystart: u32,
+    /// The rules of the thesis on CDG in Linux instead of mainline's, where no other parameter names them.
+    pub thesis: bool,
+    /// How many back-offs are ignored after `use_ineff`; 0: all until the delay falls.
+    pub hold: u32,
+    /// Leave out samples of ACKs that were probably delayed.
+    pub filter: bool,
+    /// Extrapolate an average of fewer than `window` gradients; otherwise it is padded with zeros.
+    pub extrapolate: bool,
+    /// Prefer gradients that are not smoothed in slow start.
+    pub unsmoothed: bool,
+    /// Growth in congestion avoidance.
+    pub increase: CdgIncrease,
+}
+
+/// How CDG's window grows in congestion avoidance; the numbers are those of `bpf/law/cdg.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CdgIncrease {
+    /// A segment per round trip, spread over its ACKs.
+    Reno = 0,
+    /// As CUBIC does.
+    Cubic = 1,
+    /// A segment at the end of a round (the thesis).
+    Round = 2,
+}
+
+impl CdgIncrease {
+    const ALL: [(&str, CdgIncrease); 3] =
+        [("reno", CdgIncrease::Reno), ("cubic", CdgIncrease::Cubic), ("round", CdgIncrease::Round)];
+
+    fn read(text: &str) -> Option<CdgIncrease> {
+        CdgIncrease::ALL.iter().find(|(name, _)| *name == text).map(|(_, increase)| *increase)
+    }
+
+    fn name(self) -> &'static str {
+        CdgIncrease::ALL[self as usize].0
+    }
 }
 
 impl Default for CdgParameters {
@@ -48,6 +84,12 @@ impl Default for CdgParameters {
             use_ineff: 0,
             use_tolerance: false,
             hystart: 2,
+            thesis: false,
+            hold: 0,
+            filter: true,
+            extrapolate: true,
+            unsmoothed: false,
+            increase: CdgIncrease::Reno,
         }
     }
 }
@@ -55,7 +97,22 @@ impl Default for CdgParameters {
 impl CdgParameters {
     /// Values of [`CdgParameters::window`].
     pub const WINDOWS: RangeInclusive<u32> = 1..=256;
-    const KEYS: [&str; 8] = ["window", "g", "floor", "beta", "shadow", "ineff", "tolerance", "hystart"];
+    const KEYS: [&str; 14] = [
+        "variant",
+        "window",
+        "g",
+        "floor",
+        "beta",
+        "shadow",
+        "ineff",
+        "hold",
+        "tolerance",
+        "hystart",
+        "filter",
+        "extrapolate",
+        "unsmoothed",
+        "increase",
+    ];
 
     /// As the CDG papers have it: G = 3 ms, and every gradient counts.
     pub fn published() -> CdgParameters {
@@ -64,7 +121,10 @@ impl CdgParameters {
 
     /// These, but for those of `text`: `key=value,key=value` with the names and values of `lowtide-cc`'s CDG.
     fn with(mut self, text: &str) -> Result<CdgParameters> {
-        for part in text.split(',').filter(|part| !part.is_empty()) {
+        // the variant first: it decides the defaults of others
+        let parts = || text.split(',').filter(|part| !part.is_empty());
+        let variant = |part: &&str| part.starts_with("variant");
+        for part in parts().filter(variant).chain(parts().filter(|part| !variant(part))) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             self.set(key, value).ok_or_else(|| {
                 let keys = CdgParameters::KEYS.join(", ");
@@ -77,10 +137,52 @@ impl CdgParameters {
         Ok(self)
     }
 
+    /// As the thesis has it, but for G and the floor, which the weight and the user have chosen.
+    const fn of_the_thesis(self) -> CdgParameters {
+        CdgParameters {
+            thesis: true,
+            beta_q10: 716,
+            use_shadow: true,
+            use_ineff: 5,
+            hold: 5,
+            hystart: 0,
+            extrapolate: false,
+            unsmoothed: true,
+            increase: CdgIncrease::Round,
+            ..self
+        }
+    }
+
+    /// In the order of `struct cdg_parameters`. Our sockets are paced.
+    pub(crate) fn values(&self) -> [u32; 15] {
+        [
+            self.thesis.into(),
+            self.window,
+            (self.g0_ms * 1000.0) as u32,
+            (self.floor_ms * 1000.0) as u32,
+            self.beta_q10,
+            self.use_shadow.into(),
+            self.use_ineff,
+            self.hold,
+            self.use_tolerance.into(),
+            self.hystart,
+            1,
+            self.filter.into(),
+            self.extrapolate.into(),
+            self.unsmoothed.into(),
+            self.increase as u32,
+        ]
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Option<()> {
         let number = || value.parse::<f64>().ok().filter(|number| number.is_finite());
         let switch = || ["off", "on"].iter().position(|it| *it == value).map(|at| at == 1);
         match key {
+            "variant" => match value {
+                "mainline" => self.thesis = false,
+                "thesis" => *self = self.of_the_thesis(),
+                _ => return None,
+            },
             "window" => self.window = value.parse().ok().filter(|it: &u32| it.is_power_of_two() && *it <= 256)?,
             "g" => self.g0_ms = number().filter(|ms| (0.001..=4e6).contains(ms))?,
             "floor" => {
@@ -92,6 +194,11 @@ impl CdgParameters {
             "tolerance" => self.use_tolerance = switch()?,
             "ineff" if value == "off" => self.use_ineff = 0,
             "ineff" => self.use_ineff = value.parse().ok().filter(|number| (1..=1000).contains(number))?,
+            "hold" => self.hold = value.parse().ok().filter(|number| *number <= 65_535)?,
+            "filter" => self.filter = switch()?,
+            "extrapolate" => self.extrapolate = switch()?,
+            "unsmoothed" => self.unsmoothed = switch()?,
+            "increase" => self.increase = CdgIncrease::read(value)?,
             "hystart" => self.hystart = ["off", "train", "delay", "on"].iter().position(|it| *it == value)? as u32,
             _ => return None,
         }
@@ -117,8 +224,8 @@ impl Law {
     /// # Errors
     /// [`Error::Law`]: a law that ignores congestion signals, one that is not registered, or a parameter that our law does not take.
     pub fn parse(text: &str) -> Result<Law> {
-        if let Some(parameters) = parameters_of("cdg", text) {
-            return Ok(Law::Cdg(CdgParameters::default().with(parameters)?));
+        if let Some(cdg) = cdg(CdgParameters::default(), text)? {
+            return Ok(cdg);
         }
         if let Some(ours) = ours(text) {
             let law: lowtide_cc::Law = ours.parse().map_err(|error| Error::Law(format!("--cc {text}: {error}")))?;
@@ -150,14 +257,15 @@ impl Law {
     /// # Errors
     /// See [`Law::parse`].
     pub fn parse_published(text: &str) -> Result<Law> {
-        match parameters_of("cdg", text) {
-            Some(parameters) => Ok(Law::Cdg(CdgParameters::published().with(parameters)?)),
+        match cdg(CdgParameters::published(), text)? {
+            Some(cdg) => Ok(cdg),
             None => Law::parse(text),
         }
     }
 
     /// The names of Lowtide's own laws.
-    pub const OWN: &[&str] = &["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "dctcp", "prague"];
+    pub const OWN: &[&str] =
+        &["cdg", "cdg_cubic", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "dctcp", "prague"];
     /// The names by which the kernel's law is meant where there is one of ours, too.
     pub const KERNELS: &[&str] = &["cubic"];
 
@@ -169,11 +277,18 @@ impl Law {
     /// The law's name as given on the command line.
     pub fn name(&self) -> &str {
         match self {
+            Law::Cdg(cdg) if cdg.increase == CdgIncrease::Cubic => "cdg_cubic",
             Law::Cdg(_) => "cdg",
             Law::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Cubic(_)) => "lt_cubic",
             Law::Own(ported) => ported.law().name(),
             Law::Kernel(name) => name,
         }
+    }
+
+    /// The name of its programs among ours.
+    pub(crate) fn program(&self) -> &str {
+        let name = if matches!(self, Law::Cdg(_)) { "cdg" } else { self.name() };
+        name.strip_prefix("lt_").unwrap_or(name)
     }
 
     /// Whether it is Lowtide's own, which has to be loaded.
@@ -237,6 +352,14 @@ impl Law {
     }
 }
 
+/// CDG with what `text` says over these parameters, if it is CDG's; `cdg_cubic` is CDG with CUBIC's growth.
+fn cdg(usual: CdgParameters, text: &str) -> Result<Option<Law>> {
+    let cubic = CdgParameters { increase: CdgIncrease::Cubic, ..usual };
+    let [plain, cubic] =
+        [("cdg", usual), ("cdg_cubic", cubic)].map(|(name, usual)| Some((parameters_of(name, text)?, usual)));
+    plain.or(cubic).map(|(parameters, usual)| usual.with(parameters).map(Law::Cdg)).transpose()
+}
+
 /// What stands after the law's name, if it is this one.
 fn parameters_of<'a>(law: &str, text: &'a str) -> Option<&'a str> {
     let text = text.strip_prefix("lt_").unwrap_or(text);
@@ -266,13 +389,19 @@ impl fmt::Display for CdgParameters {
         let hystart = ["off", "train", "delay", "on"][(self.hystart & 3) as usize];
         write!(
             f,
-            "window={},g={},floor={}us,beta={:.3},shadow={},ineff={ineff},tolerance={},hystart={hystart}",
+            "variant={},window={},g={},floor={}us,beta={:.3},shadow={},ineff={ineff},hold={},tolerance={},hystart={hystart},filter={},extrapolate={},unsmoothed={},increase={}",
+            if self.thesis { "thesis" } else { "mainline" },
             self.window,
             self.g0_ms,
             (self.floor_ms * 1e3).round(),
             f64::from(self.beta_q10) / 1024.0,
             switch(self.use_shadow),
+            self.hold,
             switch(self.use_tolerance),
+            switch(self.filter),
+            switch(self.extrapolate),
+            switch(self.unsmoothed),
+            self.increase.name(),
         )
     }
 }
@@ -283,7 +412,7 @@ impl fmt::Display for Law {
         match self {
             Law::Own(ported) if self.name().starts_with("lt_") => write!(f, "lt_{}", ported.law()),
             Law::Own(ported) => ported.law().fmt(f),
-            Law::Cdg(cdg) => write!(f, "cdg:{cdg}"),
+            Law::Cdg(cdg) => write!(f, "{}:{cdg}", self.name()),
             law => f.write_str(law.name()),
         }
     }
@@ -310,7 +439,19 @@ mod tests {
         let printed = Law::Cdg(cdg).to_string();
         assert!(matches!(Law::parse(&printed).unwrap(), Law::Cdg(read) if read == cdg), "{printed}");
         assert_eq!(Law::parse("cdg").unwrap(), Law::Cdg(CdgParameters::default()));
+        for text in ["cdg:variant=thesis,beta=0.5", "cdg:beta=0.5,variant=thesis"] {
+            let Law::Cdg(thesis) = Law::parse(text).unwrap() else { panic!("it is CDG") };
+            assert_eq!((thesis.thesis, thesis.beta_q10, thesis.hold, thesis.g0_ms), (true, 512, 5, 125.0));
+            assert_eq!(Law::parse(&Law::Cdg(thesis).to_string()).unwrap(), Law::Cdg(thesis));
+        }
+        let cubic = Law::parse("cdg_cubic").unwrap();
+        assert_eq!((cubic.name(), cubic.program()), ("cdg_cubic", "cdg"));
+        assert_eq!(cubic, Law::parse("cdg:increase=cubic").unwrap());
+        assert_eq!(cubic, Law::parse(&cubic.to_string()).unwrap());
         for (text, part) in [
+            ("cdg:variant=freebsd", "variant has no such value"),
+            ("cdg_cubic:increase=alpha_inc", "increase has no such value"),
+            ("cdg:hold=70000", "hold has no such value"),
             ("cdg:window=6", "window has no such value"),
             ("cdg:gg=6", "gg is no parameter"),
             ("cdg:beta=2", "beta has no such value"),

@@ -31,7 +31,7 @@ pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use error::{Error, Result};
 pub use goals::SocketGoal;
-pub use law::{CdgParameters, Law};
+pub use law::{CdgIncrease, CdgParameters, Law};
 pub use machine::{About, MachineLaw, Pinned};
 pub use program::{Exit, Program, inherited_tcp_sockets};
 pub use transfer::{Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};

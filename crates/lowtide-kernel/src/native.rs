@@ -2,6 +2,7 @@
 //! The laws of `bpf/law`, compiled natively: tests of the very code that the kernel runs.
 
 mod beta;
+mod cdg;
 mod cubic;
 mod owd;
 mod price;
@@ -27,12 +28,38 @@ unsafe extern "C" {
     fn native_queue_is_empty(round_min_us: u32, min_rtt_us: u32, floor_us: u32) -> bool;
     fn native_cdg_size() -> u64;
     fn native_cdg_reset(state: *mut State, cwnd: u32);
-    fn native_cdg_sample(state: *mut State, rtt_us: u32, acked: u32, holes: bool);
-    fn native_cdg_round(state: *mut State, window: u32) -> i64;
-    fn native_cdg_hystart(state: *mut State, detect: u32, now_us: u32) -> bool;
+    fn native_cdg_sample(state: *mut State, parameters: *const Parameters, rtt_us: u32, acked: u32, holes: bool);
+    fn native_cdg_round(state: *mut State, parameters: *const Parameters, slow_start: bool) -> i64;
+    fn native_cdg_hystart(state: *mut State, parameters: *const Parameters, now_us: u32, window_limited: bool) -> bool;
+    fn native_cdg_excuses(state: *mut State, parameters: *const Parameters, mark: bool) -> bool;
+    fn native_cdg_cut_by_delay(
+        state: *mut State,
+        parameters: *const Parameters,
+        window_q16: u64,
+        kept_q16: u64,
+        sockets: u32,
+    ) -> u64;
+    fn native_cdg_cut_by_congestion(
+        state: *mut State,
+        parameters: *const Parameters,
+        window_q16: u64,
+        kept_q16: u64,
+        sockets: u32,
+        loss: bool,
+    ) -> u64;
+    fn native_cdg_grow(
+        state: *mut State,
+        parameters: *const Parameters,
+        window_q16: u64,
+        ssthresh_q16: u64,
+        acked: u32,
+        round_over: bool,
+        sockets: u32,
+        now_us: u64,
+    ) -> u64;
     fn native_cdg_hazard_q16(gradient_sum_us: u64, window: u32, g0_us: u32, surplus_q16: u64) -> u64;
     fn native_cdg_price_q32(gradient_sum_us: u64, window: u32, g0_us: u32) -> u64;
-    fn native_cdg_backs_off(state: *mut State, hazard_q16: u64, use_ineff: u32, random: u32) -> bool;
+    fn native_cdg_backs_off(state: *mut State, parameters: *const Parameters, hazard_q16: u64, random: u32) -> bool;
     fn native_price_size() -> u64;
     fn native_price_new_event(state: *mut State, ca_state: u32, high_seq: u32, snd_una: u32, delivered_ce: u32)
     -> bool;
@@ -63,25 +90,77 @@ fn exp_neg(x: f64) -> f64 {
     f64::from(unsafe { native_exp_neg_q32((x * Q16 as f64) as u64) }) / 4_294_967_296.0
 }
 
-struct Cdg(Box<State>);
+/// `struct cdg_parameters`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Parameters {
+    variant: u32,
+    window: u32,
+    g0_us: u32,
+    floor_us: u32,
+    beta_q10: u32,
+    use_shadow: u32,
+    use_ineff: u32,
+    hold: u32,
+    use_tolerance: u32,
+    hystart: u32,
+    paced: u32,
+    filter: u32,
+    extrapolate: u32,
+    unsmoothed: u32,
+    increase: u32,
+}
+
+const MAINLINE: Parameters = Parameters {
+    variant: 0,
+    window: WINDOW,
+    g0_us: G0_US,
+    floor_us: 0,
+    beta_q10: 724,
+    use_shadow: 0,
+    use_ineff: 0,
+    hold: 0,
+    use_tolerance: 0,
+    hystart: 2,
+    paced: 0,
+    filter: 1,
+    extrapolate: 1,
+    unsmoothed: 0,
+    increase: 0,
+};
+
+struct Cdg(Box<State>, Parameters);
 
 impl Cdg {
     fn new() -> Cdg {
+        Cdg::with(MAINLINE)
+    }
+
+    fn with(parameters: Parameters) -> Cdg {
         assert!(unsafe { native_cdg_size() } as usize <= size_of::<State>());
         let mut state = Box::new(State([0xa5; 4096]));
         unsafe { native_cdg_reset(&mut *state, 10) };
-        Cdg(state)
+        Cdg(state, parameters)
     }
 
     fn sample(&mut self, rtt_us: u32, acked: u32) {
-        unsafe { native_cdg_sample(&mut *self.0, rtt_us, acked, false) }
+        unsafe { native_cdg_sample(&mut *self.0, &raw const self.1, rtt_us, acked, false) }
     }
 
     /// A round with these extremes; the sum of the window's gradients.
     fn round(&mut self, min_us: u32, max_us: u32) -> i64 {
         self.sample(min_us, 2);
         self.sample(max_us, 2);
-        unsafe { native_cdg_round(&mut *self.0, WINDOW) }
+        self.end_round(false)
+    }
+
+    fn end_round(&mut self, slow_start: bool) -> i64 {
+        unsafe { native_cdg_round(&mut *self.0, &raw const self.1, slow_start) }
+    }
+
+    /// Whether a round of this hazard backs off, where chance has it so.
+    fn backs_off(&mut self, hazard_q16: u64, random: u32) -> bool {
+        unsafe { native_cdg_backs_off(&mut *self.0, &raw const self.1, hazard_q16, random) }
     }
 }
 
@@ -151,16 +230,15 @@ fn delay_is_priced_by_the_law_s_own_measure() {
 fn no_gradient_no_back_off() {
     let mut cdg = Cdg::new();
     for random in [0, 1, u32::MAX / 2, u32::MAX] {
-        assert!(!unsafe { native_cdg_backs_off(&mut *cdg.0, 0, 0, random) });
-        assert_eq!(unsafe { native_cdg_backs_off(&mut *cdg.0, 30 * Q16, 0, random) }, random > 0);
+        assert!(!cdg.backs_off(0, random));
+        assert_eq!(cdg.backs_off(30 * Q16, random), random > 0);
     }
 }
 
 #[test]
 fn ineffectual_back_offs_end_after_five_if_asked() {
-    let mut cdg = Cdg::new();
-    let taken: Vec<bool> =
-        (0..7).map(|_| unsafe { native_cdg_backs_off(&mut *cdg.0, 30 * Q16, 5, u32::MAX) }).collect();
+    let mut cdg = Cdg::with(Parameters { use_ineff: 5, ..MAINLINE });
+    let taken: Vec<bool> = (0..7).map(|_| cdg.backs_off(30 * Q16, u32::MAX)).collect();
     assert_eq!(taken, [true, true, true, true, true, false, false]);
 }
 
@@ -188,9 +266,9 @@ fn a_delayed_ack_does_not_look_like_a_queue() {
     let mut cdg = Cdg::new();
     cdg.sample(40_000, 2); // earns a credit
     cdg.sample(80_000, 1); // spends it: the receiver's timer
-    assert_eq!(unsafe { native_cdg_round(&mut *cdg.0, WINDOW) }, 0);
+    assert_eq!(cdg.end_round(false), 0);
     cdg.sample(40_000, 2);
-    assert_eq!(unsafe { native_cdg_round(&mut *cdg.0, WINDOW) }, 0, "neither extreme moved");
+    assert_eq!(cdg.end_round(false), 0, "neither extreme moved");
 }
 
 #[test]
@@ -198,9 +276,9 @@ fn slow_start_ends_when_delay_rises_by_an_eighth() {
     for (rtt_us, ends) in [(44_900, false), (45_100, true)] {
         let mut cdg = Cdg::new();
         cdg.sample(40_000, 2);
-        unsafe { native_cdg_round(&mut *cdg.0, WINDOW) };
+        cdg.end_round(false);
         cdg.sample(rtt_us, 2);
-        let ended = (0..8).any(|i| unsafe { native_cdg_hystart(&mut *cdg.0, 2, i * 10_000) });
+        let ended = (0..9).any(|i| unsafe { native_cdg_hystart(&mut *cdg.0, &raw const cdg.1, 1 + i * 10_000, true) });
         assert_eq!(ended, ends, "{rtt_us}");
     }
 }

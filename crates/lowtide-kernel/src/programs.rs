@@ -15,7 +15,7 @@ use libbpf_rs::{
 };
 
 use crate::{
-    Actuator, CdgParameters, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
+    Actuator, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
     fixed::{Q16, pressure_value},
     kernel_words::KernelWords,
     transfer::monotonic_now,
@@ -42,7 +42,7 @@ impl Programs {
     /// Those of a transfer.
     pub(crate) fn of_transfer(setup: &Setup, first: &Steering, words: &KernelWords) -> Result<Programs> {
         let law = setup.law.is_ours().then_some((&setup.law, setup.registration));
-        let name = if setup.law.is_ours() { own_name(setup.law.name()) } else { setup.law.name().to_owned() };
+        let name = if setup.law.is_ours() { own_name(setup.law.program()) } else { setup.law.name().to_owned() };
         Programs::load((law, &name), true, words, |settings| {
             configure(settings, &setup.law, &name);
             settings.by_delay = (setup.actuator == Actuator::Native).into();
@@ -84,7 +84,7 @@ impl Programs {
 
     /// Makes the law known to the kernel as long as the link lives.
     pub(crate) fn register(&mut self, law: &Law, words: &KernelWords) -> Result<Link> {
-        let wanted = Law::registered(law.name());
+        let wanted = Law::registered(law.program());
         let map = self.skeleton.object_mut().maps_mut().find(|map| map.name() == wanted.as_str());
         let link = map.expect("every law of ours is in the object").attach_struct_ops();
         attached("the control law", link, words)
@@ -147,8 +147,7 @@ fn choose(
     name: &str,
     in_a_group: bool,
 ) -> libbpf_rs::Result<()> {
-    let registered = law.map(|(law, _)| Law::registered(law.name()));
-    let ours = registered.as_deref().and_then(|name| name.strip_prefix("lt_"));
+    let ours = law.map(|(law, _)| law.program());
     match ours {
         Some("cdg") => write_text(&mut open.struct_ops.lt_cdg_mut().name, name),
         Some("vegas") => write_text(&mut open.struct_ops.lt_vegas_mut().name, name),
@@ -195,24 +194,17 @@ fn verified_instructions(program: BorrowedFd<'_>) -> u32 {
 
 /// What follows from the law alone.
 fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
-    let cdg = match law {
-        Law::Cdg(parameters) => *parameters,
-        Law::Own(_) | Law::Kernel(_) => CdgParameters::default(),
-    };
-    if let Law::Own(ported) = law {
-        settings.parameters = *ported.parameters();
+    match law {
+        Law::Cdg(cdg) => {
+            let values = cdg.values();
+            settings.parameters[..values.len()].copy_from_slice(&values);
+        }
+        Law::Own(ported) => settings.parameters = *ported.parameters(),
+        Law::Kernel(_) => {}
     }
     settings.ours = law.is_ours().into();
     settings.needs_ecn = law.needs_ecn().into();
     settings.one_window = law.has_one_window().into();
-    settings.cdg_window = cdg.window;
-    settings.cdg_g0_us = (cdg.g0_ms * 1000.0) as u32;
-    settings.cdg_floor_us = (cdg.floor_ms * 1000.0) as u32;
-    settings.cdg_beta_q10 = cdg.beta_q10;
-    settings.cdg_use_shadow = cdg.use_shadow.into();
-    settings.cdg_use_ineff = cdg.use_ineff;
-    settings.cdg_use_tolerance = cdg.use_tolerance.into();
-    settings.cdg_hystart = cdg.hystart;
     write_text(&mut settings.law, name);
 }
 

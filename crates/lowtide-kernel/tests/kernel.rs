@@ -47,6 +47,8 @@ fn every_law_of_ours_loads_and_goes() {
     let Some(_guard) = kernel() else { return };
     for text in [
         "cdg",
+        "cdg:variant=thesis,tolerance=on,hystart=on",
+        "cdg_cubic",
         "vegas",
         "eclipse",
         "ledbat",

@@ -10,6 +10,7 @@ typedef uint64_t u64;
 typedef int64_t s64;
 
 #include "law.h"
+#include "cdg_flow.h"
 #include "eclipse.h"
 #include "ledbat.h"
 #include "ledbatpp.h"
@@ -22,6 +23,7 @@ struct law_table {
 	u64 size;	/* of the law's state, bytes */
 	u64 parameters;	/* of all its parameters, bytes */
 	u64 of_marks;	/* heard in reduction episodes, too: law.h */
+	u64 of_episodes;	/* not asked within the episode of a back-off of its own or a mark; begins with the count of random numbers used */
 	void (*begin)(void *law, const void *parameters, struct law_window *w, u32 nxt);
 	void (*sample)(void *law, const void *parameters, const struct law_ack *a);
 	bool (*ack)(void *law, const void *parameters, const struct law_weight *weight, struct law_window *w, const struct law_ack *a);
@@ -32,7 +34,7 @@ struct law_table {
 	void (*restart)(void *law, struct law_window *w, u32 nxt, u64 idle_us);
 };
 
-#define LAW_TABLE(law, of_marks, undo)                                                                                                              \
+#define LAW_TABLE(law, of_marks, of_episodes, undo)                                                                                                              \
 	static void law##_begin_any(void *l, const void *p, struct law_window *w, u32 nxt)                                     \
 	{                                                                                                                      \
 		law##_begin(l, p, w, nxt);                                                                                     \
@@ -68,12 +70,13 @@ struct law_table {
 		law##_restart(l, w, nxt, idle_us);                                                                             \
 	}                                                                                                                      \
 	const struct law_table lowtide_##law = {                                                                               \
-		sizeof(struct law), sizeof(struct law##_parameters), of_marks, law##_begin_any, law##_sample_any, law##_ack_any, \
+		sizeof(struct law), sizeof(struct law##_parameters), of_marks, of_episodes, law##_begin_any, law##_sample_any, law##_ack_any, \
 		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any,                                    \
 	}
 
-#define LAW(law) LAW_TABLE(law, 0, law##_undone(l))
-#define LAW_OF_MARKS(law) LAW_TABLE(law, 1, law##_undone(l, w))
+#define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l))
+#define LAW_OF_MARKS(law) LAW_TABLE(law, 1, 0, law##_undone(l, w))
+#define LAW_OF_EPISODES(law) LAW_TABLE(law, 0, 1, law##_undone(l))
 
 LAW(vegas);
 LAW_OF_MARKS(dctcp);
@@ -82,3 +85,4 @@ LAW(eclipse);
 LAW(ledbat);
 LAW(ledbatpp);
 LAW(cubic);
+LAW_OF_EPISODES(cdg_flow);

@@ -16,12 +16,18 @@ enum Scale {
     Q32,
     /// Units of 2⁻²²: up to 1024.
     Q22,
-    /// Thousandths.
+    /// Thousandths, at least one.
     Milli,
+    /// Parts of 1024.
+    Q10,
     /// Microseconds.
     Micros,
     /// A whole number up to this one.
     Whole(u32),
+    /// The same, a power of two.
+    Power(u32),
+    /// A whole number, or off, which is 0.
+    WholeOrOff,
     /// On is 1.
     Switch,
     /// The place of the word among these.
@@ -36,6 +42,12 @@ enum Scale {
 struct Form {
     law: &'static str,
     numbers: &'static [(&'static str, Scale)],
+}
+
+impl Form {
+    fn has(&self, key: &str) -> bool {
+        self.numbers.iter().any(|(name, _)| *name == key)
+    }
 }
 
 /// All that are ported.
@@ -153,6 +165,26 @@ const FORMS: &[Form] = &[
         ],
     },
     Form {
+        law: "cdg",
+        numbers: &[
+            ("variant", Scale::Word(&["mainline", "thesis"])),
+            ("window", Scale::Power(256)),
+            ("g", Scale::Milli),
+            ("floor", Scale::Micros),
+            ("beta", Scale::Q10),
+            ("shadow", Scale::Switch),
+            ("ineff", Scale::WholeOrOff),
+            ("hold", Scale::Whole(u32::MAX)),
+            ("tolerance", Scale::Switch),
+            ("hystart", Scale::Word(&["off", "train", "delay", "on"])),
+            ("paced", Scale::Switch),
+            ("filter", Scale::Switch),
+            ("extrapolate", Scale::Switch),
+            ("unsmoothed", Scale::Switch),
+            ("increase", Scale::Word(&["reno", "cubic", "round"])),
+        ],
+    },
+    Form {
         law: "cubic",
         numbers: &[
             ("variant", Scale::Word(&["rfc9438", "linux", "2008"])),
@@ -203,6 +235,18 @@ pub enum Refusal {
         /// What was asked for.
         value: String,
     },
+    /// A number that is no power of two.
+    #[error("the kernel's {law} takes powers of two up to {most} as {key}, and not {key}={value}")]
+    Power {
+        /// The law.
+        law: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// The largest.
+        most: u32,
+        /// What was asked for.
+        value: String,
+    },
     /// A word that the port does not know.
     #[error("the kernel's {law} has {key} one of {words}, and not {key}={value}")]
     Word {
@@ -243,12 +287,19 @@ impl Ported {
         let known = || Self::names().collect::<Vec<_>>().join(", ");
         let form = FORMS.iter().find(|form| form.law == law.name());
         let form = form.ok_or_else(|| Refusal::Law { law: law.name().to_owned(), known: known() })?;
-        let usual = law.name().parse::<Law>().expect("a law's name is a law").parameters();
+        let own = law.parameters();
+        // where the port has the versions of a law, their defaults are usual
+        let variant = own.iter().find(|(key, _)| *key == "variant" && form.has(key));
+        let usual =
+            variant.map_or_else(|| law.name().to_owned(), |(_, value)| format!("{}:variant={value}", law.name()));
+        let usual = usual.parse::<Law>().expect("a law's name is a law").parameters();
         let mut parameters = [0; PARAMETERS];
-        for ((key, value), (_, usual)) in law.parameters().into_iter().zip(usual) {
+        for ((key, value), (_, usual)) in own.into_iter().zip(usual) {
             match form.numbers.iter().position(|(name, _)| *name == key) {
                 Some(at) => parameters[at] = number(form, at, &value)?,
-                None if value != usual => return Err(Refusal::Fixed { law: form.law, key, usual, value }),
+                None if value != usual && key != "blend" => {
+                    return Err(Refusal::Fixed { law: form.law, key, usual, value });
+                }
                 None => {}
             }
         }
@@ -262,7 +313,15 @@ impl Ported {
 
     /// Whether a price weight means something to the law itself.
     pub fn takes_weight(&self) -> bool {
-        matches!(self.law, Law::Vegas(_) | Law::Eclipse(_) | Law::Dctcp(_) | Law::Prague(_))
+        match &self.law {
+            Law::Cdg(_) => {
+                // the port has no blend of Reno's growth and CUBIC's, which is what a weight makes of it
+                let own = self.law.parameters();
+                let is = |key: &str, value: &str| own.iter().any(|it| (it.0, it.1.as_str()) == (key, value));
+                !(is("increase", "reno") && is("blend", "on"))
+            }
+            law => matches!(law, Law::Vegas(_) | Law::Eclipse(_) | Law::Dctcp(_) | Law::Prague(_)),
+        }
     }
 
     /// Whether it needs ECN, and a receiver that echoes every mark.
@@ -298,9 +357,19 @@ fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
         Scale::Q16 => (real(value), 65_536.0, u32::MAX),
         Scale::Q32 => (real(value), 4_294_967_296.0, u32::MAX),
         Scale::Q22 => (real(value), 4_194_304.0, u32::MAX),
-        Scale::Milli => (real(value), 1e3, u32::MAX),
+        Scale::Milli => (real(value).max(1e-3), 1e3, u32::MAX),
+        Scale::Q10 => (real(value), 1024.0, 1024),
         Scale::Micros => (seconds(), 1e6, u32::MAX),
         Scale::Whole(most) => (u32::read(value).expect(OWN).into(), 1.0, most),
+        Scale::Power(most) => {
+            let whole = u32::read(value).expect(OWN);
+            if !whole.is_power_of_two() {
+                return Err(Refusal::Power { law: form.law, key, most, value: value.to_owned() });
+            }
+            (whole.into(), 1.0, most)
+        }
+        Scale::WholeOrOff if value == "off" => (0.0, 1.0, u32::MAX),
+        Scale::WholeOrOff => (u32::read(value).expect(OWN).into(), 1.0, u32::MAX),
         Scale::Switch => (u32::from(bool::read(value).expect(OWN)).into(), 1.0, 1),
         Scale::Word(words) => {
             let at = words.iter().position(|word| *word == value);

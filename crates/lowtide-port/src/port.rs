@@ -14,6 +14,7 @@ pub(crate) struct Table {
     size: u64,
     parameters: u64,
     of_marks: u64,
+    of_episodes: u64,
     begin: unsafe extern "C" fn(*mut c_void, *const u32, *mut Window, u32),
     sample: unsafe extern "C" fn(*mut c_void, *const u32, *const LawAck),
     ack: unsafe extern "C" fn(*mut c_void, *const u32, *const Weight, *mut Window, *const LawAck) -> bool,
@@ -32,6 +33,7 @@ unsafe extern "C" {
     static lowtide_ledbat: Table;
     static lowtide_ledbatpp: Table;
     static lowtide_cubic: Table;
+    static lowtide_cdg_flow: Table;
 }
 
 /// `struct law_ack`.
@@ -54,6 +56,8 @@ struct LawAck {
     reducing: u32,
     mss: u32,
     latency_us: u32,
+    holes: u32,
+    random: u32,
 }
 
 /// `struct law_window`.
@@ -94,6 +98,11 @@ struct Port {
     signal: DelaySignal,
     mss: u64,
     random: Random,
+    /// The law's own chances, and the next of them; those of the reference, number by number.
+    chances: Random,
+    chance: u32,
+    /// Of a law of episodes: that of the latest reduction without a loss, as long as it lasts; what was `snd_nxt` at its start.
+    reduced: Option<u64>,
 }
 
 impl Ported {
@@ -114,7 +123,11 @@ impl Ported {
             signal: DelaySignal::default(),
             mss: u64::from(flow.mss),
             random: Random::new(flow.seed),
+            chances: Random::new(flow.seed),
+            chance: 0,
+            reduced: None,
         };
+        port.chance = chance(&mut port.chances);
         // SAFETY: as in all calls below: the state is as long as the table says and ours alone, the parameters are as many as the law
         // reads, and the function keeps no pointer.
         unsafe { (table.begin)(port.state.as_mut_ptr().cast(), port.parameters.as_ptr(), &mut port.window, 0) };
@@ -132,10 +145,16 @@ impl Ported {
                 "ledbat" => &lowtide_ledbat,
                 "ledbatpp" => &lowtide_ledbatpp,
                 "cubic" => &lowtide_cubic,
+                "cdg" => &lowtide_cdg_flow,
                 name => unreachable!("{name} has no port, as Ported::new says"),
             }
         }
     }
+}
+
+/// A law acts if this is above exp(-hazard), and its reference if one less it is below 1 - exp(-hazard).
+fn chance(random: &mut Random) -> u32 {
+    ((1.0 - random.uniform()) * 4_294_967_296.0).min(f64::from(u32::MAX)) as u32
 }
 
 impl Port {
@@ -148,8 +167,48 @@ impl Port {
         self.table.of_marks != 0
     }
 
+    const fn of_episodes(&self) -> bool {
+        self.table.of_episodes != 0
+    }
+
+    /// How many chances a law of episodes has taken.
+    fn draws(&self) -> u32 {
+        self.state[0] as u32 // its first field, on a little-endian machine
+    }
+
     const fn bytes(&self, segments: u64) -> u64 {
         ((segments as u128 * self.mss as u128) >> 16) as u64
+    }
+
+    /// Within the episode of a reduction the stack does not ask; a timeout keeps its threshold.
+    fn hear_in_episode(&mut self, congestion: &Congestion) {
+        if congestion.signal != Signal::Timeout {
+            return;
+        }
+        self.reduced = None;
+        self.before = self.window;
+        self.episode.begin(congestion);
+        self.window.cwnd = ONE;
+        let (table, state) = (self.table, self.state());
+        // SAFETY: see Ported::build.
+        unsafe { (table.answered)(state) };
+    }
+
+    /// RFC 2861, section 3.1.
+    fn restart_window(&mut self, restart: &Restart) {
+        if let Some(bytes) = restart.window {
+            let cwnd = ((bytes as f64 / self.mss as f64).max(1.0) * Q16) as u64;
+            if cwnd < self.window.cwnd {
+                self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd - self.window.cwnd / 4);
+                self.window.cwnd = cwnd;
+            }
+        }
+    }
+
+    fn hear_restart(&mut self, restart: &Restart) {
+        let (table, state) = (self.table, self.state());
+        // SAFETY: see Ported::build.
+        unsafe { (table.restart)(state, &mut self.window, restart.nxt as u32, restart.idle.as_micros() as u64) };
     }
 }
 
@@ -174,18 +233,27 @@ impl CongestionControl for Port {
             reducing: ack.reducing.into(),
             mss: u32::try_from(self.mss).unwrap_or(u32::MAX),
             latency_us: 0,
+            holes: ack.sacked.into(),
+            random: self.chance,
         };
+        if self.reduced.is_some_and(|end| ack.una > end) {
+            self.reduced = None;
+        }
         let (table, state) = (self.table, self.state());
         // SAFETY: see Ported::build.
         unsafe { (table.sample)(state, self.parameters.as_ptr(), &raw const event) };
         if ack.reducing && !self.of_marks() {
             return Reaction::None;
         }
-        let before = self.window;
+        let (before, draws) = (self.window, self.draws());
         let parameters = self.parameters.as_ptr();
         // SAFETY: see Ported::build.
         let reduced = unsafe { (table.ack)(state, parameters, &self.weight, &mut self.window, &raw const event) };
+        if self.of_episodes() && self.draws() != draws {
+            self.chance = chance(&mut self.chances);
+        }
         if reduced {
+            self.reduced = Some(ack.nxt);
             (self.before, self.episode) = (before, Episode::default());
             return Reaction::Reduced;
         }
@@ -193,6 +261,12 @@ impl CongestionControl for Port {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
+        if self.of_episodes() && self.reduced.is_some() {
+            self.hear_in_episode(congestion);
+            return;
+        }
+        let loss = matches!(congestion.signal, Signal::Loss | Signal::Timeout);
+        self.reduced = (!loss).then_some(congestion.nxt);
         if !self.episode.begin(congestion) && !self.of_marks() {
             let (table, state) = (self.table, self.state());
             // SAFETY: see Ported::build.
@@ -214,12 +288,14 @@ impl CongestionControl for Port {
 
     fn on_recovered(&mut self, recovered: &Recovered) {
         self.episode.finish();
+        self.reduced = None;
         let (table, state) = (self.table, self.state());
         // SAFETY: see Ported::build.
         unsafe { (table.recovered)(state, &mut self.window, recovered.nxt as u32) };
     }
 
     fn on_spurious(&mut self) {
+        self.reduced = None;
         if self.episode.undo() && !self.of_marks() {
             self.window.cwnd = self.window.cwnd.max(self.before.cwnd);
             self.window.ssthresh = self.window.ssthresh.max(self.before.ssthresh);
@@ -230,17 +306,15 @@ impl CongestionControl for Port {
     }
 
     fn on_restart(&mut self, restart: &Restart) {
-        // RFC 2861, section 3.1
-        if let Some(bytes) = restart.window {
-            let cwnd = ((bytes as f64 / self.mss as f64).max(1.0) * Q16) as u64;
-            if cwnd < self.window.cwnd {
-                self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd - self.window.cwnd / 4);
-                self.window.cwnd = cwnd;
+        if self.of_episodes() {
+            if restart.window.is_some() {
+                self.hear_restart(restart); // the stack says so before it lowers the window
             }
+            self.restart_window(restart);
+        } else {
+            self.restart_window(restart);
+            self.hear_restart(restart);
         }
-        let (table, state) = (self.table, self.state());
-        // SAFETY: see Ported::build.
-        unsafe { (table.restart)(state, &mut self.window, restart.nxt as u32, restart.idle.as_micros() as u64) };
     }
 
     fn window(&self) -> u64 {

@@ -21,6 +21,8 @@ use nix::sys::socket::{setsockopt, sockopt};
 /// fast as Reno at a round trip of 25 ms.
 const LAWS: &[&str] = &[
     "cdg",
+    "cdg:variant=thesis",
+    "cdg_cubic",
     "vegas",
     "eclipse",
     "ledbat",
@@ -58,7 +60,7 @@ fn arrive_whole(bytes: usize) {
     for law in LAWS {
         for version in [4, 6] {
             let go = directory.path().join(format!("go-{law}-{version}"));
-            let [a, b] = ["a", "b"].map(|end| name(&format!("{}{version}{end}", &law[law.len().min(6) - 3..][..3])));
+            let [a, b] = ["a", "b"].map(|end| name(&format!("law{version}{end}")));
             let link = Config::new(a, b, "1gbit".parse().unwrap(), Duration::from_millis(2));
             let (loss, reordering) = ("0.5%".parse().unwrap(), "1%:5ms".parse().unwrap());
             let emulator = Emulator::start(Config { loss, reordering, ..link }).unwrap();
@@ -69,7 +71,7 @@ fn arrive_whole(bytes: usize) {
             let before = listed_laws();
             let run = Running::start(&mut inside(emulator.a(), run_script(&["--cc", law], &script)));
             // a law that needs ECN needs it of the receiver, too
-            let prefix = &format!("{}_", lowtide_kernel::Law::registered(law.split(':').next().unwrap()));
+            let prefix = &lowtide_kernel::Law::registered(law)[..6];
             let ours =
                 until("the law", || listed_laws().difference(&before).find(|it| it.starts_with(prefix)).cloned());
             setsockopt(&listener, sockopt::TcpCongestion, &ours.as_str().into()).unwrap();

@@ -39,26 +39,38 @@ static inline u64 budget_grow_small(u64 window_q16, u64 gained_q16)
 	return root < window_q16 ? window_q16 : root;
 }
 
+/* Slow start of a share up to ssthresh, by `acked` more segments. Returns what it leaves of them, in 2^-16. */
+static inline u64 budget_slow_start(u64 *window_q16, u64 ssthresh_q16, u32 acked)
+{
+	u64 acked_q16 = (u64)(acked < 1 << 15 ? acked : 1 << 15) << 16, room;
+
+	if (*window_q16 >= ssthresh_q16 || ssthresh_q16 <= PACED_BELOW_Q16)
+		return acked_q16;
+	room = ssthresh_q16 - *window_q16;
+	room = acked_q16 < room ? acked_q16 : room;
+	*window_q16 += room;
+	return acked_q16 - room;
+}
+
 /*
- * The share after `acked` more segments: slow start up to ssthresh, then 1/n of the increase per round trip. The increase is one
- * segment; a weight above 1 is a lower price, and Reno's rate goes with the root of increase/price, so it is w segments then.
+ * The share after so much more: 1/n of the increase per round trip. The increase is one segment; a weight above 1 is a lower price, and
+ * Reno's rate goes with the root of increase/price, so it is w segments then.
  */
+static inline u64 budget_reno(u64 window_q16, u64 acked_q16, u64 increase_q16, u32 sockets)
+{
+	u64 gained_q16 = ((acked_q16 >> 8) * increase_q16 >> 8) / at_least(sockets, 1);
+
+	if (window_q16 >= PACED_BELOW_Q16)
+		return window_q16 + (gained_q16 << 16) / window_q16;
+	return budget_grow_small(window_q16, gained_q16);
+}
+
+/* Both. */
 static inline u64 budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 increase_q16, u32 sockets)
 {
-	u64 limit = (u64)ssthresh << 16, room, n = at_least(sockets, 1);
+	u64 left_q16 = budget_slow_start(&window_q16, (u64)ssthresh << 16, acked);
 
-	if (acked > 1 << 15)
-		acked = 1 << 15;
-	if (window_q16 < limit && ssthresh > PACED_BELOW_SEGMENTS) {
-		room = (limit - window_q16 + Q16_ONE - 1) >> 16;
-		if (acked <= room)
-			return window_q16 + ((u64)acked << 16);
-		window_q16 = limit;
-		acked -= room;
-	}
-	if (window_q16 >= PACED_BELOW_Q16)
-		return window_q16 + ((acked * increase_q16) << 16) / (n * window_q16);
-	return budget_grow_small(window_q16, (acked * increase_q16) / n);
+	return budget_reno(window_q16, left_q16, increase_q16, sockets);
 }
 
 /* The share of a socket that joins n - 1 others past their slow start: what one flow would give it, but no more than an initial window. */

@@ -181,13 +181,14 @@ static inline u64 cubic_target_q16(const struct cubic_growth *g, const struct cu
 }
 
 /* The window after so much more was acknowledged outside of slow start: by 65536 segments a round trip at most. */
-static inline u64 cubic_growth_ack(struct cubic_growth *g, const struct cubic_shape *p, u64 cwnd_q16, u64 acked_q16, u64 now_us)
+VERIFIED_APART u64 cubic_growth_ack(struct cubic_growth *g, const struct cubic_shape *p, u64 cwnd_q16, u64 acked_q16, u64 now_us)
 {
 	u64 cwnd = at_least(cwnd_q16, 1), room, gain, reno;
-	u64 most = p->variant == CUBIC_2008 ? acked_q16 : acked_q16 / 2;	/* it may aim at twice the window, or one and a half */
+	u64 most;
 
-	if (!acked_q16)
+	if (!g || !p || !acked_q16)
 		return cwnd_q16;
+	most = p->variant == CUBIC_2008 ? acked_q16 : acked_q16 / 2;	/* it may aim at twice the window, or one and a half */
 	if (!g->at.begun)
 		cubic_growth_start(g, p, cwnd, now_us);
 	room = cubic_target_q16(g, p, cwnd, now_us);

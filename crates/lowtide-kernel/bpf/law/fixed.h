@@ -6,6 +6,13 @@
 #define Q16_ONE (1ULL << 16)
 #define Q24_ONE (1ULL << 24)
 
+/* A function that the kernel's verifier goes through by itself, once: one with many ways through it, called from another such. */
+#ifdef __bpf__
+#define VERIFIED_APART __attribute__((noinline))
+#else
+#define VERIFIED_APART static inline
+#endif
+
 /*
  * exp(-x) in units of 2^-32, for x in units of 2^-16; at most 2^32 - 1, so that a 32-bit random number X < exp(-x)
  * is always true only for x = 0. exp(-x) = 2^-(k + f): k is a shift, 2^-f its Taylor series to the sixth power, in 2^-30.

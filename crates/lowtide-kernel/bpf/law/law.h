@@ -51,6 +51,8 @@ struct law_ack {
 	u32 reducing;		/* in a reduction episode that goes on; not after a timeout */
 	u32 mss;		/* payload bytes of a full segment */
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
+	u32 holes;		/* SACK blocks are outstanding; for cdg_flow.h alone, as what follows */
+	u32 random;		/* uniform over 32 bits */
 };
 
 struct law_window {

@@ -66,26 +66,47 @@ u64 native_cdg_size(void)
 
 void native_cdg_reset(struct cdg *c, u32 cwnd)
 {
-	cdg_reset(c, cwnd);
+	cdg_reset(c, (u64)cwnd << 16);
 }
 
-void native_cdg_sample(struct cdg *c, u32 rtt_us, u32 acked, bool holes)
+void native_cdg_sample(struct cdg *c, const struct cdg_parameters *p, u32 rtt_us, u32 acked, bool holes)
 {
-	cdg_sample(c, rtt_us, acked, holes);
+	cdg_round_trip(c, p, rtt_us, acked, holes);
 }
 
 /* Ends a round as cdg_ops.h does; returns the gradient sum. */
-s64 native_cdg_round(struct cdg *c, u32 window)
+s64 native_cdg_round(struct cdg *c, const struct cdg_parameters *p, bool slow_start)
 {
-	s64 gradient = cdg_gradient(c, window, false);
+	s64 gradient = cdg_gradient(c, p, slow_start);
 
 	cdg_next_round(c);
 	return gradient;
 }
 
-bool native_cdg_hystart(struct cdg *c, u32 detect, u32 now_us)
+bool native_cdg_hystart(struct cdg *c, const struct cdg_parameters *p, u32 now_us, bool window_limited)
 {
-	return cdg_hystart(c, detect, now_us);
+	return cdg_hystart(c, p, now_us, window_limited);
+}
+
+bool native_cdg_excuses(struct cdg *c, const struct cdg_parameters *p, bool mark)
+{
+	return cdg_excuses(c, p, mark);
+}
+
+u64 native_cdg_cut_by_delay(struct cdg *c, const struct cdg_parameters *p, u64 window_q16, u64 kept_q16, u32 sockets)
+{
+	return cdg_cut_by_delay(c, p, window_q16, kept_q16, sockets);
+}
+
+u64 native_cdg_cut_by_congestion(struct cdg *c, const struct cdg_parameters *p, u64 window_q16, u64 kept_q16, u32 sockets, bool loss)
+{
+	return cdg_cut_by_congestion(c, p, window_q16, kept_q16, sockets, loss);
+}
+
+u64 native_cdg_grow(struct cdg *c, const struct cdg_parameters *p, u64 window_q16, u64 ssthresh_q16, u32 acked, bool round_over, u32 sockets,
+		    u64 now_us)
+{
+	return cdg_grow(c, p, window_q16, ssthresh_q16, acked, round_over, Q16_ONE, sockets, now_us);
 }
 
 u64 native_cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplus_q16)
@@ -98,9 +119,9 @@ u64 native_cdg_price_q32(u64 gradient_sum_us, u32 window, u32 g0_us)
 	return cdg_price_q32(gradient_sum_us, window, g0_us);
 }
 
-bool native_cdg_backs_off(struct cdg *c, u64 hazard_q16, u32 use_ineff, u32 random)
+bool native_cdg_backs_off(struct cdg *c, const struct cdg_parameters *p, u64 hazard_q16, u32 random)
 {
-	return cdg_backs_off(c, hazard_q16, use_ineff, random);
+	return cdg_backs_off(c, p, hazard_q16, 20 << 16, random);
 }
 
 u64 native_phantom_size(void)

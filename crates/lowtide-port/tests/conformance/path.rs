@@ -43,6 +43,8 @@ pub(crate) struct Path {
     /// Its end, and whether it is for a loss.
     episode: Option<(u64, bool)>,
     arrivals: VecDeque<Arrival>,
+    /// Decisions that differed.
+    pub(crate) apart: u64,
     /// When the latest segment came to the receiver, and its ACK to us.
     last: (u64, u64),
 }
@@ -73,6 +75,7 @@ impl Path {
             episode: None,
             arrivals: VecDeque::new(),
             last: (0, 0),
+            apart: 0,
         }
     }
 
@@ -162,7 +165,7 @@ impl Path {
             reducing: self.episode.is_some(),
             ..Ack::default()
         });
-        assert_eq!(reference, port);
+        self.apart += u64::from(reference != port);
         if reference == Reaction::Reduced && self.episode.is_none() {
             self.episode = Some((nxt, false));
         }

@@ -71,7 +71,7 @@ fn published(tcp: &Tcp, laws: &str) -> Result<Host, String> {
 
 /// Laws that this kernel has from us alone.
 fn is_ported(law: &Law) -> bool {
-    Ported::names().any(|name| name == law.name() && !lowtide_kernel::Law::KERNELS.contains(&name))
+    Ported::names().any(|name| name == law.name() && name != "cdg" && !lowtide_kernel::Law::KERNELS.contains(&name))
 }
 
 fn ported(law: &Law) -> Result<lowtide_kernel::Law, String> {
@@ -122,7 +122,7 @@ fn governed(flow: &Flow, tcp: &Tcp) -> Result<Host, String> {
     }
     paced(tcp)?;
     let actuator = flow.steered_by().ok_or("its law takes no weight")?;
-    if tcp.port || is_ported(&tcp.law) {
+    if !matches!(tcp.law, Law::Cdg(_)) && (tcp.port || is_ported(&tcp.law)) {
         let ours = match &actuator {
             Actuator::Native(native) if *native == Native::default() => lowtide_kernel::Actuator::Native,
             Actuator::Phantom(phantom) if *phantom == Phantom::default() => lowtide_kernel::Actuator::Phantom,
@@ -245,6 +245,7 @@ fn own_cdg(entries: &Entries, weighted: &[(&str, &str)]) -> Result<CdgParameters
         use_ineff: ineff(entries)?,
         use_tolerance: on(entries, "tolerance"),
         hystart,
+        ..CdgParameters::published()
     })
 }
 
