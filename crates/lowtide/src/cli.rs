@@ -367,6 +367,9 @@ pub enum LabCommand {
         /// And as a page of Markdown, with its drawings in plots/ beside it
         #[arg(long, value_name = "FILE")]
         markdown: Option<PathBuf>,
+        /// And what was run on kernels, beside the simulator, as a page of Markdown
+        #[arg(long, value_name = "FILE")]
+        kernels: Option<PathBuf>,
         /// Seed of the first run of each cell
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
