@@ -10,6 +10,8 @@
 #define LT_LAW_TEXT 256
 #define LT_PARAMETERS 24	/* LAW_PARAMETERS */
 
+#define LT_PARAMETER_NAME 24	/* LOWTIDE_PARAMETER_NAME */
+
 #define LT_ONE_WAY 1		/* enum owd_use */
 #define LT_ROUND_TRIPS 2
 
@@ -22,6 +24,13 @@ struct lt_pressure {
 	u64 weight_q16;		/* w, to a law of the window kind; 0: as published */
 	u64 ratio_q16;		/* phi: the price of ordinary flows over that of such a law */
 	u64 increase_q16;	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
+};
+
+/* A parameter that a program may set on a socket of its own. */
+struct lt_parameter {
+	char name[LT_PARAMETER_NAME];
+	u32 least, most;	/* as the law reads it */
+	u64 unit;		/* and 1 of what the program says */
 };
 
 /* Written by the controller, read by every program. One instance per transfer. */
@@ -51,6 +60,7 @@ struct lt_settings {
 	u32 cdg_hystart;	/* bit 1: ACK train, bit 2: delay */
 	u32 whole_machine;	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
 	u32 parameters[LT_PARAMETERS];	/* of a law of the window kind, in the order of its structure */
+	struct lt_parameter settable[LT_PARAMETERS];	/* the same; none: not on single sockets */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
 };

@@ -71,6 +71,8 @@ struct lt_socket {
 	struct owd owd;
 	u32 delivered;		/* segments, with that ACK */
 	u32 begun;
+	u32 own_parameters;	/* set by the program, at least one */
+	u32 parameters[LT_PARAMETERS];
 	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
 	/* Of a law of marks: */
 	u32 heard, heard_ce;	/* segments delivered, and of those with CE, up to the latest ACK */
@@ -160,6 +162,13 @@ static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 	if (sharing_sockets() > 1 && same_event(at, srtt_us, now_ns))
 		return false;
 	return __sync_val_compare_and_swap(&group.lost_ns, at, now_ns) == at;
+}
+
+/* The transfer's, before the program or the law looks at its own. */
+static inline void take_parameters(struct lt_socket *s)
+{
+	if (!s->own_parameters)
+		__builtin_memcpy(s->parameters, settings.parameters, sizeof(s->parameters));
 }
 
 static inline void remember_reduction(struct lt_socket *s, bool by_delay)

@@ -29,6 +29,7 @@ void LAW_PROG(begin_on, struct sock *sk)
 
 	if (!s)
 		return;
+	take_parameters(s);
 	s->window_q16 = (u64)tp->snd_cwnd << 16;
 	s->signal = SIGNAL_NONE;
 	s->delivered = tp->delivered;

@@ -199,6 +199,10 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
     };
     if let Law::Own(ported) = law {
         settings.parameters = *ported.parameters();
+        for (slot, settable) in settings.settable.iter_mut().zip(ported.settable()) {
+            write_text(&mut slot.name, settable.name);
+            (slot.least, slot.most, slot.unit) = (settable.least, settable.most, settable.unit);
+        }
     }
     settings.ours = law.is_ours().into();
     settings.needs_ecn = law.needs_ecn().into();

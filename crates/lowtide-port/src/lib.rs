@@ -9,4 +9,4 @@
 mod parameters;
 mod port;
 
-pub use parameters::{Ported, Refusal};
+pub use parameters::{Ported, Refusal, Settable};

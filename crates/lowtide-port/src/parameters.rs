@@ -28,6 +28,43 @@ enum Scale {
     Overshoot,
 }
 
+impl Scale {
+    /// The port's number for 1 of what is written: for a second, where it is a time.
+    const fn unit(self) -> u64 {
+        match self {
+            Scale::Q16 => 1 << 16,
+            Scale::Q32 => 1 << 32,
+            Scale::Milli => 1000,
+            Scale::Micros | Scale::Overshoot => 1_000_000,
+            Scale::Whole(_) | Scale::Switch | Scale::Word(_) => 1,
+        }
+    }
+
+    /// The largest of the port's numbers.
+    const fn most(self) -> u32 {
+        match self {
+            Scale::Q16 | Scale::Q32 | Scale::Milli | Scale::Micros => u32::MAX,
+            Scale::Whole(most) => most,
+            Scale::Switch => 1,
+            Scale::Word(words) => words.len() as u32 - 1,
+            Scale::Overshoot => PART as u32 - 1,
+        }
+    }
+}
+
+/// A parameter of a port, and what it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settable {
+    /// Its name.
+    pub name: &'static str,
+    /// The least of the port's numbers for it.
+    pub least: u32,
+    /// The largest.
+    pub most: u32,
+    /// The port's number for a value of 1: of a second, where it is a time; a switch is 0 or 1, a word its place in the list.
+    pub unit: u64,
+}
+
 /// A law of the kernel: its parameters in the order of its structure in C, and what others can only be. Those that are
 /// in neither list have to be as they are by default.
 #[derive(Debug)]
@@ -247,6 +284,18 @@ impl Ported {
         matches!(self.law, Law::Eclipse(_) | Law::Ledbat(_))
     }
 
+    /// What a program may set of them on a socket of its own, in the order of [`Ported::parameters`].
+    pub fn settable(&self) -> Vec<Settable> {
+        let described = self.law.describe();
+        let settable = |at: usize, &(name, scale): &(&'static str, Scale)| {
+            let range = described.iter().find(|it| it.name == name).and_then(|it| it.range.as_ref());
+            let end = |text: &String| number(self.form(), at, text).unwrap_or(scale.most());
+            let (least, most) = range.map_or((0, scale.most()), |(least, most)| (end(least), end(most)));
+            Settable { name, least, most, unit: scale.unit() }
+        };
+        self.form().numbers.iter().enumerate().map(|(at, number)| settable(at, number)).collect()
+    }
+
     /// What the port reads: its parameters in the order of its structure in C.
     pub const fn parameters(&self) -> &[u32; PARAMETERS] {
         &self.parameters
@@ -254,7 +303,11 @@ impl Ported {
 
     /// How many of [`Ported::parameters`] the law has.
     pub(crate) fn count(&self) -> usize {
-        FORMS.iter().find(|form| form.law == self.law.name()).map_or(0, |form| form.numbers.len())
+        self.form().numbers.len()
+    }
+
+    fn form(&self) -> &'static Form {
+        FORMS.iter().find(|form| form.law == self.law.name()).expect("Ported::new has found it")
     }
 }
 
@@ -266,20 +319,21 @@ fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
     const OWN: &str = "a law prints its own values";
     let real = |text| f64::read(text).expect(OWN);
     let seconds = || Duration::read(value).expect(OWN).as_secs_f64();
-    let (number, unit, most) = match scale {
-        Scale::Q16 => (real(value), 65_536.0, u32::MAX),
-        Scale::Q32 => (real(value), 4_294_967_296.0, u32::MAX),
-        Scale::Milli => (real(value), 1e3, u32::MAX),
-        Scale::Micros => (seconds(), 1e6, u32::MAX),
-        Scale::Whole(most) => (u32::read(value).expect(OWN).into(), 1.0, most),
-        Scale::Switch => (u32::from(bool::read(value).expect(OWN)).into(), 1.0, 1),
+    let (mut unit, mut most) = (scale.unit() as f64, scale.most());
+    let number = match scale {
+        Scale::Q16 | Scale::Q32 | Scale::Milli => real(value),
+        Scale::Micros => seconds(),
+        Scale::Whole(_) => u32::read(value).expect(OWN).into(),
+        Scale::Switch => u32::from(bool::read(value).expect(OWN)).into(),
         Scale::Word(words) => {
-            let at = words.iter().position(|word| *word == value).expect("the port has all words of a parameter");
-            (at as f64, 1.0, u32::MAX)
+            words.iter().position(|word| *word == value).expect("the port has all words of a parameter") as f64
         }
         Scale::Overshoot => match value.strip_suffix('%') {
-            Some(percent) => (PART + real(percent) / 100.0 * f64::from(1 << 24), 1.0, u32::MAX),
-            None => (seconds(), 1e6, PART as u32 - 1),
+            Some(percent) => {
+                (unit, most) = (1.0, u32::MAX);
+                PART + real(percent) / 100.0 * f64::from(1 << 24)
+            }
+            None => seconds(),
         },
     };
     let scaled = (number * unit).round();
