@@ -10,3 +10,4 @@ mod parameters;
 mod port;
 
 pub use parameters::{Ported, Refusal};
+pub use port::Port;

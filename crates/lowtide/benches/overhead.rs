@@ -2,6 +2,9 @@
 //! `cargo bench -p lowtide --bench overhead`: what `run` costs where nothing limits the network. iperf3 over a veth pair, plain CUBIC and
 //! `run --cc cubic` at w = 1 in turn, so that the machine's moods meet both. About a minute; root.
 
+#[path = "support/veth.rs"]
+mod veth;
+
 use std::{
     process::{Child, Command, Stdio},
     thread,
@@ -21,9 +24,7 @@ fn main() {
         println!("skipped: {sentence}");
         return;
     }
-    let name = |side| format!("ltbench{}{side}", std::process::id());
-    let (a, b) = (Namespace::create(&name("a")).unwrap(), Namespace::create(&name("b")).unwrap());
-    join(&a, &b);
+    let (a, b) = veth::pair("bench");
     let mut server = Command::new("iperf3");
     let mut server = b.enter_command(server.args(["-s"]).stdout(Stdio::null())).spawn().expect("iperf3 is installed");
     thread::sleep(Duration::from_millis(500));
@@ -45,21 +46,9 @@ fn main() {
     stop(&mut server);
 }
 
-fn join(a: &Namespace, b: &Namespace) {
-    let ip = |arguments: &str| {
-        let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
-        assert!(status.success(), "ip {arguments}");
-    };
-    ip(&format!("-n {} link add veth0 type veth peer name veth0 netns {}", a.name(), b.name()));
-    for (namespace, address) in [(a, "10.78.0.1/30"), (b, "10.78.0.2/30")] {
-        ip(&format!("-n {} address add {address} dev veth0", namespace.name()));
-        ip(&format!("-n {} link set veth0 up", namespace.name()));
-    }
-}
-
 /// Gbit/s received, and CPU seconds of the sending host per GB.
 fn measure(a: &Namespace, prefix: &[&str]) -> (f64, f64) {
-    let iperf = ["iperf3", "-c", "10.78.0.2", "-C", "cubic", "-t", SECONDS, "-J"];
+    let iperf = ["iperf3", "-c", veth::B, "-C", "cubic", "-t", SECONDS, "-J"];
     let words = [prefix, &iperf].concat();
     let mut command = Command::new(words[0]);
     let output = a.enter_command(command.args(&words[1..])).output().unwrap();
