@@ -12,16 +12,16 @@ use std::{
     os::fd::{FromRawFd, OwnedFd},
     process::{Child, Command, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
 use lowtide_emu::Namespace;
-use lowtide_kernel::Need;
+use lowtide_kernel::{Need, trace::Traceable};
 
 const LAWS: [&str; 3] = ["cdg", "eclipse", "cubic"];
 const ROUNDS: usize = 5;
-const WARM_UP: Duration = Duration::from_millis(1500);
+const WARM_UP: Duration = Duration::from_millis(500);
 const MEASURED: Duration = Duration::from_secs(3);
 
 /// A build of lowtide, with or without a trace.
@@ -46,7 +46,10 @@ fn main() {
     }
     let (a, b) = veth::pair("trace");
     let mut server = Command::new("iperf3");
-    let mut server = b.enter_command(server.args(["-s"]).stdout(Stdio::null())).spawn().expect("iperf3 is installed");
+    let mut server = b
+        .enter_command(server.args(["-s"]).stdout(Stdio::null()).stderr(Stdio::null()))
+        .spawn()
+        .expect("iperf3 is installed");
     thread::sleep(Duration::from_millis(500));
     for law in LAWS {
         let mut costs = vec![Vec::new(); ways.len()];
@@ -69,24 +72,28 @@ fn main() {
 fn measure(a: &Namespace, law: &str, way: &Way<'_>) -> f64 {
     let before: HashSet<u32> = ProgInfoIter::default().map(|program| program.id).collect();
     let mut run = Command::new(way.lowtide);
-    run.args(["run", "--cc", law, "--w-min", "1", "--quiet", "--", "iperf3", "-c", veth::B, "-t", "30"]);
-    let mut run = a.enter_command(run.stdout(Stdio::null())).spawn().expect("lowtide runs");
-    let mut trace = way.traced.then(|| {
-        thread::sleep(Duration::from_millis(500));
-        let mut trace = Command::new(way.lowtide);
-        trace.args(["trace", "--law", law]).stdout(Stdio::null()).stderr(Stdio::null());
-        trace.spawn().expect("lowtide traces")
-    });
-    thread::sleep(WARM_UP);
+    run.args(["run", "--cc", law, "--w-min", "1", "--quiet", "--", "iperf3", "-c", veth::B, "-t", "60"]);
+    let mut run = a.enter_command(run.stdout(Stdio::null()).stderr(Stdio::null())).spawn().expect("lowtide runs");
     let count = || {
         let ours = ProgInfoIter::default().filter(|program| !before.contains(&program.id));
         ours.fold((0, 0), |(time, runs), program| {
             let name = program.name.to_string_lossy();
-            let counts =
-                name.ends_with("_acked_on") || name == "cdg_pkts_acked" || (law == "cubic" && name == "lt_egress");
+            let counts = match law {
+                "cubic" => name == "lt_egress",
+                _ => name.contains("_acked"), // the kernel cuts names
+            };
             (time + program.run_time_ns, runs + if counts { program.run_cnt } else { 0 })
         })
     };
+    until(|| count().1 > 100);
+    let mut trace = way.traced.then(|| {
+        let mut trace = Command::new(way.lowtide);
+        trace.arg("trace").stdout(Stdio::null()).stderr(Stdio::null());
+        let trace = trace.spawn().expect("lowtide traces");
+        until(|| Traceable::all().unwrap().iter().any(|source| source.is_traced().unwrap()));
+        trace
+    });
+    thread::sleep(WARM_UP);
     let start = count();
     thread::sleep(MEASURED);
     let end = count();
@@ -96,6 +103,14 @@ fn measure(a: &Namespace, law: &str, way: &Way<'_>) -> f64 {
     }
     stop(&mut run);
     (end.0 - start.0) as f64 / (end.1 - start.1) as f64
+}
+
+fn until(question: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !question() {
+        assert!(started.elapsed() < Duration::from_secs(30), "it does not begin");
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who listens: one ring buffer for all the programs that are traced, and the switch in each of them.
 
-use std::{cell::RefCell, rc::Rc, time::Duration};
+use std::{cell::RefCell, io, rc::Rc, time::Duration};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder, libbpf_sys};
 
@@ -99,7 +99,11 @@ impl Tracer {
     /// [`Error::Trace`].
     pub fn listen(&mut self, patience: Duration) -> Result<Vec<Record>> {
         self.renew()?;
-        self.listener.poll(patience).map_err(unread)?;
+        match self.listener.poll_raw(patience) {
+            0.. => {}
+            code if code == -libc::EINTR => {} // as after a stop; the records are still there
+            code => return Err(unread(io::Error::from_raw_os_error(-code))),
+        }
         Ok(self.heard.take())
     }
 
