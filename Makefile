@@ -26,7 +26,7 @@ test: lint deps-run deps-test
 bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-sim --bench speed
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
-	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead
+	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead --bench tracing
 
 # A quick look at all targets and at the table of rivals, and the sample of the deadline matrix, in the simulator: under an hour on two
 # processors. What has been run already is not run again. The page: lab-report/index.html.

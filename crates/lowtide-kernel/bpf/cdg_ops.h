@@ -10,8 +10,17 @@
 #include "state.h"
 #include "tcp.h"
 
-/* How far a reduction goes: the stack asks at the start of every episode, after a loss or after our own signal. */
-static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
+static __noinline void trace_cdg(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
+{
+	struct lt_trace_record *r = trace_record(s, tp, event);
+
+	if (!r)
+		return;
+	r->values_count = cdg_inspect(&s->cdg, settings.cdg_window, s->hazard_q16, r->values);
+	bpf_ringbuf_submit(r, 0);
+}
+
+static inline u32 reduction(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
 {
 	u32 signal = s->signal, keep_q10 = 512, shadow = 0;
 
@@ -44,6 +53,15 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 	if (s->window_q16 < (u64)shadow << 16)
 		s->window_q16 = (u64)shadow << 16;
 	return s->ssthresh = budget_cwnd(s->window_q16);
+}
+
+/* How far a reduction goes: the stack asks at the start of every episode, after a loss or after our own signal. */
+static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
+{
+	u32 event = reduction_event(s->signal, tp), ssthresh = reduction(s, tp, now);
+
+	TRACE(trace_cdg, s, tp, event);
+	return ssthresh;
 }
 
 /*
@@ -106,6 +124,7 @@ static inline u64 own_round(struct lt_socket *s, const struct tcp_sock *tp, u32 
 	if (!seq_after(ack, s->round_end) || !c->cur.min)
 		return 0;
 	s->round_end = tp->snd_nxt;
+	s->hazard_q16 = 0;
 	return end_round(c, queue_is_empty(c->cur.min, c->delay_min_us, settings.cdg_floor_us));
 }
 
@@ -135,7 +154,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
-	u32 n = sharing_sockets(), clamp;
+	u32 n = sharing_sockets(), clamp, round_end;
 	u64 now = bpf_ktime_get_ns(), gradient, hazard;
 
 	if (!s)
@@ -158,11 +177,16 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	    cdg_hystart(&s->cdg, settings.cdg_hystart, now / NSEC_PER_USEC))
 		tp->snd_ssthresh = s->ssthresh = tp->snd_cwnd;
 
+	round_end = s->round_end;
 	gradient = own_round(s, tp, ack);
 	if (n > 1)
 		gradient = group_round(s, srtt_us(tp), now);
 	count(delay_price_q32, cdg_price_q32(gradient, settings.cdg_window, settings.cdg_g0_us));
 	hazard = cdg_hazard_q16(gradient, settings.cdg_window, settings.cdg_g0_us, pressure_on(s)->hazard_q16);
+	if (hazard)
+		s->hazard_q16 = hazard;
+	if (s->round_end != round_end)	/* CDG's own, for its trace */
+		TRACE(trace_cdg, s, tp, LT_TRACE_ROUND);
 	if (cdg_backs_off(&s->cdg, hazard, settings.cdg_use_ineff, bpf_get_prandom_u32()) &&
 	    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
@@ -209,8 +233,11 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
-	if (ssthresh_missed(s, tp))
+	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = reduce(s, tp, bpf_ktime_get_ns());
+		TRACE(trace_cdg, s, tp, LT_TRACE_MISSED);
+	}
+	TRACE_ACK(trace_cdg, s, tp, sample->rtt_us > 0 ? sample->rtt_us : 0, trace_without_turn(tp));
 	mend_window(s, tp);
 	if (sample->rtt_us > 0) {
 		delayed = cdg_sample(&s->cdg, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
@@ -231,15 +258,19 @@ void BPF_PROG(cdg_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (!s)
 		return;
+	if (event == CA_EVENT_LOSS)
+		TRACE(trace_cdg, s, tp, LT_TRACE_TIMEOUT);
 	if (event == CA_EVENT_COMPLETE_CWR) {
 		s->cdg.queue = CDG_UNKNOWN;
 		cdg_next_round(&s->cdg);
 		s->round_end = tp->snd_nxt;
+		TRACE(trace_cdg, s, tp, LT_TRACE_RECOVERED);
 	} else if (event == CA_EVENT_CWND_RESTART) {
 		base = s->cdg.delay_min_us;	/* the path's, not the burst's */
 		cdg_reset(&s->cdg, tp->snd_cwnd);
 		s->cdg.delay_min_us = base;
 		s->round_end = tp->snd_nxt;
+		TRACE(trace_cdg, s, tp, LT_TRACE_RESTART);
 	}
 }
 
@@ -247,7 +278,10 @@ SEC("struct_ops")
 u32 BPF_PROG(cdg_undo_cwnd, struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 
+	if (s)
+		TRACE(trace_cdg, s, tp, LT_TRACE_UNDONE);
 	return at_least(tp->snd_cwnd, tp->prior_cwnd);
 }
 

@@ -27,6 +27,8 @@ struct lt_settings settings = {};
 struct lt_totals totals = {};
 struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
 struct lt_decision decision_layout = {};
+struct lt_tracing tracing_layout = {};
+struct lt_trace_record trace_layout = {};
 
 /* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
 enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS, SIGNAL_LAW };
@@ -64,6 +66,13 @@ struct lt_socket {
 	u32 closed;
 	struct phantom phantom;
 	struct price price;
+	struct {		/* by trace.h, while there is a trace */
+		u32 connection;
+		u32 round_end;
+		u32 rtt_min_us, rtt_max_us;	/* of this round, 0: none */
+		u32 delivered, delivered_ce;	/* the stack's counts at its begin */
+	} traced;
+	u64 hazard_q16;		/* CDG's, of its latest round */
 	/* Of a law of the window kind: */
 	u64 ssthresh_q16;
 	u64 target_q16;		/* where the reduction goes that it asked for, with SIGNAL_LAW */

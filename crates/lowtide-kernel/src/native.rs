@@ -5,6 +5,7 @@ mod beta;
 mod owd;
 mod price;
 mod transients;
+mod values;
 
 use proptest::prelude::*;
 

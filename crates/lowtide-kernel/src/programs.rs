@@ -58,7 +58,7 @@ impl Programs {
     pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, words: &KernelWords) -> Result<Programs> {
         Programs::load((Some((law, Registration::Link)), name), false, words, |settings| {
             configure(settings, law, name);
-            write_text(&mut settings.law_text, &law.to_string());
+            settings.weight = weight.unwrap_or_default().to_bits();
             let pressure = weight.map_or_else(Pressure::default, |w| Actuator::Native.pressure(law, w, 1.0, 0.0));
             settings.pressure = pressure_value(&pressure);
             settings.one_window = 0;
@@ -216,6 +216,7 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
     settings.cdg_use_tolerance = cdg.use_tolerance.into();
     settings.cdg_hystart = cdg.hystart;
     write_text(&mut settings.law, name);
+    write_text(&mut settings.law_text, &law.to_string());
 }
 
 pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {

@@ -10,3 +10,4 @@ mod parameters;
 mod port;
 
 pub use parameters::{Ported, Refusal, Settable};
+pub use port::Port;

@@ -3,6 +3,9 @@
 //! with 100 flows, the kernel's CUBIC plain and the law under `run` at w = 1 in turn, so that the machine's moods meet both. About ten minutes
 //! for all laws; root. `kernel:cubic` is the kernel's own under `run`.
 
+#[path = "support/veth.rs"]
+mod veth;
+
 use std::{
     env,
     process::{Child, Command, Stdio},
@@ -26,9 +29,7 @@ fn main() {
         println!("skipped: {sentence}");
         return;
     }
-    let name = |side| format!("ltbench{}{side}", std::process::id());
-    let (a, b) = (Namespace::create(&name("a")).unwrap(), Namespace::create(&name("b")).unwrap());
-    join(&a, &b);
+    let (a, b) = veth::pair("bench");
     let mut server = serve(&b, &[], PLAIN);
     let asked: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let all = || ["kernel:cubic", "cdg"].into_iter().chain(Ported::names()).map(str::to_owned).collect();
@@ -72,21 +73,9 @@ fn serve(b: &Namespace, prefix: &[&str], port: &str) -> Child {
     server
 }
 
-fn join(a: &Namespace, b: &Namespace) {
-    let ip = |arguments: &str| {
-        let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
-        assert!(status.success(), "ip {arguments}");
-    };
-    ip(&format!("-n {} link add veth0 type veth peer name veth0 netns {}", a.name(), b.name()));
-    for (namespace, address) in [(a, "10.78.0.1/30"), (b, "10.78.0.2/30")] {
-        ip(&format!("-n {} address add {address} dev veth0", namespace.name()));
-        ip(&format!("-n {} link set veth0 up", namespace.name()));
-    }
-}
-
 /// Gbit/s received, and CPU seconds of the sending program per GB.
 fn measure(a: &Namespace, prefix: &[&str], port: &str, flows: &str) -> (f64, f64) {
-    let iperf = ["iperf3", "-c", "10.78.0.2", "-p", port, "-C", "cubic", "-P", flows, "-t", SECONDS, "-J"];
+    let iperf = ["iperf3", "-c", veth::B, "-p", port, "-C", "cubic", "-P", flows, "-t", SECONDS, "-J"];
     let words = [prefix, &iperf].concat();
     let mut command = Command::new(words[0]);
     let output = a.enter_command(command.args(&words[1..])).output().unwrap();
