@@ -41,7 +41,11 @@ fn main() {
         panic!("the BPF programs do not compile: {error:#}");
     }
 
-    cc::Build::new().file("bpf/law/native.c").warnings(true).compile("lowtide_law_native");
+    cc::Build::new()
+        .file("bpf/law/native.c")
+        .flag("-Wno-unused-parameter")
+        .warnings(true)
+        .compile("lowtide_law_native");
 }
 
 /// The first clang that can build the programs; struct_ops by link and CO-RE bitfields need clang 16.

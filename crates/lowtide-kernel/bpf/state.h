@@ -16,6 +16,7 @@
 #include "law/eclipse.h"
 #include "law/ledbat.h"
 #include "law/ledbatpp.h"
+#include "law/cubic.h"
 #include "law/phantom.h"
 #include "law/price.h"
 #include <lowtide.h>
@@ -95,6 +96,7 @@ struct lt_socket {
 		struct eclipse eclipse;
 		struct ledbat ledbat;
 		struct ledbatpp ledbatpp;
+		struct cubic cubic;
 	};
 };
 

@@ -189,6 +189,10 @@ void LAW_PROG(state_on, struct sock *sk, u8 state)
 	if (state >= TCP_CA_RECOVERY)
 		OF_LAW(answered)(&s->LAW);
 #endif
+#ifdef LAW_OF_TIMEOUTS
+	if (state == TCP_CA_LOSS)
+		OF_LAW(timed_out)(&s->LAW);
+#endif
 	if (state == TCP_CA_LOSS)
 		TRACE(OF_LAW(trace), s, tp, LT_TRACE_TIMEOUT);
 	if (before >= TCP_CA_CWR && state < TCP_CA_CWR) {

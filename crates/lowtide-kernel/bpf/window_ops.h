@@ -103,6 +103,11 @@ static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, cons
 #define LAW ledbatpp
 #include "window_law.h"
 
+#define LAW_OF_TIMEOUTS
+#define LAW cubic
+#include "window_law.h"
+#undef LAW_OF_TIMEOUTS
+
 #define LAW_OF_MARKS
 #define LAW dctcp
 #include "window_law.h"

@@ -61,6 +61,10 @@ impl Actuator {
                 "reno" => Some(Model::Reno),
                 _ => None,
             },
+            // its losses are its price, and it keeps 0.7 of the window as its name says
+            (Actuator::Phantom, Law::Own(ported)) if *ported.law() == "cubic:paced=on".parse().ok()? => {
+                Some(Model::Cubic(Cubic::RFC_9438))
+            }
             (Actuator::Native, Law::Own(ported)) => match ported.law().name() {
                 "vegas" => vegas_model(ported.law()),
                 _ => None,
@@ -172,6 +176,9 @@ mod tests {
             (kernel("reno"), Actuator::Phantom, Some(Model::Reno)),
             (own("vegas:alpha_base=20"), Actuator::Native, Some(Model::Vegas { packets: 20.0, linux: true })),
             (own("vegas"), Actuator::Phantom, None),
+            (own("lt_cubic"), Actuator::Phantom, Some(Model::Cubic(Cubic::RFC_9438))),
+            (own("lt_cubic:beta=0.8"), Actuator::Phantom, None),
+            (own("lt_cubic"), Actuator::Beta, None),
             (kernel("htcp"), Actuator::Phantom, None),
             (kernel("vegas"), Actuator::Phantom, None), // what it holds by loss is not its model
         ] {

@@ -112,7 +112,7 @@ pub enum Law {
 
 impl Law {
     /// Reads `cdg`, a law of ours with its parameters (`vegas:alpha_base=20`), or the name of a law registered in this kernel. Where both
-    /// have a law of a name, `kernel:NAME` is the kernel's.
+    /// have a law of a name, `kernel:NAME` is the kernel's and `lt_NAME` ours; the plain one is ours, but for [`Law::KERNELS`].
     ///
     /// # Errors
     /// [`Error::Law`]: a law that ignores congestion signals, one that is not registered, or a parameter that our law does not take.
@@ -120,8 +120,8 @@ impl Law {
         if let Some(parameters) = parameters_of("cdg", text) {
             return Ok(Law::Cdg(CdgParameters::default().with(parameters)?));
         }
-        if Ported::names().any(|name| text.split(':').next() == Some(name)) {
-            let law: lowtide_cc::Law = text.parse().map_err(|error| Error::Law(format!("--cc {text}: {error}")))?;
+        if let Some(ours) = ours(text) {
+            let law: lowtide_cc::Law = ours.parse().map_err(|error| Error::Law(format!("--cc {text}: {error}")))?;
             let ported = Ported::new(&law).map_err(|refusal| Error::Law(format!("--cc {text}: {refusal}")))?;
             return Ok(Law::Own(Box::new(ported)));
         }
@@ -139,8 +139,8 @@ impl Law {
             return Ok(Law::Kernel(text.to_owned()));
         }
         Err(Error::Law(format!(
-            "--cc {text} is not registered in this kernel; there are cdg, {} (Lowtide's own) and {} (others: modprobe tcp_NAME)",
-            Ported::names().collect::<Vec<_>>().join(", "),
+            "--cc {text} is not registered in this kernel; there are {} (Lowtide's own) and {} (others: modprobe tcp_NAME)",
+            Law::OWN.join(", "),
             usable.join(", ")
         )))
     }
@@ -157,12 +157,20 @@ impl Law {
     }
 
     /// The names of Lowtide's own laws.
-    pub const OWN: &[&str] = &["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "dctcp", "prague"];
+    pub const OWN: &[&str] = &["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "dctcp", "prague"];
+    /// The names by which the kernel's law is meant where there is one of ours, too.
+    pub const KERNELS: &[&str] = &["cubic"];
+
+    /// The name under which the kernel registers a law of ours for the whole machine, by the name that we have for it.
+    pub fn registered(name: &str) -> String {
+        format!("lt_{}", name.strip_prefix("lt_").unwrap_or(name))
+    }
 
     /// The law's name as given on the command line.
     pub fn name(&self) -> &str {
         match self {
             Law::Cdg(_) => "cdg",
+            Law::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Cubic(_)) => "lt_cubic",
             Law::Own(ported) => ported.law().name(),
             Law::Kernel(name) => name,
         }
@@ -217,7 +225,7 @@ impl Law {
         match self {
             Law::Cdg(_) => RENO,
             law => match law.name() {
-                "cubic" | "bic" => match (loss, rtt_s) {
+                "cubic" | "lt_cubic" | "bic" => match (loss, rtt_s) {
                     (Some(loss), Some(rtt)) if loss < 0.55 * rtt * rtt * rtt => 4.0 / 3.0,
                     _ => RENO,
                 },
@@ -231,8 +239,24 @@ impl Law {
 
 /// What stands after the law's name, if it is this one.
 fn parameters_of<'a>(law: &str, text: &'a str) -> Option<&'a str> {
+    let text = text.strip_prefix("lt_").unwrap_or(text);
     let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
     (name == law).then_some(parameters)
+}
+
+/// The text of the reference, if one of ours but CDG is meant. Our sockets are paced, so Hybrid Slow Start must know.
+fn ours(text: &str) -> Option<String> {
+    let plain = text.strip_prefix("lt_");
+    let name = plain.unwrap_or(text).split(':').next()?;
+    if !Ported::names().any(|it| it == name) || plain.is_none() && Law::KERNELS.contains(&name) {
+        return None;
+    }
+    let text = plain.unwrap_or(text);
+    Some(match text.split_once(':') {
+        _ if name != "cubic" || text.contains("paced=") => text.to_owned(),
+        Some((_, parameters)) => format!("cubic:{parameters},paced=on"),
+        None => "cubic:paced=on".to_owned(),
+    })
 }
 
 impl fmt::Display for CdgParameters {
@@ -257,6 +281,7 @@ impl fmt::Display for Law {
     /// As it is written, with its parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Law::Own(ported) if self.name().starts_with("lt_") => write!(f, "lt_{}", ported.law()),
             Law::Own(ported) => ported.law().fmt(f),
             Law::Cdg(cdg) => write!(f, "cdg:{cdg}"),
             law => f.write_str(law.name()),
@@ -291,6 +316,32 @@ mod tests {
             ("cdg:beta=2", "beta has no such value"),
             ("cdg:shadow", "shadow has no such value"),
             ("vegas:alpha=-1", "alpha"),
+        ] {
+            let sentence = Law::parse(text).unwrap_err().to_string();
+            assert!(sentence.contains(part), "{text}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn cubic_is_the_kernels_and_lt_cubic_ours() {
+        assert_eq!(Law::parse("cubic").unwrap(), Law::Kernel("cubic".into()));
+        assert_eq!(Law::parse("kernel:cubic").unwrap(), Law::Kernel("cubic".into()));
+        for (text, printed) in [
+            ("lt_cubic", "lt_cubic:paced=on"),
+            ("lt_cubic:beta=0.8,variant=linux", "lt_cubic:variant=linux,beta=0.8,paced=on"),
+            ("lt_cubic:paced=off", "lt_cubic"),
+        ] {
+            let law = Law::parse(text).unwrap();
+            assert!(law.is_ours() && !law.takes_weight(), "{text}");
+            assert_eq!((law.name(), law.to_string().as_str()), ("lt_cubic", printed));
+        }
+        assert_eq!(Law::parse("lt_vegas").unwrap(), Law::parse("vegas").unwrap());
+        assert_eq!(Law::parse("lt_cdg").unwrap(), Law::parse("cdg").unwrap());
+        for (text, part) in [
+            ("lt_cubic:beta=1.2", "beta"),
+            ("lt_cubic:hystart=plus", "off, train, delay, on"),
+            ("lt_cubic:low_window=70000", "up to 65535"),
+            ("lt_qubic", "not registered"),
         ] {
             let sentence = Law::parse(text).unwrap_err().to_string();
             assert!(sentence.contains(part), "{text}: {sentence}");

@@ -53,7 +53,7 @@ impl MachineLaw {
         if weight.is_some() && !law.takes_weight() {
             return Err(Error::Law(format!("--weight: {} has no weight of its own", law.name())));
         }
-        let name = format!("lt_{}", law.name());
+        let name = Law::registered(law.name());
         if fs::read_to_string(crate::law::AVAILABLE).unwrap_or_default().split_whitespace().any(|it| it == name) {
             return Err(Error::Law(format!(
                 "{name} is loaded already; lowtide cc unload {} takes it away",

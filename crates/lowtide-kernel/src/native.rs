@@ -2,6 +2,7 @@
 //! The laws of `bpf/law`, compiled natively: tests of the very code that the kernel runs.
 
 mod beta;
+mod cubic;
 mod owd;
 mod price;
 mod transients;

@@ -84,7 +84,7 @@ impl Programs {
 
     /// Makes the law known to the kernel as long as the link lives.
     pub(crate) fn register(&mut self, law: &Law, words: &KernelWords) -> Result<Link> {
-        let wanted = format!("lt_{}", law.name());
+        let wanted = Law::registered(law.name());
         let map = self.skeleton.object_mut().maps_mut().find(|map| map.name() == wanted.as_str());
         let link = map.expect("every law of ours is in the object").attach_struct_ops();
         attached("the control law", link, words)
@@ -147,13 +147,15 @@ fn choose(
     name: &str,
     in_a_group: bool,
 ) -> libbpf_rs::Result<()> {
-    let ours = law.map(|(law, _)| law.name());
+    let registered = law.map(|(law, _)| Law::registered(law.name()));
+    let ours = registered.as_deref().and_then(|name| name.strip_prefix("lt_"));
     match ours {
         Some("cdg") => write_text(&mut open.struct_ops.lt_cdg_mut().name, name),
         Some("vegas") => write_text(&mut open.struct_ops.lt_vegas_mut().name, name),
         Some("eclipse") => write_text(&mut open.struct_ops.lt_eclipse_mut().name, name),
         Some("ledbat") => write_text(&mut open.struct_ops.lt_ledbat_mut().name, name),
         Some("ledbatpp") => write_text(&mut open.struct_ops.lt_ledbatpp_mut().name, name),
+        Some("cubic") => write_text(&mut open.struct_ops.lt_cubic_mut().name, name),
         Some("dctcp") => write_text(&mut open.struct_ops.lt_dctcp_mut().name, name),
         Some("prague") => write_text(&mut open.struct_ops.lt_prague_mut().name, name),
         _ => {}
@@ -232,7 +234,7 @@ pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
 /// `lt_LAW_` and eight hex digits: unlike any other run's, within the kernel's 15 characters.
 fn own_name(law: &str) -> String {
     let unique = (u64::from(std::process::id()) << 32 ^ monotonic_now()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    format!("lt_{law}_{unique:08x}")
+    format!("{}_{unique:08x}", Law::registered(law))
 }
 
 /// As much of a text as fits, with a zero at the end.

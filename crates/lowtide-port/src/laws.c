@@ -14,6 +14,7 @@ typedef int64_t s64;
 #include "ledbat.h"
 #include "ledbatpp.h"
 #include "vegas.h"
+#include "cubic.h"
 #include "dctcp.h"
 #include "prague.h"
 
@@ -85,3 +86,4 @@ LAW_OF_MARKS(prague);
 LAW(eclipse);
 LAW(ledbat);
 LAW(ledbatpp);
+LAW(cubic);

@@ -14,6 +14,8 @@ enum Scale {
     Q16,
     /// Units of 2⁻³²: parts below 1.
     Q32,
+    /// Units of 2⁻²²: up to 1024.
+    Q22,
     /// Thousandths.
     Milli,
     /// Microseconds.
@@ -33,6 +35,7 @@ impl Scale {
     const fn unit(self) -> u64 {
         match self {
             Scale::Q16 => 1 << 16,
+            Scale::Q22 => 1 << 22,
             Scale::Q32 => 1 << 32,
             Scale::Milli => 1000,
             Scale::Micros | Scale::Overshoot => 1_000_000,
@@ -43,7 +46,7 @@ impl Scale {
     /// The largest of the port's numbers.
     const fn most(self) -> u32 {
         match self {
-            Scale::Q16 | Scale::Q32 | Scale::Milli | Scale::Micros => u32::MAX,
+            Scale::Q16 | Scale::Q22 | Scale::Q32 | Scale::Milli | Scale::Micros => u32::MAX,
             Scale::Whole(most) => most,
             Scale::Switch => 1,
             Scale::Word(words) => words.len() as u32 - 1,
@@ -187,6 +190,20 @@ const FORMS: &[Form] = &[
             ("beta", Scale::Q16),
         ],
     },
+    Form {
+        law: "cubic",
+        numbers: &[
+            ("variant", Scale::Word(&["rfc9438", "linux", "2008"])),
+            ("beta", Scale::Q32),
+            ("c", Scale::Q22),
+            ("fast_convergence", Scale::Switch),
+            ("reno_friendly", Scale::Switch),
+            ("whole_segments", Scale::Switch),
+            ("hystart", Scale::Word(&["off", "train", "delay", "on"])),
+            ("low_window", Scale::Q16),
+            ("paced", Scale::Switch),
+        ],
+    },
 ];
 
 /// As many as `delay.h` remembers.
@@ -221,6 +238,18 @@ pub enum Refusal {
         key: &'static str,
         /// What it is there.
         usual: String,
+        /// What was asked for.
+        value: String,
+    },
+    /// A word that the port does not know.
+    #[error("the kernel's {law} has {key} one of {words}, and not {key}={value}")]
+    Word {
+        /// The law.
+        law: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// Those that it knows.
+        words: String,
         /// What was asked for.
         value: String,
     },
@@ -321,12 +350,14 @@ fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
     let seconds = || Duration::read(value).expect(OWN).as_secs_f64();
     let (mut unit, mut most) = (scale.unit() as f64, scale.most());
     let number = match scale {
-        Scale::Q16 | Scale::Q32 | Scale::Milli => real(value),
+        Scale::Q16 | Scale::Q22 | Scale::Q32 | Scale::Milli => real(value),
         Scale::Micros => seconds(),
         Scale::Whole(_) => u32::read(value).expect(OWN).into(),
         Scale::Switch => u32::from(bool::read(value).expect(OWN)).into(),
         Scale::Word(words) => {
-            words.iter().position(|word| *word == value).expect("the port has all words of a parameter") as f64
+            let at = words.iter().position(|word| *word == value);
+            let refusal = || Refusal::Word { law: form.law, key, words: words.join(", "), value: value.to_owned() };
+            at.ok_or_else(refusal)? as f64
         }
         Scale::Overshoot => match value.strip_suffix('%') {
             Some(percent) => {

@@ -32,6 +32,7 @@ unsafe extern "C" {
     static lowtide_eclipse: Table;
     static lowtide_ledbat: Table;
     static lowtide_ledbatpp: Table;
+    static lowtide_cubic: Table;
 }
 
 /// `struct law_ack`.
@@ -136,6 +137,7 @@ impl Ported {
                 "eclipse" => &lowtide_eclipse,
                 "ledbat" => &lowtide_ledbat,
                 "ledbatpp" => &lowtide_ledbatpp,
+                "cubic" => &lowtide_cubic,
                 name => unreachable!("{name} has no port, as Ported::new says"),
             }
         }

@@ -28,7 +28,7 @@ pub fn cc(command: &CcCommand) -> Result<ExitCode> {
 fn list() -> Result<()> {
     let pinned = Pinned::all()?;
     for name in Law::OWN {
-        let kernel_name = format!("lt_{name}");
+        let kernel_name = Law::registered(name);
         match pinned.iter().find(|law| law.name == kernel_name) {
             Some(law) => println!("{name:10} loaded as {kernel_name}, {}", sockets(law.about()?.sockets)),
             None => println!("{name:10} not loaded"),
@@ -88,7 +88,7 @@ fn unload(laws: &[String], force: bool) -> Result<()> {
 
 /// A pinned law by its own or its kernel's name.
 fn find(law: &str) -> Result<Pinned> {
-    let name = if law.starts_with("lt_") { law.to_owned() } else { format!("lt_{law}") };
+    let name = Law::registered(law);
     let found = Pinned::all()?.into_iter().find(|pinned| pinned.name == name);
     found.ok_or_else(|| anyhow!("{name} is not loaded, or not pinned; lowtide cc list says what is"))
 }

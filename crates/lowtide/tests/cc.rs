@@ -62,7 +62,7 @@ fn a_law_can_be_had_by_any_program_and_goes_without_a_trace() {
         return;
     }
     for law in Law::OWN {
-        let name = format!("lt_{law}");
+        let name = Law::registered(law);
         assert!(!listed(&name), "{name} is loaded on this machine already; lowtide cc unload {law}");
         assert_eq!(cc(&["load", law, "--pin"]).1, 0);
         assert!(listed(&name));

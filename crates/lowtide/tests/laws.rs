@@ -25,6 +25,7 @@ const LAWS: &[&str] = &[
     "eclipse",
     "ledbat",
     "ledbatpp",
+    "lt_cubic",
     "dctcp:accel=on,overload=on",
     "prague:mode=none,accel=on,overload=on",
 ];
@@ -57,7 +58,7 @@ fn arrive_whole(bytes: usize) {
     for law in LAWS {
         for version in [4, 6] {
             let go = directory.path().join(format!("go-{law}-{version}"));
-            let (a, b) = (name(&format!("{}{version}a", &law[..3])), name(&format!("{}{version}b", &law[..3])));
+            let [a, b] = ["a", "b"].map(|end| name(&format!("{}{version}{end}", &law[law.len().min(6) - 3..][..3])));
             let link = Config::new(a, b, "1gbit".parse().unwrap(), Duration::from_millis(2));
             let (loss, reordering) = ("0.5%".parse().unwrap(), "1%:5ms".parse().unwrap());
             let emulator = Emulator::start(Config { loss, reordering, ..link }).unwrap();
@@ -68,7 +69,7 @@ fn arrive_whole(bytes: usize) {
             let before = listed_laws();
             let run = Running::start(&mut inside(emulator.a(), run_script(&["--cc", law], &script)));
             // a law that needs ECN needs it of the receiver, too
-            let prefix = &format!("lt_{}_", law.split(':').next().unwrap());
+            let prefix = &format!("{}_", lowtide_kernel::Law::registered(law.split(':').next().unwrap()));
             let ours =
                 until("the law", || listed_laws().difference(&before).find(|it| it.starts_with(prefix)).cloned());
             setsockopt(&listener, sockopt::TcpCongestion, &ours.as_str().into()).unwrap();

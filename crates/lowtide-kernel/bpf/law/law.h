@@ -13,6 +13,7 @@
  *   X_restart  the sender was idle, for so long
  *   X_inspect  what it knows and decided, for a trace: so many values, in the order of the law's table in
  *              crates/lowtide-kernel/src/trace/names.rs, which has their scales; LAW_NO_VALUE where there is none
+ *   X_timed_out  of a law of timeouts: a loss or a recovery has become one (where X_reduce hears of a timeout as such, it is called from there)
  *
  * A law of marks (marks.h) hears of more, for its rounds and its reactions go on in reduction episodes:
  *

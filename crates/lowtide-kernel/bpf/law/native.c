@@ -11,6 +11,7 @@ typedef int64_t s64;
 
 #include "budget.h"
 #include "cdg.h"
+#include "cubic.h"
 #include "fixed.h"
 #include "owd.h"
 #include "phantom.h"
@@ -41,6 +42,21 @@ u32 native_budget_cwnd(u64 window_q16)
 u32 native_budget_pacing(u64 window_q16, u32 mss, u32 srtt_us)
 {
 	return budget_pacing(window_q16, mss, srtt_us);
+}
+
+u64 native_cubic_root(u64 x)
+{
+	return cubic_root(x);
+}
+
+u64 native_cubic_k_q20(u64 below_q16, u32 c_q22)
+{
+	return cubic_k_q20(below_q16, c_q22);
+}
+
+u64 native_cubic_curve_q16(u32 c_q22, u64 t_q20)
+{
+	return cubic_curve_q16(c_q22, t_q20);
 }
 
 u64 native_cdg_size(void)

@@ -69,6 +69,7 @@ impl Value {
 
 const Q8: f64 = 1.0 / 256.0;
 const Q16: f64 = 1.0 / 65_536.0;
+const Q20: f64 = 1.0 / 1_048_576.0;
 const Q24: f64 = 1.0 / 16_777_216.0;
 const Q30: f64 = 1.0 / 1_073_741_824.0;
 const Q32: f64 = 1.0 / 4_294_967_296.0;
@@ -97,6 +98,12 @@ const CDG: &[Value] = &[
     value("shadow", "segments", Number(1.0), "shadow window"),
     value("queue", "", Word(&["unknown", "nonfull", "full", "backoff"]), "what CDG takes the queue for"),
     value("ineffectual", "", Number(1.0), "back-offs since the gradient last fell"),
+];
+const CUBIC: &[Value] = &[
+    BASE,
+    value("w_max", "segments", Number(Q16), "window at the latest reduction, where congestion is expected"),
+    value("k", "s", Number(Q20), "time from the reduction until the window is there again"),
+    value("w_est", "segments", Number(Q24), "what Reno's window would be"),
 ];
 const VEGAS: &[Value] = &[
     BASE,
@@ -143,6 +150,7 @@ pub fn values(law: &str, ours: bool) -> &'static [Value] {
     match law {
         _ if !ours => KERNEL,
         "cdg" => CDG,
+        "cubic" | "lt_cubic" => CUBIC,
         "vegas" => VEGAS,
         "eclipse" => ECLIPSE,
         "ledbat" => LEDBAT,

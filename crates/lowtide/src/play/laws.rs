@@ -71,7 +71,7 @@ fn published(tcp: &Tcp, laws: &str) -> Result<Host, String> {
 
 /// Laws that this kernel has from us alone.
 fn is_ported(law: &Law) -> bool {
-    Ported::names().any(|name| name == law.name())
+    Ported::names().any(|name| name == law.name() && !lowtide_kernel::Law::KERNELS.contains(&name))
 }
 
 fn ported(law: &Law) -> Result<lowtide_kernel::Law, String> {
