@@ -9,7 +9,7 @@ TEST_PACKAGES := iperf3 bpftool python3 chromium
 BENCH_PACKAGES := valgrind
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench lab lab-guest-image lab-truth lab-deadlines lab-rivals lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
+.PHONY: build demo test bench lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -26,7 +26,7 @@ test: lint deps-run deps-test
 bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-sim --bench speed
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
-	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead
+	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead --bench tracing
 
 # A quick look at all targets and at the table of rivals, and the sample of the deadline matrix, in the simulator: under an hour on two
 # processors. What has been run already is not run again. The page: lab-report/index.html.
@@ -52,6 +52,17 @@ lab-deadlines: deps-build
 lab-rivals: build
 	target/release/lowtide lab run rivals --quick
 	target/release/lowtide lab report rivals --out target/lab-rivals $(if $(filter 1,$(LOWTIDE_WRITE_DOCS)),--markdown docs/rivals.md)
+
+# The experiments with the TCP of this machine's kernel, as root and best with nothing else running, and with that of a guest's: some hours, of
+# which what has been recorded is not recorded again. Renews docs/on-kernels.md, which says what the simulator makes of the same scenarios, too.
+lab-kernels: build deps-run lab-guest-image
+	$(SUDO) target/release/lowtide lab run --on kernel
+	$(SUDO) target/release/lowtide lab run --on guest
+	$(SUDO) target/release/lowtide lab report --kernels docs/on-kernels.md
+
+# 100 MB under each law of ours over a lossy and reordering link, by IPv4 and IPv6, as root: ten minutes.
+lab-laws: deps-build deps-run deps-test
+	$(CARGO) test --locked -p lowtide --test laws -- --ignored --show-output
 
 # The guest of `lowtide lab run --on guest`: QEMU, and a Debian kernel with its modules in target/lab/guest. It downloads 70 MB.
 lab-guest-image:

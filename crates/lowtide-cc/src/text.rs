@@ -164,6 +164,8 @@ pub struct Described {
     pub value: String,
     /// What it can be.
     pub possible: String,
+    /// Where it has a range: the ends, written like the value.
+    pub range: Option<(String, String)>,
     /// What it means.
     pub meaning: String,
 }
@@ -336,21 +338,17 @@ macro_rules! parameters {
             }
 
             fn describe(&self) -> Vec<$crate::Described> {
-                let meanings: &[(&str, String)] = &[$((
-                    concat!($($doc),*),
-                    {
-                        let range: Option<std::ops::RangeInclusive<$type>> = None;
-                        $(let range = range.or(Some($range));)?
-                        $crate::text::possible::<$type>(range.as_ref())
-                    },
-                )),*];
-                let described = self.entries().into_iter().zip(meanings);
-                described.map(|((name, value), (meaning, possible))| $crate::Described {
-                    name,
-                    value,
-                    possible: possible.clone(),
-                    meaning: meaning.trim().to_owned(),
-                }).collect()
+                vec![$({
+                    let range: Option<std::ops::RangeInclusive<$type>> = None;
+                    $(let range = range.or(Some($range));)?
+                    $crate::Described {
+                        name: stringify!($field),
+                        value: $crate::Value::print(&self.$field),
+                        possible: $crate::text::possible::<$type>(range.as_ref()),
+                        range: range.map(|range| ($crate::Value::print(range.start()), $crate::Value::print(range.end()))),
+                        meaning: concat!($($doc),*).trim().to_owned(),
+                    }
+                }),*]
             }
 
             $(fn baseline(&self) -> Self {

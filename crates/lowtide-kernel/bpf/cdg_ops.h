@@ -12,6 +12,16 @@
 
 #define CDG_PARAMETERS ((const struct cdg_parameters *)settings.parameters)
 
+static __noinline void trace_cdg(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
+{
+	struct lt_trace_record *r = trace_record(s, tp, event);
+
+	if (!r)
+		return;
+	r->values_count = cdg_inspect(&s->cdg, CDG_PARAMETERS->window, s->hazard_q16, r->values);
+	bpf_ringbuf_submit(r, 0);
+}
+
 /* With our fraction, if the stack has not moved it. */
 static inline u64 cdg_ssthresh_q16(const struct lt_socket *s, const struct tcp_sock *tp)
 {
@@ -24,8 +34,7 @@ static inline u32 answer(struct lt_socket *s, u64 ssthresh_q16)
 	return s->ssthresh = budget_cwnd(ssthresh_q16);
 }
 
-/* How far a reduction goes: the stack asks at the start of every episode, after a loss or after our own signal. */
-static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
+static inline u32 reduction(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
 {
 	u32 signal = s->signal, n = sharing_sockets();
 	u64 kept = pressure_on(s)->kept_q16, left;
@@ -54,6 +63,15 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 	if (s->window_q16 > left)
 		s->window_q16 = left;
 	return answer(s, left);
+}
+
+/* How far a reduction goes: the stack asks at the start of every episode, after a loss or after our own signal. */
+static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
+{
+	u32 event = reduction_event(s->signal, tp), ssthresh = reduction(s, tp, now);
+
+	TRACE(trace_cdg, s, tp, event);
+	return ssthresh;
 }
 
 /*
@@ -109,6 +127,7 @@ static inline u64 own_round(struct lt_socket *s, const struct tcp_sock *tp, u32 
 	if (!seq_after(ack, s->round_end) || !c->cur.min)
 		return 0;
 	s->round_end = tp->snd_nxt;
+	s->hazard_q16 = 0;
 	return cdg_end_round(c, CDG_PARAMETERS, cdg_in_slow_start(CDG_PARAMETERS, s->window_q16, cdg_ssthresh_q16(s, tp)),
 			     queue_is_empty(c->cur.min, c->delay_min_us, CDG_PARAMETERS->floor_us));
 }
@@ -147,7 +166,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		return;
 	if (!controller_alive(now)) {
 		s->signal = SIGNAL_NONE;
-		pace(sk, s, PACING_UNLIMITED);
+		pace(sk, s, PACING_NONE);
 		if (window_limited(tp, s))
 			reno(tp, s, acked);
 		return;
@@ -170,6 +189,10 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		gradient = group_round(s, srtt_us(tp), now);
 	count(delay_price_q32, cdg_price_q32(gradient, p->window, p->g0_us));
 	hazard = cdg_hazard_q16(gradient, p->window, p->g0_us, pressure_on(s)->hazard_q16);
+	if (hazard)
+		s->hazard_q16 = hazard;
+	if (s->round_end != round_end)	/* CDG's own, for its trace */
+		TRACE(trace_cdg, s, tp, LT_TRACE_ROUND);
 	if (cdg_backs_off(&s->cdg, p, hazard, s->window_q16, bpf_get_prandom_u32()) &&
 	    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
@@ -214,8 +237,11 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
-	if (ssthresh_missed(s, tp))
+	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = reduce(s, tp, bpf_ktime_get_ns());
+		TRACE(trace_cdg, s, tp, LT_TRACE_MISSED);
+	}
+	TRACE_ACK(trace_cdg, s, tp, sample->rtt_us > 0 ? sample->rtt_us : 0, trace_without_turn(tp));
 	mend_window(s, tp);
 	if (sample->rtt_us > 0) {
 		delayed = cdg_round_trip(&s->cdg, CDG_PARAMETERS, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
@@ -237,13 +263,16 @@ void BPF_PROG(cdg_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		return;
 	if (event == CA_EVENT_LOSS) {
 		cubic_growth_timed_out(&s->cdg.growth);
+		TRACE(trace_cdg, s, tp, LT_TRACE_TIMEOUT);
 	} else if (event == CA_EVENT_COMPLETE_CWR) {
 		s->cdg.queue = CDG_UNKNOWN;
 		cdg_next_round(&s->cdg);
 		s->round_end = tp->snd_nxt;
+		TRACE(trace_cdg, s, tp, LT_TRACE_RECOVERED);
 	} else if (event == CA_EVENT_CWND_RESTART) {
 		cdg_restart_from(&s->cdg, s->window_q16);
 		s->round_end = tp->snd_nxt;
+		TRACE(trace_cdg, s, tp, LT_TRACE_RESTART);
 	}
 }
 
@@ -253,8 +282,10 @@ u32 BPF_PROG(cdg_undo_cwnd, struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 
-	if (s)
+	if (s) {
 		cubic_growth_undone(&s->cdg.growth);
+		TRACE(trace_cdg, s, tp, LT_TRACE_UNDONE);
+	}
 	return at_least(tp->snd_cwnd, tp->prior_cwnd);
 }
 

@@ -7,6 +7,7 @@
 #define LOWTIDE_EGRESS_H
 
 #include "state.h"
+#include "trace.h"
 
 #define PASS 1
 #define CONGESTED 3
@@ -40,6 +41,28 @@ static inline bool parse(struct __sk_buff *skb, struct packet *packet)
 	return true;
 }
 
+/* A law of the kernel: what we see of it from here. */
+static __noinline void trace_kernel_law(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
+{
+	struct lt_trace_record *r = trace_record(s, tp, event);
+
+	if (!r)
+		return;
+	if (!settings.ours)
+		r->values_count = phantom_inspect(&s->phantom, pressure_on(s)->phantom_q32, r->time_ns, r->values);
+	bpf_ringbuf_submit(r, 0);
+}
+
+static inline bool has_kernel_law(const struct lt_socket *s)
+{
+	return (!settings.ours || s->without_ecn) && !s->own_law;
+}
+
+static inline u32 congestion_event(u32 ca_state)
+{
+	return ca_state == TCP_CA_LOSS ? LT_TRACE_TIMEOUT : ca_state == TCP_CA_RECOVERY ? LT_TRACE_LOSS : LT_TRACE_MARK;
+}
+
 /* Counts the socket among those that share the budget when it starts or resumes sending; the controller recounts. */
 static inline void note_activity(struct lt_socket *s, u64 now, u32 srtt_us)
 {
@@ -59,6 +82,8 @@ static inline void note_losses(struct lt_socket *s, const struct tcp_sock *tp, u
 	if (!price_new_event(&s->price, ca_state, tp->high_seq, tp->snd_una, tp->delivered_ce))
 		return;
 	phantom_real_signal(&s->phantom, now);
+	if (has_kernel_law(s))
+		TRACE(trace_kernel_law, s, tp, congestion_event(ca_state));
 	if (!settings.one_window || first_of_the_group(tp->srtt_us >> 3, now))
 		count(losses, 1);
 }
@@ -111,6 +136,8 @@ int lt_egress(struct __sk_buff *skb)
 	count(segments, segments);
 	note_activity(s, now, tp->srtt_us >> 3);
 	note_losses(s, tp, ca_state, now);
+	if (has_kernel_law(s))
+		TRACE_ACK(trace_kernel_law, s, tp, tp->rack.rtt_us, true);
 
 	/* One reduction per round trip: inside an episode there is nothing to signal. */
 	if (ca_state >= TCP_CA_CWR || !controller_alive(now) || s->own_law) {
@@ -122,6 +149,8 @@ int lt_egress(struct __sk_buff *skb)
 			return PASS;
 		s->signal = SIGNAL_PHANTOM;
 		count(phantoms, 1);
+		if (has_kernel_law(s))
+			TRACE(trace_kernel_law, s, tp, LT_TRACE_PHANTOM);
 	}
 	if (s->signal == SIGNAL_NONE)
 		return PASS;

@@ -22,13 +22,47 @@ typedef __s64 s64;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct in6_addr {
+	u8 s6_addr[16];
+};
+
 struct sock_common {
 	unsigned short skc_family;
 	unsigned char skc_state;
+	u32 skc_daddr;
+	u16 skc_dport;
+	u16 skc_num;
+	struct in6_addr skc_v6_daddr;
+};
+
+struct inode {
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct socket {
+	struct file *file;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
 };
 
 struct sock {
 	struct sock_common __sk_common;
+	struct socket *sk_socket;
+	struct sock_cgroup_data sk_cgrp_data;
 };
 
 struct inet_sock {
@@ -139,6 +173,7 @@ struct bpf_iter__bpf_sk_storage_map {
 #pragma clang attribute pop
 
 enum {
+	TCP_CA_OPEN = 0,
 	TCP_CA_CWR = 2,
 	TCP_CA_RECOVERY = 3,
 	TCP_CA_LOSS = 4,

@@ -80,15 +80,89 @@ static inline int set_latency(struct bpf_sockopt *ctx, struct lt_socket *s)
 	return 1;
 }
 
+/* A double as whole and 2^-32; false: negative, no number, or too large to be a parameter. */
+static inline bool read_double(u64 bits, u64 *whole, u64 *part_q32)
+{
+	u64 mantissa = (bits & ((1ULL << 52) - 1)) | 1ULL << 52;
+	s32 exponent = (s32)(bits >> 52) - 1023;	/* with the sign, hence too large */
+
+	*whole = *part_q32 = 0;
+	if (!(bits << 1))
+		return true;
+	if (exponent > 32)
+		return false;
+	if (exponent >= 0) {
+		*whole = mantissa >> (52 - exponent);
+		mantissa &= (1ULL << (52 - exponent)) - 1;
+	}
+	if (exponent > 20)
+		*part_q32 = mantissa << (exponent - 20);
+	else if (exponent > -32)
+		*part_q32 = mantissa >> (20 - exponent);
+	return true;
+}
+
+static inline bool same_name(const char *asked, const char *known)
+{
+	for (int i = 0; i < LOWTIDE_PARAMETER_NAME; i++)
+		if (asked[i] != known[i])
+			return false;
+	return true;
+}
+
+static inline int set_parameter(struct bpf_sockopt *ctx, struct lt_socket *s)
+{
+	const struct lowtide_parameter *asked = ctx->optval;
+	const struct lt_parameter *known;
+	u64 bits, whole, part_q32, value;
+	bool there;
+	u32 i;
+
+	if ((void *)(asked + 1) > ctx->optval_end)
+		return refuse(EINVAL);
+	if (s->own_law || !settings.settable[0].name[0])
+		return refuse(EOPNOTSUPP);
+	__builtin_memcpy(&bits, &asked->value, sizeof(bits));
+	there = read_double(bits, &whole, &part_q32);
+	for (i = 0; i < LT_PARAMETERS; i++) {
+		known = &settings.settable[i];
+		if (known->name[0] && same_name(asked->name, known->name))
+			break;
+	}
+	if (!there || i == LT_PARAMETERS || whole > ~0U)
+		return refuse(EINVAL);
+	value = whole * known->unit + ((part_q32 * known->unit + (1ULL << 31)) >> 32);
+	if (value < known->least || value > known->most || (known->unit == 1 && part_q32))
+		return refuse(EINVAL);
+	take_parameters(s);
+	s->parameters[i] = value;
+	s->own_parameters = 1;
+	return 1;
+}
+
+/* Of what can be set; 0: nothing of ours. */
+static inline u32 size_of_option(u32 name)
+{
+	switch (name) {
+	case LOWTIDE_GOAL:
+		return sizeof(struct lowtide_goal);
+	case LOWTIDE_LATENCY:
+		return sizeof(u32);
+	case LOWTIDE_PARAMETER:
+		return sizeof(struct lowtide_parameter);
+	}
+	return 0;
+}
+
 /* An option that we do not know is left to the kernel, which does not know it either. */
 static inline int set_option(struct bpf_sockopt *ctx)
 {
-	u32 known = ctx->optname == LOWTIDE_GOAL ? sizeof(struct lowtide_goal) : sizeof(u32);
 	struct bpf_sock *sk = ctx->sk;
+	u32 known = size_of_option(ctx->optname);
 	struct lt_socket *s;
 	int taken;
 
-	if ((ctx->optname != LOWTIDE_GOAL && ctx->optname != LOWTIDE_LATENCY) || !sk || bpf_get_retval() < 0)
+	if (!known || !sk || bpf_get_retval() < 0)
 		return 1;
 	if (ctx->optlen != SWALLOW) {	/* a group within has not looked at it yet */
 		if (ctx->optlen < (s32)known)
@@ -99,7 +173,16 @@ static inline int set_option(struct bpf_sockopt *ctx)
 	s = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!s)
 		return refuse(ENOMEM);
-	taken = ctx->optname == LOWTIDE_GOAL ? set_goal(ctx, sk, s) : set_latency(ctx, s);
+	switch (ctx->optname) {
+	case LOWTIDE_GOAL:
+		taken = set_goal(ctx, sk, s);
+		break;
+	case LOWTIDE_LATENCY:
+		taken = set_latency(ctx, s);
+		break;
+	default:
+		taken = set_parameter(ctx, s);
+	}
 	if (taken)
 		ctx->optlen = SWALLOW;
 	return taken;

@@ -9,6 +9,9 @@
 #define LT_CC_NAME 16
 #define LT_LAW_TEXT 256
 #define LT_PARAMETERS 24	/* LAW_PARAMETERS */
+#define LT_TRACE_VALUES 8	/* LAW_VALUES */
+
+#define LT_PARAMETER_NAME 24	/* LOWTIDE_PARAMETER_NAME */
 
 #define LT_ONE_WAY 1		/* enum owd_use */
 #define LT_ROUND_TRIPS 2
@@ -22,6 +25,13 @@ struct lt_pressure {
 	u64 weight_q16;		/* w, to a law of the window kind; 0: as published */
 	u64 ratio_q16;		/* phi: the price of ordinary flows over that of such a law */
 	u64 increase_q16;	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
+};
+
+/* A parameter that a program may set on a socket of its own. */
+struct lt_parameter {
+	char name[LT_PARAMETER_NAME];
+	u32 least, most;	/* as the law reads it */
+	u64 unit;		/* and 1 of what the program says */
 };
 
 /* Written by the controller, read by every program. One instance per transfer. */
@@ -43,6 +53,7 @@ struct lt_settings {
 	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay has no grip */
 	u32 whole_machine;	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
 	u32 parameters[LT_PARAMETERS];	/* of a law of ours, in the order of its structure */
+	struct lt_parameter settable[LT_PARAMETERS];	/* the same; none: not on single sockets */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
 };
@@ -107,6 +118,52 @@ struct lt_socket_record {
 	u32 own_law;
 	u32 delays;		/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
 	u32 unused;
+};
+
+/* Written by who traces, read by the programs. */
+struct lt_tracing {
+	u64 until_ns;		/* CLOCK_MONOTONIC: tracing ends then, unless it is renewed; 0: there is none */
+	u32 port;		/* connections with this port on either side; 0: all */
+	u32 source;		/* what the records of these programs are to be known by */
+};
+
+/* Why there is a record; crates/lowtide-kernel/src/trace/names.rs has the names that people see. */
+enum lt_trace_event {
+	LT_TRACE_ROUND,		/* a round trip is over */
+	LT_TRACE_BACKOFF,	/* the law brings the window down by itself */
+	LT_TRACE_LOSS,
+	LT_TRACE_MARK,
+	LT_TRACE_PHANTOM,
+	LT_TRACE_SHARED,	/* a reduction that another socket of the transfer announced */
+	LT_TRACE_TIMEOUT,
+	LT_TRACE_RECOVERED,	/* an episode is over */
+	LT_TRACE_UNDONE,
+	LT_TRACE_RESTART,	/* after an idle time */
+	LT_TRACE_MISSED,	/* an answer of the law did not reach the stack, and is given again */
+};
+
+/* What a trace has of a connection at one instant. */
+struct lt_trace_record {
+	u64 time_ns;		/* CLOCK_MONOTONIC */
+	u64 inode;		/* of the socket, 0: no process has it */
+	u64 cgroup;
+	u64 cwnd_q16;		/* the law's, segments */
+	u64 ssthresh_q16;	/* 0x7fffffff segments and above: none */
+	u64 weight;		/* w: the bits of a double, 0: none */
+	s64 values[LT_TRACE_VALUES];	/* the law's own */
+	u32 values_count;
+	u32 source;		/* as in lt_tracing */
+	u32 connection;		/* counted for each law that was loaded, from 1 */
+	u32 event;		/* enum lt_trace_event */
+	u32 srtt_us;
+	u32 rtt_min_us, rtt_max_us;	/* since the latest round, 0: no sample */
+	u32 delivered, marked;	/* segments since the latest round, and of those with CE */
+	u32 in_flight;		/* segments */
+	u32 stack_cwnd;		/* segments */
+	u32 ca_state;		/* the stack's */
+	u32 ipv6;
+	u16 local_port, remote_port;
+	u8 remote[16];		/* its address; of IPv4 the first four */
 };
 
 #endif

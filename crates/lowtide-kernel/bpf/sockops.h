@@ -92,7 +92,7 @@ static inline void established(struct bpf_sock_ops *ops)
 		iw = budget_cwnd(share);
 		bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	}
-	pace(ops, s, s->joins ? budget_pacing(s->window_q16, ops->mss_cache, ops->srtt_us >> 3) : PACING_UNLIMITED);
+	pace(ops, s, budget_pacing(s->joins ? s->window_q16 : PACED_BELOW_Q16, ops->mss_cache, ops->srtt_us >> 3));
 }
 
 /* The FIN counts as an acknowledged byte of its own in these changes of state. */
@@ -134,7 +134,7 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, 0);
-	u32 n = sharing_sockets(), limit = PACING_UNLIMITED;
+	u32 n = sharing_sockets(), limit = budget_pacing(PACED_BELOW_Q16, ops->mss_cache, ops->srtt_us >> 3);
 	u64 now = bpf_ktime_get_ns();
 
 	if (!s || settings.ours)

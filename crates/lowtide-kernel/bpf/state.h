@@ -28,6 +28,8 @@ struct lt_settings settings = {};
 struct lt_totals totals = {};
 struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
 struct lt_decision decision_layout = {};
+struct lt_tracing tracing_layout = {};
+struct lt_trace_record trace_layout = {};
 
 /* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
 enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS, SIGNAL_LAW };
@@ -65,6 +67,13 @@ struct lt_socket {
 	u32 closed;
 	struct phantom phantom;
 	struct price price;
+	struct {		/* by trace.h, while there is a trace */
+		u32 connection;
+		u32 round_end;
+		u32 rtt_min_us, rtt_max_us;	/* of this round, 0: none */
+		u32 delivered, delivered_ce;	/* the stack's counts at its begin */
+	} traced;
+	u64 hazard_q16;		/* CDG's, of its latest round */
 	/* Of a law of the window kind: */
 	u64 ssthresh_q16;
 	u64 target_q16;		/* where the reduction goes that it asked for, with SIGNAL_LAW */
@@ -72,6 +81,8 @@ struct lt_socket {
 	struct owd owd;
 	u32 delivered;		/* segments, with that ACK */
 	u32 begun;
+	u32 own_parameters;	/* set by the program, at least one */
+	u32 parameters[LT_PARAMETERS];
 	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
 	/* Of a law of marks: */
 	u32 heard, heard_ce;	/* segments delivered, and of those with CE, up to the latest ACK */
@@ -164,6 +175,13 @@ static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 	return __sync_val_compare_and_swap(&group.lost_ns, at, now_ns) == at;
 }
 
+/* The transfer's, before the program or the law looks at its own. */
+static inline void take_parameters(struct lt_socket *s)
+{
+	if (!s->own_parameters)
+		__builtin_memcpy(s->parameters, settings.parameters, sizeof(s->parameters));
+}
+
 static inline void remember_reduction(struct lt_socket *s, bool by_delay)
 {
 	s->history = ((s->history << 1) | by_delay) & HISTORY_MASK;
@@ -187,9 +205,11 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 #define pace(ctx, s, wanted)                                                                                          \
 	({                                                                                                            \
 		u32 rate = (wanted), old = (s)->pacing;                                                               \
+		if (rate == PACING_NONE && old)                                                                       \
+			rate = PACING_UNLIMITED;                                                                      \
 		if ((s)->program_pacing && (s)->program_pacing < rate)                                                \
 			rate = (s)->program_pacing;                                                                   \
-		if (pacing_differs(rate, old)) {                                                                      \
+		if (rate && pacing_differs(rate, old)) {                                                                    \
 			(s)->pacing = rate;                                                                           \
 			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));                     \
 		}                                                                                                     \

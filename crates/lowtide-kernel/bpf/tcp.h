@@ -4,6 +4,7 @@
 #define LOWTIDE_TCP_H
 
 #include "state.h"
+#include "trace.h"
 
 static inline u32 srtt_us(const struct tcp_sock *tp)
 {
@@ -63,6 +64,24 @@ static inline void mend_window(struct lt_socket *s, struct tcp_sock *tp)
 		return;
 	tp->snd_cwnd = budget_cwnd(s->window_q16);
 	count(law_missed, 1);
+}
+
+
+/* What a reduction is for, in a trace. */
+static inline u32 reduction_event(u32 signal, const struct tcp_sock *tp)
+{
+	switch (signal) {
+	case SIGNAL_DELAY:
+	case SIGNAL_LAW:
+		return LT_TRACE_BACKOFF;
+	case SIGNAL_PHANTOM:
+		return LT_TRACE_PHANTOM;
+	case SIGNAL_GROUP_DELAY:
+	case SIGNAL_GROUP_LOSS:
+		return LT_TRACE_SHARED;
+	default:
+		return tp->lost_out ? LT_TRACE_LOSS : LT_TRACE_MARK;
+	}
 }
 
 #endif

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* One law of the window kind as a TCP congestion control of the kernel; window_ops.h includes this for each, with its name in LAW. */
 
+static __noinline void OF_LAW(trace)(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
+{
+	struct law_weight weight = weight_on(s);
+	struct lt_trace_record *r = trace_record(s, tp, event);
+
+	if (!r)
+		return;
+	r->values_count = OF_LAW(inspect)(&s->LAW, PARAMETERS, &weight, r->values);
+	bpf_ringbuf_submit(r, 0);
+}
+
 static inline u32 OF_LAW(answer)(struct lt_socket *s, const struct tcp_sock *tp)
 {
 	struct law_weight weight = weight_on(s);
 	struct law_window w = window_of(s, tp);
-	u32 signal = s->signal;
+	u32 signal = s->signal, event = reduction_event(signal, tp), answer;
 
 	s->signal = SIGNAL_NONE;
 	if (!s->begun || !controller_alive(bpf_ktime_get_ns()))
@@ -18,7 +29,9 @@ static inline u32 OF_LAW(answer)(struct lt_socket *s, const struct tcp_sock *tp)
 	if (signal == SIGNAL_LAW && tp->lost_out)
 		OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, LAW_LOSS, 0);
 #endif
-	return reduced_to(s, &w);
+	answer = reduced_to(s, &w);
+	TRACE(OF_LAW(trace), s, tp, event);
+	return answer;
 }
 
 SEC("struct_ops")
@@ -29,6 +42,7 @@ void LAW_PROG(begin_on, struct sock *sk)
 
 	if (!s)
 		return;
+	take_parameters(s);
 	s->window_q16 = (u64)tp->snd_cwnd << 16;
 	s->signal = SIGNAL_NONE;
 	s->delivered = tp->delivered;
@@ -59,13 +73,16 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 		take_window(s, tp, &w);
 		s->begun = 1;
 	}
-	if (ssthresh_missed(s, tp))
+	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = OF_LAW(answer)(s, tp);
+		TRACE(OF_LAW(trace), s, tp, LT_TRACE_MISSED);
+	}
 	mend_window(s, tp);
 	note_ack(s, tp, sample);
 #ifndef LAW_OF_MARKS	/* it does not know yet what is marked */
 	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
 #endif
+	TRACE_ACK(OF_LAW(trace), s, tp, s->ack.rtt_us, trace_without_turn(tp));
 	if (controller_alive(bpf_ktime_get_ns()))
 		pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
 }
@@ -83,6 +100,9 @@ static inline void OF_LAW(turn)(struct lt_socket *s, struct tcp_sock *tp)
 			s->signal = SIGNAL_LAW;
 			return;
 		}
+		take_walking_window(s, tp, &w);
+		TRACE(OF_LAW(trace), s, tp, LT_TRACE_BACKOFF);
+		return;
 	}
 	take_walking_window(s, tp, &w);
 }
@@ -96,7 +116,7 @@ void LAW_PROG(avoid_on, struct sock *sk, u32 ack, u32 acked)
 	if (!s || !s->begun)
 		return;
 	if (!controller_alive(bpf_ktime_get_ns())) {
-		pace(sk, s, PACING_UNLIMITED);
+		pace(sk, s, PACING_NONE);
 		if (window_limited(tp, s))
 			reno(tp, s, acked);
 		return;
@@ -105,6 +125,7 @@ void LAW_PROG(avoid_on, struct sock *sk, u32 ack, u32 acked)
 	s->ack.packets = acked;
 	s->ack.window_limited = window_limited(tp, s);
 	OF_LAW(turn)(s, tp);
+	TRACE_ACK(OF_LAW(trace), s, tp, 0, true);
 #endif
 }
 
@@ -122,6 +143,7 @@ void LAW_PROG(heard_on, struct sock *sk, u32 flags)
 	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
 	if (controller_alive(bpf_ktime_get_ns()))
 		OF_LAW(turn)(s, tp);
+	TRACE_ACK(OF_LAW(trace), s, tp, 0, true);
 	s->ack.rtt_us = 0;	/* not every ACK has one */
 }
 #endif
@@ -144,6 +166,7 @@ static inline void OF_LAW(lose)(struct lt_socket *s, struct tcp_sock *tp)
 
 	OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, LAW_LOSS, 0);
 	take_walking_window(s, tp, &w);
+	TRACE(OF_LAW(trace), s, tp, LT_TRACE_LOSS);
 }
 #endif
 
@@ -170,10 +193,13 @@ void LAW_PROG(state_on, struct sock *sk, u8 state)
 	if (state == TCP_CA_LOSS)
 		OF_LAW(timed_out)(&s->LAW);
 #endif
+	if (state == TCP_CA_LOSS)
+		TRACE(OF_LAW(trace), s, tp, LT_TRACE_TIMEOUT);
 	if (before >= TCP_CA_CWR && state < TCP_CA_CWR) {
 		w = window_of(s, tp);
 		OF_LAW(recovered)(&s->LAW, &w, tp->snd_nxt);
 		take_window(s, tp, &w);
+		TRACE(OF_LAW(trace), s, tp, LT_TRACE_RECOVERED);
 	}
 }
 
@@ -192,6 +218,7 @@ void LAW_PROG(event_on, struct sock *sk, enum tcp_ca_event event)
 		return;
 	w = window_of(s, tp);
 	OF_LAW(restart)(&s->LAW, &w, tp->snd_nxt, bpf_ktime_get_ns() / NSEC_PER_USEC - s->ack.now_us);
+	TRACE(OF_LAW(trace), s, tp, LT_TRACE_RESTART);
 }
 
 SEC("struct_ops")
@@ -207,11 +234,14 @@ u32 LAW_PROG(undo_on, struct sock *sk)
 		w = walking_window(s, tp);
 		OF_LAW(undone)(&s->LAW, &w);
 		s->window_q16 = w.cwnd_q16;
+		TRACE(OF_LAW(trace), s, tp, LT_TRACE_UNDONE);
 		return at_least(tp->snd_cwnd, budget_cwnd(w.cwnd_q16));
 	}
 #else
-	if (s && s->begun)
+	if (s && s->begun) {
 		OF_LAW(undone)(&s->LAW);
+		TRACE(OF_LAW(trace), s, tp, LT_TRACE_UNDONE);
+	}
 #endif
 	return at_least(tp->snd_cwnd, tp->prior_cwnd);
 }

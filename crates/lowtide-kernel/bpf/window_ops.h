@@ -90,7 +90,7 @@ static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, cons
 #define LAW_STRING(name) LAW_QUOTE(name)
 #define LAW_PROGRAM(name, args...) BPF_PROG(name, args)
 #define LAW_PROG(name, args...) LAW_PROGRAM(OF_LAW(name), args)
-#define PARAMETERS ((const void *)settings.parameters)
+#define PARAMETERS ((const void *)s->parameters)
 
 #include "marks_ops.h"
 

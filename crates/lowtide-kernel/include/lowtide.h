@@ -13,7 +13,7 @@
  *         EINVAL       a value out of its range, or a buffer shorter than the structure
  *         E2BIG        a longer structure than the one known here, and the rest of it is not zero
  *         EOPNOTSUPP   (setsockopt) a goal on a socket that listens, or whose control law the
- *                      program chose itself
+ *                      program chose itself; a parameter where the law has none for single sockets
  *         ENOBUFS      LOWTIDE_GOALS_MAX sockets of this run have a goal already
  *
  * The options belong to the connection: dup and fork keep them, accept does not hand them on. They may
@@ -30,6 +30,7 @@
 #define LOWTIDE_GOAL 1		/* set: struct lowtide_goal */
 #define LOWTIDE_STATUS 2	/* get: struct lowtide_status */
 #define LOWTIDE_LATENCY 3	/* set, get: __u32, microseconds */
+#define LOWTIDE_PARAMETER 4	/* set: struct lowtide_parameter */
 
 /*
  * To be done: `size` more bytes of payload acknowledged (TLS and other framing included), within so many
@@ -83,5 +84,16 @@ enum lowtide_outlook {
  * overload mode (--cc dctcp:accel=on,overload=on, prague likewise); under any other it changes nothing.
  */
 #define LOWTIDE_LATENCY_MAX 1000000
+
+/*
+ * LOWTIDE_PARAMETER: one of the run's control law, for this socket alone, under its name in `--cc LAW:NAME=VALUE`.
+ * Laws of the kernel and Lowtide's CDG have none: the first have no parameters, all sockets of the other one window.
+ */
+#define LOWTIDE_PARAMETER_NAME 24
+
+struct lowtide_parameter {
+	char name[LOWTIDE_PARAMETER_NAME];	/* the rest zeros */
+	double value;		/* a time in seconds; on is 1, off 0; a word by its place in the list of docs/laws.md, from 0 */
+};
 
 #endif

@@ -39,6 +39,9 @@ pub enum Error {
     /// Reading the sockets' state failed.
     #[error("cannot read the state of the transfer's sockets: {0}")]
     Observe(io::Error),
+    /// Tracing failed.
+    #[error("cannot trace: {0}")]
+    Trace(io::Error),
     /// A law that Lowtide cannot govern.
     #[error("{0}")]
     Law(String),

@@ -22,6 +22,7 @@ mod native;
 mod price;
 mod program;
 mod programs;
+pub mod trace;
 mod transfer;
 mod user;
 

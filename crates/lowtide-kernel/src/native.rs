@@ -7,6 +7,7 @@ mod cubic;
 mod owd;
 mod price;
 mod transients;
+mod values;
 
 use proptest::prelude::*;
 
@@ -367,6 +368,9 @@ fn a_weight_above_one_grows_faster() {
 #[test]
 fn a_small_share_is_paced() {
     assert_eq!(unsafe { native_budget_pacing(4 * Q16, 1448, 50_000) }, UNLIMITED);
+    // a short round trip: no pacing, unless the share needs it
+    assert_eq!(unsafe { native_budget_pacing(4 * Q16, 1448, 999) }, 0);
+    assert_eq!(unsafe { native_budget_pacing(2 * Q16, 1448, 100) }, 28_960_000);
     assert_eq!(unsafe { native_budget_cwnd(Q16 / 2) }, 4, "so that segments leave in pairs");
     // half a segment per 50 ms
     assert_eq!(unsafe { native_budget_pacing(Q16 / 2, 1448, 50_000) }, 14_480);

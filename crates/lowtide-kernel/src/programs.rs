@@ -58,7 +58,7 @@ impl Programs {
     pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, words: &KernelWords) -> Result<Programs> {
         Programs::load((Some((law, Registration::Link)), name), false, words, |settings| {
             configure(settings, law, name);
-            write_text(&mut settings.law_text, &law.to_string());
+            settings.weight = weight.unwrap_or_default().to_bits();
             let pressure = weight.map_or_else(Pressure::default, |w| Actuator::Native.pressure(law, w, 1.0, 0.0));
             settings.pressure = pressure_value(&pressure);
             settings.one_window = 0;
@@ -199,13 +199,20 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
             let values = cdg.values();
             settings.parameters[..values.len()].copy_from_slice(&values);
         }
-        Law::Own(ported) => settings.parameters = *ported.parameters(),
+        Law::Own(ported) => {
+            settings.parameters = *ported.parameters();
+            for (slot, settable) in settings.settable.iter_mut().zip(ported.settable()) {
+                write_text(&mut slot.name, settable.name);
+                (slot.least, slot.most, slot.unit) = (settable.least, settable.most, settable.unit);
+            }
+        }
         Law::Kernel(_) => {}
     }
     settings.ours = law.is_ours().into();
     settings.needs_ecn = law.needs_ecn().into();
     settings.one_window = law.has_one_window().into();
     write_text(&mut settings.law, name);
+    write_text(&mut settings.law_text, &law.to_string());
 }
 
 pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {

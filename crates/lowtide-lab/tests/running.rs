@@ -4,7 +4,7 @@
 use lowtide_lab::{
     Cache, Extent, LabError, Library, Place, Plan, Recording, Results, Runner, Shard, Track,
     player::{Kept, Player, Request},
-    report::{Beside, Section, page, write_markdown},
+    report::{Beside, Section, page, write_kernels, write_markdown},
     score::{Score, Verdict, score},
     scoreboard,
 };
@@ -382,6 +382,17 @@ fn what_runs_elsewhere_stands_beside_the_simulator() {
     assert!(json.contains("\"environment\": \"1.0\"") && json.contains("\"refused\": \"there is no Reno\""), "{json}");
     let without = scoreboard(&section.scores, &[]);
     assert!(json.starts_with(without.trim_end().trim_end_matches('}').trim_end()), "what is elsewhere comes last");
+    let file = directory.path().join("kernels.md");
+    write_kernels(std::slice::from_ref(&section), &file).unwrap();
+    let kernels = fs::read_to_string(&file).unwrap();
+    for part in [
+        "**On the kernel** (1.0): 1 cells with 1 seeds",
+        "| E-01: rate at 10 ms | 1 | – |",
+        "E-01: nobody knows",
+        "not run: there is no Reno.",
+    ] {
+        assert!(kernels.contains(part), "{part}: {kernels}");
+    }
     let text = page(&[section]);
     for part in ["nobody knows", "there is no Reno", "beside the simulator with the same scenario", "differs"] {
         assert!(text.contains(part), "{part}");

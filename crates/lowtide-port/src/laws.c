@@ -32,6 +32,7 @@ struct law_table {
 	void (*recovered)(void *law, struct law_window *w, u32 nxt);
 	void (*undone)(void *law, struct law_window *w);
 	void (*restart)(void *law, struct law_window *w, u32 nxt, u64 idle_us);
+	u32 (*inspect)(const void *law, const void *parameters, const struct law_weight *weight, s64 *values);
 };
 
 #define LAW_TABLE(law, of_marks, of_episodes, undo)                                                                                                              \
@@ -69,9 +70,13 @@ struct law_table {
 	{                                                                                                                      \
 		law##_restart(l, w, nxt, idle_us);                                                                             \
 	}                                                                                                                      \
+	static u32 law##_inspect_any(const void *l, const void *p, const struct law_weight *weight, s64 *values)               \
+	{                                                                                                                      \
+		return law##_inspect(l, p, weight, values);                                                                    \
+	}                                                                                                                      \
 	const struct law_table lowtide_##law = {                                                                               \
 		sizeof(struct law), sizeof(struct law##_parameters), of_marks, of_episodes, law##_begin_any, law##_sample_any, law##_ack_any, \
-		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any,                                    \
+		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any, law##_inspect_any, \
 	}
 
 #define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l))

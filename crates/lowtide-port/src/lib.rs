@@ -9,4 +9,5 @@
 mod parameters;
 mod port;
 
-pub use parameters::{Ported, Refusal};
+pub use parameters::{Ported, Refusal, Settable};
+pub use port::Port;

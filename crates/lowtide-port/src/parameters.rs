@@ -36,6 +36,46 @@ enum Scale {
     Overshoot,
 }
 
+impl Scale {
+    /// The port's number for 1 of what is written: for a second, where it is a time.
+    const fn unit(self) -> u64 {
+        match self {
+            Scale::Q10 => 1 << 10,
+            Scale::Q16 => 1 << 16,
+            Scale::Q22 => 1 << 22,
+            Scale::Q32 => 1 << 32,
+            Scale::Milli => 1000,
+            Scale::Micros | Scale::Overshoot => 1_000_000,
+            Scale::Whole(_) | Scale::Power(_) | Scale::WholeOrOff | Scale::Switch | Scale::Word(_) => 1,
+        }
+    }
+
+    /// The largest of the port's numbers.
+    const fn most(self) -> u32 {
+        match self {
+            Scale::Q16 | Scale::Q22 | Scale::Q32 | Scale::Milli | Scale::Micros | Scale::WholeOrOff => u32::MAX,
+            Scale::Q10 => 1024,
+            Scale::Whole(most) | Scale::Power(most) => most,
+            Scale::Switch => 1,
+            Scale::Word(words) => words.len() as u32 - 1,
+            Scale::Overshoot => PART as u32 - 1,
+        }
+    }
+}
+
+/// A parameter of a port, and what it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settable {
+    /// Its name.
+    pub name: &'static str,
+    /// The least of the port's numbers for it.
+    pub least: u32,
+    /// The largest.
+    pub most: u32,
+    /// The port's number for a value of 1: of a second, where it is a time; a switch is 0 or 1, a word its place in the list.
+    pub unit: u64,
+}
+
 /// A law of the kernel: its parameters in the order of its structure in C, and what others can only be. Those that are
 /// in neither list have to be as they are by default.
 #[derive(Debug)]
@@ -334,6 +374,18 @@ impl Ported {
         matches!(self.law, Law::Eclipse(_) | Law::Ledbat(_))
     }
 
+    /// What a program may set of them on a socket of its own, in the order of [`Ported::parameters`].
+    pub fn settable(&self) -> Vec<Settable> {
+        let described = self.law.describe();
+        let settable = |at: usize, &(name, scale): &(&'static str, Scale)| {
+            let range = described.iter().find(|it| it.name == name).and_then(|it| it.range.as_ref());
+            let end = |text: &String| number(self.form(), at, text).unwrap_or(scale.most());
+            let (least, most) = range.map_or((0, scale.most()), |(least, most)| (end(least), end(most)));
+            Settable { name, least, most, unit: scale.unit() }
+        };
+        self.form().numbers.iter().enumerate().map(|(at, number)| settable(at, number)).collect()
+    }
+
     /// What the port reads: its parameters in the order of its structure in C.
     pub const fn parameters(&self) -> &[u32; PARAMETERS] {
         &self.parameters
@@ -341,7 +393,11 @@ impl Ported {
 
     /// How many of [`Ported::parameters`] the law has.
     pub(crate) fn count(&self) -> usize {
-        FORMS.iter().find(|form| form.law == self.law.name()).map_or(0, |form| form.numbers.len())
+        self.form().numbers.len()
+    }
+
+    fn form(&self) -> &'static Form {
+        FORMS.iter().find(|form| form.law == self.law.name()).expect("Ported::new has found it")
     }
 }
 
@@ -353,32 +409,32 @@ fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
     const OWN: &str = "a law prints its own values";
     let real = |text| f64::read(text).expect(OWN);
     let seconds = || Duration::read(value).expect(OWN).as_secs_f64();
-    let (number, unit, most) = match scale {
-        Scale::Q16 => (real(value), 65_536.0, u32::MAX),
-        Scale::Q32 => (real(value), 4_294_967_296.0, u32::MAX),
-        Scale::Q22 => (real(value), 4_194_304.0, u32::MAX),
-        Scale::Milli => (real(value).max(1e-3), 1e3, u32::MAX),
-        Scale::Q10 => (real(value), 1024.0, 1024),
-        Scale::Micros => (seconds(), 1e6, u32::MAX),
-        Scale::Whole(most) => (u32::read(value).expect(OWN).into(), 1.0, most),
+    let (mut unit, mut most) = (scale.unit() as f64, scale.most());
+    let number = match scale {
+        Scale::Q10 | Scale::Q16 | Scale::Q22 | Scale::Q32 => real(value),
+        Scale::Milli => real(value).max(1e-3),
+        Scale::Micros => seconds(),
+        Scale::WholeOrOff if value == "off" => 0.0,
+        Scale::Whole(_) | Scale::WholeOrOff => u32::read(value).expect(OWN).into(),
         Scale::Power(most) => {
             let whole = u32::read(value).expect(OWN);
             if !whole.is_power_of_two() {
                 return Err(Refusal::Power { law: form.law, key, most, value: value.to_owned() });
             }
-            (whole.into(), 1.0, most)
+            whole.into()
         }
-        Scale::WholeOrOff if value == "off" => (0.0, 1.0, u32::MAX),
-        Scale::WholeOrOff => (u32::read(value).expect(OWN).into(), 1.0, u32::MAX),
-        Scale::Switch => (u32::from(bool::read(value).expect(OWN)).into(), 1.0, 1),
+        Scale::Switch => u32::from(bool::read(value).expect(OWN)).into(),
         Scale::Word(words) => {
             let at = words.iter().position(|word| *word == value);
             let refusal = || Refusal::Word { law: form.law, key, words: words.join(", "), value: value.to_owned() };
-            (at.ok_or_else(refusal)? as f64, 1.0, u32::MAX)
+            at.ok_or_else(refusal)? as f64
         }
         Scale::Overshoot => match value.strip_suffix('%') {
-            Some(percent) => (PART + real(percent) / 100.0 * f64::from(1 << 24), 1.0, u32::MAX),
-            None => (seconds(), 1e6, PART as u32 - 1),
+            Some(percent) => {
+                (unit, most) = (1.0, u32::MAX);
+                PART + real(percent) / 100.0 * f64::from(1 << 24)
+            }
+            None => seconds(),
         },
     };
     let scaled = (number * unit).round();

@@ -6,7 +6,7 @@ use lowtide_cc::{
     Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Weighted,
     part::{DelaySignal, Episode},
 };
-use std::ffi::c_void;
+use std::{ffi::c_void, fmt};
 
 /// `struct law_table` of `laws.c`.
 #[repr(C)]
@@ -23,6 +23,7 @@ pub(crate) struct Table {
     recovered: unsafe extern "C" fn(*mut c_void, *mut Window, u32),
     undone: unsafe extern "C" fn(*mut c_void, *mut Window),
     restart: unsafe extern "C" fn(*mut c_void, *mut Window, u32, u64),
+    inspect: unsafe extern "C" fn(*const c_void, *const u32, *const Weight, *mut i64) -> u32,
 }
 
 unsafe extern "C" {
@@ -84,7 +85,7 @@ const NO_THRESHOLD: u64 = 0x7fff_ffff << 16;
 const LEAST: u64 = 2 * ONE;
 
 /// The port of a law, for one flow.
-struct Port {
+pub struct Port {
     table: &'static Table,
     /// The law's own, in C; words, so that its fields are aligned.
     state: Box<[u64]>,
@@ -106,8 +107,13 @@ struct Port {
 }
 
 impl Ported {
-    /// A flow's state.
+    /// A flow's state, as the references have it.
     pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
+        Box::new(self.port(flow))
+    }
+
+    /// A flow's state.
+    pub fn port(&self, flow: &Flow) -> Port {
         let table = self.table();
         assert_eq!(table.parameters as usize, 4 * self.count(), "the law's structure in C and its list here");
         let window = Window { cwnd: u64::from(flow.initial_window) * ONE, least: LEAST, ssthresh: NO_THRESHOLD };
@@ -131,7 +137,7 @@ impl Ported {
         // SAFETY: as in all calls below: the state is as long as the table says and ours alone, the parameters are as many as the law
         // reads, and the function keeps no pointer.
         unsafe { (table.begin)(port.state.as_mut_ptr().cast(), port.parameters.as_ptr(), &mut port.window, 0) };
-        Box::new(port)
+        port
     }
 
     fn table(&self) -> &'static Table {
@@ -157,7 +163,25 @@ fn chance(random: &mut Random) -> u32 {
     ((1.0 - random.uniform()) * 4_294_967_296.0).min(f64::from(u32::MAX)) as u32
 }
 
+/// As many as a law has in a trace at most: `LAW_VALUES` of `law.h`.
+const VALUES: usize = 8;
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port").field("values", &self.values()).finish_non_exhaustive()
+    }
+}
+
 impl Port {
+    /// What the law shows of itself in a trace, as the BPF programs write it: `lowtide_kernel::trace::names` has the values' names and scales.
+    pub fn values(&self) -> Vec<i64> {
+        let mut values = [0; VALUES];
+        let state = self.state.as_ptr().cast();
+        // SAFETY: see Ported::port; no law writes more values than there is room for.
+        let count = unsafe { (self.table.inspect)(state, self.parameters.as_ptr(), &self.weight, values.as_mut_ptr()) };
+        values[..count as usize].to_vec()
+    }
+
     fn state(&mut self) -> *mut c_void {
         self.state.as_mut_ptr().cast()
     }
@@ -240,14 +264,14 @@ impl CongestionControl for Port {
             self.reduced = None;
         }
         let (table, state) = (self.table, self.state());
-        // SAFETY: see Ported::build.
+        // SAFETY: see Ported::port.
         unsafe { (table.sample)(state, self.parameters.as_ptr(), &raw const event) };
         if ack.reducing && !self.of_marks() {
             return Reaction::None;
         }
         let (before, draws) = (self.window, self.draws());
         let parameters = self.parameters.as_ptr();
-        // SAFETY: see Ported::build.
+        // SAFETY: see Ported::port.
         let reduced = unsafe { (table.ack)(state, parameters, &self.weight, &mut self.window, &raw const event) };
         if self.of_episodes() && self.draws() != draws {
             self.chance = chance(&mut self.chances);
@@ -269,7 +293,7 @@ impl CongestionControl for Port {
         self.reduced = (!loss).then_some(congestion.nxt);
         if !self.episode.begin(congestion) && !self.of_marks() {
             let (table, state) = (self.table, self.state());
-            // SAFETY: see Ported::build.
+            // SAFETY: see Ported::port.
             unsafe { (table.answered)(state) };
             return;
         }
@@ -282,7 +306,7 @@ impl CongestionControl for Port {
         };
         let (table, state, random) = (self.table, self.state(), (self.random.uniform() * 4_294_967_296.0) as u32);
         let parameters = self.parameters.as_ptr();
-        // SAFETY: see Ported::build.
+        // SAFETY: see Ported::port.
         unsafe { (table.reduce)(state, parameters, &self.weight, &mut self.window, signal, random) };
     }
 
@@ -290,7 +314,7 @@ impl CongestionControl for Port {
         self.episode.finish();
         self.reduced = None;
         let (table, state) = (self.table, self.state());
-        // SAFETY: see Ported::build.
+        // SAFETY: see Ported::port.
         unsafe { (table.recovered)(state, &mut self.window, recovered.nxt as u32) };
     }
 
@@ -301,7 +325,7 @@ impl CongestionControl for Port {
             self.window.ssthresh = self.window.ssthresh.max(self.before.ssthresh);
         }
         let (table, state) = (self.table, self.state());
-        // SAFETY: see Ported::build.
+        // SAFETY: see Ported::port.
         unsafe { (table.undone)(state, &mut self.window) };
     }
 

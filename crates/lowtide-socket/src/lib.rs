@@ -59,7 +59,7 @@ pub fn is_available(socket: &impl AsFd) -> bool {
 }
 
 /// How much queueing delay the program is willing to cause others when it looks for more capacity: Q of a control law with acceleration. In steps
-/// of a microsecond; zero: as the law would. No law in the kernel has acceleration yet: the value is kept, and changes nothing today.
+/// of a microsecond; zero: as the law would. Laws without acceleration keep the value, and nothing changes.
 ///
 /// # Errors
 /// [`Error::Value`]: more than a second. [`Error::Absent`].
@@ -75,6 +75,20 @@ pub fn set_latency(socket: &impl AsFd, latency: Duration) -> Result<(), Error> {
 pub fn latency(socket: &impl AsFd) -> Result<Option<Duration>, Error> {
     let us: u32 = option::get(socket.as_fd(), option::LATENCY)?;
     Ok((us > 0).then(|| Duration::from_micros(us.into())))
+}
+
+/// Sets a parameter of the run's control law for this socket alone, under its name in `--cc LAW:NAME=VALUE`. A time is in seconds, a switch 0 or 1, a
+/// word its place in the list of what is possible, from 0. Laws of the kernel and Lowtide's CDG have no parameters of single sockets.
+///
+/// # Errors
+/// [`Error::Value`]: the law has no such parameter, or this is no value of it. [`Error::Absent`], [`Error::Unsuitable`].
+pub fn set_parameter(socket: &impl AsFd, name: &str, value: f64) -> Result<(), Error> {
+    let mut parameter = option::Parameter { value, ..option::Parameter::default() };
+    if name.len() >= parameter.name.len() {
+        return Err(Error::Value);
+    }
+    parameter.name[..name.len()].copy_from_slice(name.as_bytes());
+    option::set(socket.as_fd(), option::PARAMETER, &parameter)
 }
 
 /// A socket as Lowtide sees it.
@@ -142,7 +156,7 @@ pub enum Error {
     Absent,
     /// A value out of its range.
     Value,
-    /// The socket listens, or the program chose its control law itself: it cannot have a goal.
+    /// The socket listens, or the program chose its control law itself: it cannot have a goal. Or the law has no parameters of single sockets.
     Unsuitable,
     /// As many sockets as can have a goal (4096 in one run) have one.
     TooMany,
@@ -155,10 +169,10 @@ impl fmt::Display for Error {
         match self {
             Error::Absent => f.write_str("no Lowtide governs this socket; run the program under `lowtide run`"),
             Error::Value => f.write_str(
-                "a value is out of its range: sizes from 1 to 2^60 bytes, times from 1 ms to 366 days, latencies up to 1 s",
+                "a value is out of its range: sizes from 1 to 2^60 bytes, times from 1 ms to 366 days, latencies up to 1 s, parameters as the law has them",
             ),
             Error::Unsuitable => f.write_str(
-                "this socket cannot have a goal: it listens, or the program chose its control law itself; set it on a connection",
+                "this socket cannot have that: it listens, the program chose its control law itself, or the law has no parameters of single sockets",
             ),
             Error::TooMany => f.write_str("too many sockets of this run have goals of their own; clear some"),
             Error::Other(error) => write!(f, "the socket refused the option: {error}"),
@@ -191,6 +205,7 @@ mod tests {
             assert!(matches!(status(&stream), Err(Error::Absent)));
             assert!(matches!(set_latency(&stream, Duration::ZERO), Err(Error::Absent)));
             assert!(matches!(latency(&stream), Err(Error::Absent)));
+            assert!(matches!(set_parameter(&stream, "target", 0.05), Err(Error::Absent)));
             assert!(!is_available(&stream));
             let datagrams = UdpSocket::bind(address).unwrap();
             assert!(matches!(set_goal(&datagrams, 1, Duration::from_secs(1)), Err(Error::Absent)), "{address}");
@@ -203,6 +218,7 @@ mod tests {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(matches!(set_goal(&socket, 0, Duration::ZERO), Err(Error::Value)));
         assert!(matches!(set_latency(&socket, Duration::MAX), Err(Error::Value)));
+        assert!(matches!(set_parameter(&socket, "a_name_longer_than_any_is", 1.0), Err(Error::Value)));
     }
 
     #[test]

@@ -13,6 +13,7 @@ const SOL_LOWTIDE: libc::c_int = 0x4c54;
 pub(crate) const GOAL: libc::c_int = 1;
 pub(crate) const STATUS: libc::c_int = 2;
 pub(crate) const LATENCY: libc::c_int = 3;
+pub(crate) const PARAMETER: libc::c_int = 4;
 
 const HAS_GOAL: u32 = 1;
 const GOVERNED: u32 = 2;
@@ -24,6 +25,14 @@ const OWN_LAW: u32 = 4;
 pub(crate) struct Goal {
     pub(crate) size: u64,
     pub(crate) within_ns: u64,
+}
+
+/// `struct lowtide_parameter`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Parameter {
+    pub(crate) name: [u8; 24],
+    pub(crate) value: f64,
 }
 
 /// `struct lowtide_status`.
@@ -45,6 +54,7 @@ pub(crate) struct Status {
 pub(crate) trait Value: Copy + Default {}
 impl Value for u32 {}
 impl Value for Goal {}
+impl Value for Parameter {}
 impl Value for Status {}
 
 pub(crate) fn set<T: Value>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> Result<(), Error> {

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo bench -p lowtide --bench overhead`: what `run` costs where nothing limits the network. iperf3 over a veth pair, plain CUBIC and
-//! `run --cc cubic` at w = 1 in turn, so that the machine's moods meet both. About a minute; root.
+//! `cargo bench -p lowtide --bench overhead [-- LAW …]`: what each law costs where nothing limits the network. iperf3 over a veth pair with 1 and
+//! with 100 flows, the kernel's CUBIC plain and the law under `run` at w = 1 in turn, so that the machine's moods meet both. About ten minutes
+//! for all laws; root. `kernel:cubic` is the kernel's own under `run`.
+
+#[path = "support/veth.rs"]
+mod veth;
 
 use std::{
+    env,
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
 };
 
 use lowtide_emu::Namespace;
+use lowtide_port::Ported;
 use serde_json::Value;
 
 const PAIRS: usize = 5;
-const SECONDS: &str = "5";
+const SECONDS: &str = "3";
+const PLAIN: &str = "5201";
+const GOVERNED: &str = "5202";
 
 fn main() {
     if let Some(sentence) =
@@ -21,45 +29,53 @@ fn main() {
         println!("skipped: {sentence}");
         return;
     }
-    let name = |side| format!("ltbench{}{side}", std::process::id());
-    let (a, b) = (Namespace::create(&name("a")).unwrap(), Namespace::create(&name("b")).unwrap());
-    join(&a, &b);
-    let mut server = Command::new("iperf3");
-    let mut server = b.enter_command(server.args(["-s"]).stdout(Stdio::null())).spawn().expect("iperf3 is installed");
-    thread::sleep(Duration::from_millis(500));
+    let (a, b) = veth::pair("bench");
+    let mut server = serve(&b, &[], PLAIN);
+    let asked: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let all = || ["kernel:cubic", "cdg"].into_iter().chain(Ported::names()).map(str::to_owned).collect();
 
-    let mut throughput = Vec::new();
-    let mut cpu = Vec::new();
-    for pair in 1..=PAIRS {
-        let plain = measure(&a, &[]);
-        let options = ["run", "--cc", "cubic", "--w-min", "1", "--quiet", "--"];
-        let governed = measure(&a, &[&[env!("CARGO_BIN_EXE_lowtide")], &options[..]].concat());
-        println!(
-            "pair {pair}: plain {:.2} Gbit/s, {:.2} CPU s/GB; run {:.2} Gbit/s, {:.2} CPU s/GB",
-            plain.0, plain.1, governed.0, governed.1
-        );
-        throughput.push(governed.0 / plain.0);
-        cpu.push(governed.1 / plain.1);
+    println!(
+        "{:<14}{:>6}  {:>22}  {:>24}  {:>10}  {:>12}",
+        "law", "flows", "plain CUBIC, Gbit/s", "CPU s/GB", "throughput", "CPU per byte"
+    );
+    for law in if asked.is_empty() { all() } else { asked } {
+        compare(&law, &a, &b);
     }
-    println!("median ratios, run to plain: throughput {:.3}, CPU per byte {:.3}", median(throughput), median(cpu));
     stop(&mut server);
 }
 
-fn join(a: &Namespace, b: &Namespace) {
-    let ip = |arguments: &str| {
-        let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
-        assert!(status.success(), "ip {arguments}");
-    };
-    ip(&format!("-n {} link add veth0 type veth peer name veth0 netns {}", a.name(), b.name()));
-    for (namespace, address) in [(a, "10.78.0.1/30"), (b, "10.78.0.2/30")] {
-        ip(&format!("-n {} address add {address} dev veth0", namespace.name()));
-        ip(&format!("-n {} link set veth0 up", namespace.name()));
+/// One line for 1 and one for 100 flows: medians, and the medians of the ratios within the pairs.
+fn compare(law: &str, a: &Namespace, b: &Namespace) {
+    let lowtide = [env!("CARGO_BIN_EXE_lowtide"), "run", "--cc", law, "--w-min", "1", "--quiet", "--"];
+    // a law that needs ECN needs it of the receiver, too
+    let mut server = serve(b, &lowtide, GOVERNED);
+    for flows in ["1", "100"] {
+        let pairs: Vec<[(f64, f64); 2]> =
+            (0..PAIRS).map(|_| [measure(a, &[], PLAIN, flows), measure(a, &lowtide, GOVERNED, flows)]).collect();
+        let of = |what: fn(&[(f64, f64); 2]) -> f64| median(pairs.iter().map(what).collect());
+        println!(
+            "{law:<14}{flows:>6}  {:>22.2}  {:>24.2}  {:>10.3}  {:>12.3}",
+            of(|[plain, _]| plain.0),
+            of(|[plain, _]| plain.1),
+            of(|[plain, governed]| governed.0 / plain.0),
+            of(|[plain, governed]| governed.1 / plain.1),
+        );
     }
+    stop(&mut server);
 }
 
-/// Gbit/s received, and CPU seconds of the sending host per GB.
-fn measure(a: &Namespace, prefix: &[&str]) -> (f64, f64) {
-    let iperf = ["iperf3", "-c", "10.78.0.2", "-C", "cubic", "-t", SECONDS, "-J"];
+/// iperf3 in the background, under this command.
+fn serve(b: &Namespace, prefix: &[&str], port: &str) -> Child {
+    let words = [prefix, &["iperf3", "-s", "-p", port]].concat();
+    let mut command = Command::new(words[0]);
+    let server = b.enter_command(command.args(&words[1..]).stdout(Stdio::null())).spawn().expect("iperf3 is installed");
+    thread::sleep(Duration::from_secs(1));
+    server
+}
+
+/// Gbit/s received, and CPU seconds of the sending program per GB.
+fn measure(a: &Namespace, prefix: &[&str], port: &str, flows: &str) -> (f64, f64) {
+    let iperf = ["iperf3", "-c", veth::B, "-p", port, "-C", "cubic", "-P", flows, "-t", SECONDS, "-J"];
     let words = [prefix, &iperf].concat();
     let mut command = Command::new(words[0]);
     let output = a.enter_command(command.args(&words[1..])).output().unwrap();

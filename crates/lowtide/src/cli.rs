@@ -28,6 +28,8 @@ pub enum Command {
     /// Load Lowtide's control laws for the whole machine, so that any program can ask for them
     #[command(subcommand)]
     Cc(CcCommand),
+    /// Record what the control laws of running transfers know and decide, each round trip and at each event
+    Trace(TraceArguments),
     /// Make a bottleneck between two network namespaces, to try things on
     Emulate(Box<EmulateArguments>),
     /// Simulate flows that share bottlenecks, packet by packet, in virtual time
@@ -78,6 +80,77 @@ LAW is a name, or a name with parameters as in scenarios of `lowtide sim`: vegas
         #[arg(value_name = "LAW")]
         laws: Vec<String>,
     },
+}
+
+/// `lowtide trace`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Traces what is running when it starts: transfers of `lowtide run`, and laws that `lowtide cc` loaded, of which there can be connections at any time.
+docs/tracing.md has every field.
+
+  sudo lowtide trace -o run.jsonl --for 30s && lowtide trace plot run.jsonl
+  sudo lowtide trace --law vegas --port 443 --format csv"
+)]
+pub struct TraceArguments {
+    /// Something to do with a trace
+    #[command(subcommand)]
+    pub command: Option<TraceCommand>,
+    /// Only connections of processes in this cgroup, a directory, and below it
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
+    /// Only connections of this process and of those that it started
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Only connections with this port on either side
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Only connections under this law
+    #[arg(long, value_name = "LAW")]
+    pub law: Option<String>,
+    /// Where the trace goes; standard output unless given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// JSON, a line for each record, or CSV; by FILE's name unless given, else jsonl
+    #[arg(long, value_enum)]
+    pub format: Option<TraceFormat>,
+    /// How long; until Ctrl-C, or the end of all transfers, unless given
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Room for records that are not written yet, in bytes; what does not fit is dropped and counted
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = trace_buffer)]
+    pub buffer: u32,
+}
+
+/// The commands of `lowtide trace`.
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Draw windows, round trips and events of a trace in JSON lines
+    Plot {
+        /// The trace
+        file: PathBuf,
+        /// Where the picture goes; FILE.svg unless given
+        #[arg(short, long, value_name = "OUT.svg")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// How a trace is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// A JSON object in each line; the first one says what the fields are
+    Jsonl,
+    /// Comma-separated values; the first line has their names
+    Csv,
+}
+
+fn trace_buffer(text: &str) -> Result<u32, String> {
+    let bytes = text.parse::<BufferSize>().ok().and_then(|size| match size {
+        BufferSize::Bytes(bytes @ 1..=0x4000_0000) => u32::try_from(bytes).ok(),
+        _ => None,
+    });
+    bytes.ok_or_else(|| "a buffer is a size up to 1GiB, like 1MiB".to_owned())
 }
 
 fn weight(text: &str) -> Result<f64, String> {
@@ -367,6 +440,9 @@ pub enum LabCommand {
         /// And as a page of Markdown, with its drawings in plots/ beside it
         #[arg(long, value_name = "FILE")]
         markdown: Option<PathBuf>,
+        /// And what was run on kernels, beside the simulator, as a page of Markdown
+        #[arg(long, value_name = "FILE")]
+        kernels: Option<PathBuf>,
         /// Seed of the first run of each cell
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,

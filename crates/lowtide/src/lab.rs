@@ -42,8 +42,8 @@ pub fn lab(arguments: &LabArguments) -> Result<ExitCode> {
     match &arguments.command {
         LabCommand::List { ids } => list(&library.choose(ids)?, &library, &cache),
         LabCommand::Run(run) => self::run(run, &library, &cache),
-        LabCommand::Report { ids, out, markdown, seed } => {
-            report(&library.choose(ids)?, &library, &cache, (out, markdown.as_deref()), *seed)
+        LabCommand::Report { ids, out, markdown, kernels, seed } => {
+            report(&library.choose(ids)?, &library, &cache, (out, markdown.as_deref(), kernels.as_deref()), *seed)
         }
         LabCommand::Merge { directories } => merge(directories.iter().map(AsRef::as_ref), &cache),
         LabCommand::Scenario { id, place, seed } => scenario(&library, id, place, *seed),
@@ -225,7 +225,7 @@ fn report(
     experiments: &[&Experiment],
     library: &Library,
     cache: &Cache,
-    (out, markdown): (&Path, Option<&Path>),
+    (out, markdown, kernels): (&Path, Option<&Path>, Option<&Path>),
     seed: u64,
 ) -> Result<()> {
     let runner = Runner { library, cache, shard: Shard::WHOLE, run: false, threads: None, again: false, player: None };
@@ -242,6 +242,9 @@ fn report(
     report::write(&sections, out)?;
     if let Some(file) = markdown {
         report::write_markdown(&sections, file)?;
+    }
+    if let Some(file) = kernels {
+        report::write_kernels(&sections, file)?;
     }
     let scores: Vec<Score<'_>> = sections.iter().flat_map(|section| section.scores.iter().cloned()).collect();
     writeln!(io::stdout().lock(), "{}; {}", totals(&scores), out.join("index.html").display())?;

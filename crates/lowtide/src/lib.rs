@@ -22,6 +22,7 @@ pub mod run;
 pub mod sim;
 #[cfg(target_os = "linux")]
 pub mod size;
+pub mod trace;
 #[cfg(target_os = "linux")]
 pub mod traffic;
 #[cfg(target_os = "linux")]

@@ -4,13 +4,16 @@
 use std::{io, process::ExitCode};
 
 use clap::Parser;
-use lowtide::cli::{Cli, Command};
+use lowtide::cli::{Cli, Command, TraceArguments, TraceCommand};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Sim(arguments) => unless_unread(lowtide::sim::sim(&arguments)),
         Command::Lab(arguments) => unless_unread(lowtide::lab::lab(&arguments)),
         Command::Demo(arguments) => lowtide::demo::demo(&arguments),
+        Command::Trace(TraceArguments { command: Some(TraceCommand::Plot { file, output }), .. }) => {
+            lowtide::trace::plot(&file, output.as_deref())
+        }
         command => on_the_kernel(&command),
     };
     outcome.unwrap_or_else(|error| {
@@ -35,6 +38,7 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => lowtide::run::run(arguments),
         Command::Cc(command) => lowtide::cc::cc(command),
         Command::Doctor => Ok(lowtide::doctor::doctor()),
+        Command::Trace(arguments) => unless_unread(lowtide::trace::trace(arguments)),
         Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),
         Command::Sim(_) | Command::Lab(_) | Command::Demo(_) => unreachable!("they work everywhere"),

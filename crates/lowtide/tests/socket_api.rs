@@ -57,6 +57,17 @@ fn every_value_is_looked_at() {
 }
 
 #[test]
+fn a_socket_can_have_parameters_of_its_own() {
+    holds_under(&["--quiet", "--cc", "ledbat"], "parameters");
+}
+
+#[test]
+fn laws_whose_sockets_share_a_window_or_that_are_the_kernels_have_no_parameters_of_sockets() {
+    holds("no_parameters");
+    holds_under(&["--quiet", "--cc", "reno"], "no_parameters");
+}
+
+#[test]
 fn connections_can_have_a_goal_and_nothing_else() {
     holds("sockets");
 }

@@ -18,6 +18,8 @@
 #define PACED_BELOW_SEGMENTS 4
 #define PACED_BELOW_Q16 (PACED_BELOW_SEGMENTS * Q16_ONE)
 #define PACING_UNLIMITED (~0U - 1)	/* bytes per second; ~0 itself would switch pacing off */
+#define PACING_NONE 0		/* not switched on; where it is, without a limit */
+#define PACING_RTT_MIN_US 1000	/* Linux' pacing sends a millisecond's worth at once, so a shorter round trip is not paced by it at all */
 #define PACING_FLOOR_SECONDS 4	/* a connection that sends less than this often is as good as dead to its program */
 
 static inline u64 at_least(u64 value, u64 floor)
@@ -98,13 +100,15 @@ static inline u32 budget_cwnd(u64 window_q16)
 	return at_least(window_q16, PACED_BELOW_Q16) >> 16;
 }
 
-/* Bytes per second for a share below PACED_BELOW_SEGMENTS, else PACING_UNLIMITED. */
+/* Bytes per second for a share below PACED_BELOW_SEGMENTS, else PACING_UNLIMITED, or PACING_NONE on a short path, where it would only cost. */
 static inline u32 budget_pacing(u64 window_q16, u32 mss, u32 srtt_us)
 {
 	u64 rate;
 
-	if (window_q16 >= PACED_BELOW_Q16 || !srtt_us)
+	if (!srtt_us)
 		return PACING_UNLIMITED;
+	if (window_q16 >= PACED_BELOW_Q16)
+		return srtt_us < PACING_RTT_MIN_US ? PACING_NONE : PACING_UNLIMITED;
 	rate = ((window_q16 * mss * 1000000) >> 16) / srtt_us;
 	rate = at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1));
 	return rate >= PACING_UNLIMITED ? PACING_UNLIMITED : rate;

@@ -29,6 +29,7 @@
 #define CDG_HYSTART_SAMPLES 8
 #define CDG_TRAIN_GAP_US 3000
 #define CDG_HYSTART_MIN_US 125
+#define CDG_NO_VALUE ((s64)(1ULL << 63))	/* LAW_NO_VALUE */
 
 enum cdg_variant { CDG_MAINLINE, CDG_THESIS };
 enum cdg_increase { CDG_RENO, CDG_CUBIC, CDG_ROUND };
@@ -394,6 +395,21 @@ static inline void cdg_restart_from(struct cdg *c, u64 window_q16)
 	cdg_reset(c, window_q16);
 	c->delay_min_us = base;
 	c->growth = growth;
+}
+
+/* For a trace, as X_inspect of law.h. `hazard_q16`: of the latest round. The gradients are means, in 2^-16 us. */
+static inline u32 cdg_inspect(const struct cdg *c, u32 window, u64 hazard_q16, s64 *values)
+{
+	s64 part_q16 = 65536 / (window ? window : 1);
+
+	values[0] = c->sum.min * part_q16;
+	values[1] = c->sum.max * part_q16;
+	values[2] = hazard_q16;
+	values[3] = c->delay_min_us ? c->delay_min_us : CDG_NO_VALUE;
+	values[4] = c->shadow_q16;
+	values[5] = c->queue;
+	values[6] = c->ineff;
+	return 7;
 }
 
 #endif

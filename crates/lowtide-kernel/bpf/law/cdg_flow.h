@@ -127,4 +127,13 @@ static inline void cdg_flow_restart(struct cdg_flow *f, struct law_window *w, u3
 	f->round_end = nxt;
 }
 
+/* The chance of the latest round is not kept here. */
+static inline u32 cdg_flow_inspect(const struct cdg_flow *f, const struct cdg_flow_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	u32 count = cdg_inspect(&f->cdg, p->cdg.window, 0, values);
+
+	values[2] = LAW_NO_VALUE;
+	return count;
+}
+
 #endif

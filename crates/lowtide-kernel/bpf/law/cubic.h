@@ -302,4 +302,15 @@ static inline void cubic_restart(struct cubic *c, struct law_window *w, u32 nxt,
 	cubic_growth_restart(&c->growth, idle_us);
 }
 
+static inline u32 cubic_inspect(const struct cubic *c, const struct cubic_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	const struct cubic_point *at = &c->growth.at;
+
+	values[0] = c->growth.rtt_min_us ? c->growth.rtt_min_us : LAW_NO_VALUE;
+	values[1] = at->w_max_q16 ? (s64)at->w_max_q16 : LAW_NO_VALUE;
+	values[2] = at->begun ? (s64)at->k_q20 : LAW_NO_VALUE;
+	values[3] = at->begun ? (s64)at->w_est_q24 : LAW_NO_VALUE;
+	return 4;
+}
+
 #endif

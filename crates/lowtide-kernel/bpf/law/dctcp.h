@@ -123,4 +123,11 @@ static inline void dctcp_restart(struct dctcp *d, struct law_window *w, u32 nxt,
 	transients_reset(&d->transients);
 }
 
+static inline u32 dctcp_inspect(const struct dctcp *d, const struct dctcp_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	values[0] = d->alpha;
+	transients_inspect(&d->transients, values + 1);
+	return 6;
+}
+
 #endif

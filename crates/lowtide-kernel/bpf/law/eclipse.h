@@ -291,4 +291,17 @@ static inline void eclipse_restart(struct eclipse *e, struct law_window *w, u32 
 	}
 }
 
+static inline u32 eclipse_inspect(const struct eclipse *e, const struct eclipse_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	bool known = e->samples;
+
+	values[0] = known ? e->tau : LAW_NO_VALUE;
+	values[1] = known ? e->s_min : LAW_NO_VALUE;
+	values[2] = known ? e->s_max : LAW_NO_VALUE;
+	values[3] = e->delta < ECLIPSE_INFINITE ? (s64)e->delta : LAW_NO_VALUE;
+	values[4] = e->mu_q16;
+	values[5] = e->draining;
+	return 6;
+}
+
 #endif

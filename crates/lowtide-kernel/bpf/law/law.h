@@ -11,6 +11,8 @@
  *   X_recovered  the episode is over
  *   X_undone   the loss or timeout was none; the window is restored already
  *   X_restart  the sender was idle, for so long
+ *   X_inspect  what it knows and decided, for a trace: so many values, in the order of the law's table in
+ *              crates/lowtide-kernel/src/trace/names.rs, which has their scales; LAW_NO_VALUE where there is none
  *   X_timed_out  of a law of timeouts: a loss or a recovery has become one (where X_reduce hears of a timeout as such, it is called from there)
  *
  * A law of marks (marks.h) hears of more, for its rounds and its reactions go on in reduction episodes:
@@ -32,6 +34,8 @@
 #define LAW_PARAMETERS 24	/* of one law, at most */
 #define LAW_NO_THRESHOLD_Q16 (0x7fffffffULL << 16)	/* TCP_INFINITE_SSTHRESH */
 #define LAW_PACKETS_MAX (1 << 15)	/* of one ACK that count */
+#define LAW_VALUES 8		/* of one law in a trace, at most */
+#define LAW_NO_VALUE ((s64)(1ULL << 63))
 
 enum law_signal { LAW_LOSS, LAW_ECN, LAW_PHANTOM, LAW_TIMEOUT };
 

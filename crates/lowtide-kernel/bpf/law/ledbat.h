@@ -126,4 +126,14 @@ static inline void ledbat_restart(struct ledbat *l, struct law_window *w, u32 nx
 {
 }
 
+static inline u32 ledbat_inspect(const struct ledbat *l, const struct ledbat_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	s64 base = base_delay(&l->base);
+
+	values[0] = base != NO_DELAY ? base : LAW_NO_VALUE;
+	values[1] = l->known ? (s64)l->queuing_us : LAW_NO_VALUE;
+	values[2] = p->target_us;
+	return 3;
+}
+
 #endif

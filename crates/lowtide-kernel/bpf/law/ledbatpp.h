@@ -224,4 +224,14 @@ static inline void ledbatpp_restart(struct ledbatpp *l, struct law_window *w, u3
 	l->until_us += idle_us;
 }
 
+static inline u32 ledbatpp_inspect(const struct ledbatpp *l, const struct ledbatpp_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	values[0] = l->known ? base_delay(&l->base) : LAW_NO_VALUE;
+	values[1] = l->known ? (s64)l->queuing_us : LAW_NO_VALUE;
+	values[2] = p->target_us;
+	values[3] = l->divisor;
+	values[4] = l->phase;
+	return 5;
+}
+
 #endif

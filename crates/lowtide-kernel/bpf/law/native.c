@@ -114,6 +114,16 @@ u64 native_cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64 surplu
 	return cdg_hazard_q16(gradient_sum_us, window, g0_us, surplus_q16);
 }
 
+u32 native_cdg_inspect(const struct cdg *c, u32 window, u64 hazard_q16, s64 *values)
+{
+	return cdg_inspect(c, window, hazard_q16, values);
+}
+
+u32 native_phantom_inspect(const struct phantom *p, u64 chance_q32, u64 now_ns, s64 *values)
+{
+	return phantom_inspect(p, chance_q32, now_ns, values);
+}
+
 u64 native_cdg_price_q32(u64 gradient_sum_us, u32 window, u32 g0_us)
 {
 	return cdg_price_q32(gradient_sum_us, window, g0_us);

@@ -72,4 +72,15 @@ static inline u64 phantom_chance_q32(const struct phantom *p, u64 now_ns, u32 sr
 	return chance_q32 * segments;
 }
 
+/* For a trace of a law of the kernel, as X_inspect of law.h. `chance_q32`: p(1/w - 1). */
+static inline u32 phantom_inspect(const struct phantom *p, u64 chance_q32, u64 now_ns, s64 *values)
+{
+	const s64 none = 1ULL << 63;
+
+	values[0] = chance_q32;
+	values[1] = p->tau_ns ? (s64)p->tau_ns : none;
+	values[2] = p->last_real_ns ? (s64)(now_ns - p->last_real_ns) : none;
+	return 3;
+}
+
 #endif

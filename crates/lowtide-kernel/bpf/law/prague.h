@@ -321,4 +321,13 @@ static inline void prague_restart(struct prague *g, struct law_window *w, u32 nx
 	transients_reset(&g->transients);
 }
 
+static inline u32 prague_inspect(const struct prague *g, const struct prague_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	values[0] = g->alpha;
+	transients_inspect(&g->transients, values + 1);
+	values[6] = g->rate_q16;
+	values[7] = prague_increase_q24(g, p);
+	return 8;
+}
+
 #endif

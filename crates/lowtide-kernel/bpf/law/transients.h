@@ -81,4 +81,16 @@ static inline bool transients_is_answered(const struct transients *t)
 	return t->overload.answered;
 }
 
+/* What laws of marks have in a trace behind their alpha; writes five values. */
+static inline void transients_inspect(const struct transients *t, s64 *values)
+{
+	const struct overload *o = &t->overload;
+
+	values[0] = t->acceleration.a_q16;
+	values[1] = t->acceleration.c;
+	values[2] = t->acceleration.i_a;
+	values[3] = o->answered;
+	values[4] = o->has_q_max ? (s64)o->q_max_q16 : LAW_NO_VALUE;
+}
+
 #endif

@@ -174,4 +174,13 @@ static inline void vegas_restart(struct vegas *v, struct law_window *w, u32 nxt,
 	vegas_enable(v, nxt);
 }
 
+static inline u32 vegas_inspect(const struct vegas *v, const struct vegas_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	values[0] = v->base_us ? v->base_us : LAW_NO_VALUE;
+	values[1] = v->diff;
+	values[2] = vegas_alpha_q16(p, weight);
+	values[3] = v->enabled;
+	return 4;
+}
+
 #endif

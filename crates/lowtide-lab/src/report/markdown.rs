@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiments as a page of Markdown, for docs/.
 
-use super::Section;
+use super::{Beside, Compared, Section, page::short};
 use crate::figure::{Drawn, DrawnPanel, Table};
 use std::fmt::Write as _;
 
@@ -55,12 +55,83 @@ fn table(text: &mut String, table: &Table) {
     if !table.title.is_empty() {
         let _ = write!(text, "**{}**\n\n", table.title);
     }
+    rows(text, &table.head, &table.rows);
+}
+
+fn rows(text: &mut String, head: &[String], rows: &[Vec<String>]) {
     let mut row = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     };
-    row(&table.head);
-    row(&table.head.iter().enumerate().map(|(n, _)| if n == 0 { "---" } else { "--:" }.to_owned()).collect::<Vec<_>>());
-    table.rows.iter().for_each(|cells| row(cells));
+    row(head);
+    row(&head.iter().enumerate().map(|(n, _)| if n == 0 { "---" } else { "--:" }.to_owned()).collect::<Vec<_>>());
+    rows.iter().for_each(|cells| row(cells));
     text.push('\n');
+}
+
+/// A page of what came of the experiments on kernels, beside the simulator.
+pub(super) fn elsewhere(sections: &[Section<'_>]) -> String {
+    let mut text = String::from(
+        "<!-- written by `lowtide lab report --kernels` -->\n# The experiments on kernels\n\n\
+         What was measured with the TCP of a kernel, beside what the simulator makes of the same scenario; the difference is to the simulator's. \
+         Each line is a part of a target of [the lab](lab.md).\n\n",
+    );
+    for section in sections.iter().filter(|section| !section.elsewhere.is_empty()) {
+        let _ = write!(text, "## {}\n\n", section.experiment.title);
+        section.elsewhere.iter().for_each(|column| column_of(&mut text, section, column));
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+fn column_of(text: &mut String, section: &Section<'_>, column: &Beside<'_>) {
+    let (results, plan) = (&column.results, &column.results.plan);
+    let _ = write!(text, "**On the {}**", column.on.title);
+    if let Some(why) = &results.refused {
+        let _ = write!(text, " not run: {why}.\n\n");
+        return;
+    }
+    if !results.complete() {
+        let _ = write!(text, " not run: {} of {} runs are there.\n\n", results.done(), plan.runs());
+        return;
+    }
+    let environment = column.environment.as_deref().unwrap_or_default();
+    let quick = if plan.extent.quick { " --quick" } else { "" };
+    let command = format!("lowtide lab run {} --on {}{quick}", section.experiment.id, column.on.place);
+    let _ = write!(text, " ({environment}): {} cells with {} seeds; `{command}`.", plan.cells.len(), plan.seeds.len());
+    if let Some(late) = results.standstill_ms.filter(|late| *late > 0.0) {
+        let _ = write!(text, " The machine stood still for {} ms at the most.", short(late));
+    }
+    text.push_str("\n\n");
+    let head = ["", &column.on.title, "single runs", "simulator", "paper", "difference"].map(str::to_owned);
+    let targets = || column.scores.iter().map(|score| score.target.id.as_str());
+    let lines = targets().flat_map(|target| column.compare(target).into_iter().map(move |part| line(target, &part)));
+    rows(text, &head, &lines.collect::<Vec<_>>());
+    for target in targets() {
+        if let Some(reason) = column.on.reason.get(target) {
+            let _ = write!(text, "{target}: {}\n\n", reason.trim());
+        } else if column.compare(target).iter().any(Compared::is_notable) {
+            let _ = write!(text, "{target}: no reason for the difference has been found yet.\n\n");
+        }
+    }
+}
+
+fn line(target: &str, part: &Compared<'_>) -> Vec<String> {
+    let there = part.there;
+    let unit = if there.unit.is_empty() { String::new() } else { format!(" {}", there.unit) };
+    let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{}{unit}", short(value)));
+    let word = |holds: bool| if holds { "holds" } else { "does not hold" }.to_owned();
+    let mut cells = vec![format!("{target}: {}", there.what)];
+    if there.predicate {
+        let simulated = part.simulated.map_or("–".to_owned(), |simulated| word(simulated.holds));
+        cells.extend([word(there.holds), String::new(), simulated, String::new()]);
+    } else {
+        let spread =
+            there.spread.map_or("–".to_owned(), |(least, most)| format!("{} to {}", short(least), short(most)));
+        let simulated = number(part.simulated.and_then(|simulated| simulated.value));
+        cells.extend([number(there.value), spread, simulated, number(there.expected)]);
+    }
+    let difference = part.difference.map_or(String::new(), |difference| format!("{:+.0} %", 100.0 * difference));
+    cells.push(if part.is_notable() { format!("**{difference}**").replace("****", "**differs**") } else { difference });
+    cells
 }

@@ -107,6 +107,14 @@ pub fn write_markdown(sections: &[Section<'_>], path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Writes a page of Markdown of what was run on kernels, beside the simulator.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_kernels(sections: &[Section<'_>], path: &Path) -> Result<()> {
+    cache::write(path, markdown::elsewhere(sections).as_bytes())
+}
+
 /// The page of Markdown.
 pub fn markdown(sections: &[Section<'_>]) -> String {
     markdown::markdown(sections)

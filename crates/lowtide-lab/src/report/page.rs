@@ -332,7 +332,7 @@ fn band(check: &Checked) -> String {
 }
 
 /// A number with three or four digits that mean something.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     if size >= 1000.0 {
         return format!("{value:.0}");

@@ -34,39 +34,50 @@ const STRONG: Font = Font { size: 14.0, fill: INK, bold: true, anchor: "start" }
 pub(super) const POINTS: usize = 340;
 
 /// Points as (seconds, value), in the order of time.
-pub(super) type Curve = Vec<(f64, f64)>;
+pub type Curve = Vec<(f64, f64)>;
 
 /// A picture.
-pub(super) struct Chart {
-    pub(super) title: String,
-    pub(super) subtitle: String,
-    pub(super) duration: Duration,
+#[derive(Debug)]
+pub struct Chart {
+    /// Above it.
+    pub title: String,
+    /// Below the title.
+    pub subtitle: String,
+    /// What the axis of time has, from 0.
+    pub duration: Duration,
     /// Instants in seconds, with what they are.
-    pub(super) marks: Vec<(f64, String)>,
+    pub marks: Vec<(f64, String)>,
     /// The first one is the tallest.
-    pub(super) panels: Vec<Panel>,
+    pub panels: Vec<Panel>,
 }
 
 /// Curves on one scale.
-pub(super) struct Panel {
-    pub(super) title: String,
-    pub(super) scale: Scale,
-    pub(super) lines: Vec<(Curve, Style)>,
-    pub(super) legend: Vec<(String, Option<Style>)>,
+#[derive(Debug)]
+pub struct Panel {
+    /// Above it.
+    pub title: String,
+    /// Of all its curves.
+    pub scale: Scale,
+    /// Its curves.
+    pub lines: Vec<(Curve, Style)>,
+    /// Beside it.
+    pub legend: Vec<(String, Option<Style>)>,
 }
 
 /// What a panel's values are drawn between.
-#[derive(Clone, Copy)]
-pub(super) enum Scale {
+#[derive(Clone, Copy, Debug)]
+pub enum Scale {
     /// 0 and this.
     Linear(f64),
     /// This and 1, by their logarithms.
     Logarithmic(f64),
+    /// 0 and this many rows, which are no values.
+    Rows(u32),
 }
 
 /// How a curve looks.
-#[derive(Clone, Copy)]
-pub(super) struct Style {
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
     colour: &'static str,
     dash: &'static str,
     width: f64,
@@ -74,21 +85,21 @@ pub(super) struct Style {
 
 impl Style {
     /// What is aimed at or possible, not measured.
-    pub(super) const BOUND: Self = Self { colour: PALE, dash: "5 4", width: 1.2 };
+    pub const BOUND: Self = Self { colour: PALE, dash: "5 4", width: 1.2 };
 
     /// The flow at this place.
-    pub(super) const fn flow(place: usize) -> Self {
+    pub const fn flow(place: usize) -> Self {
         let (colour, dash) = (COLOURS[place % COLOURS.len()], DASHES[place / COLOURS.len() % DASHES.len()]);
         Self { colour, dash, width: 1.6 }
     }
 
     /// What the flow at this place aims at.
-    pub(super) const fn target(place: usize) -> Self {
+    pub const fn target(place: usize) -> Self {
         Self { dash: "1 2", width: 1.3, ..Self::flow(place) }
     }
 
     /// The queue at this place. Queues are grey: no colour means a flow and a queue.
-    pub(super) const fn link(place: usize) -> Self {
+    pub const fn link(place: usize) -> Self {
         let colour = if place.is_multiple_of(2) { "#444444" } else { "#a0a0a0" };
         Self { colour, dash: DASHES[place / 2 % DASHES.len()], width: 1.3 }
     }
@@ -96,7 +107,12 @@ impl Style {
 
 impl Chart {
     /// As SVG.
-    pub(super) fn draw(&self) -> String {
+    pub fn draw(&self) -> String {
+        self.drawing().finish()
+    }
+
+    /// The drawing, to be set beside others.
+    pub fn drawing(&self) -> Svg {
         let spans = self.spans();
         let bottom = spans.last().map_or(TOP, |span| span.1);
         let mut svg = Svg::new(WIDTH, bottom + BELOW);
@@ -116,7 +132,7 @@ impl Chart {
             }
             y = panel.legend(&mut svg, span.0.max(y));
         }
-        svg.finish()
+        svg
     }
 
     /// Top and bottom of each panel.
@@ -187,7 +203,7 @@ impl Scale {
     }
 
     /// From 0 to a little above the largest value, which is at least `least`.
-    pub(super) fn up_to<'a>(curves: impl IntoIterator<Item = &'a Curve>, least: f64) -> Self {
+    pub fn up_to<'a>(curves: impl IntoIterator<Item = &'a Curve>, least: f64) -> Self {
         Self::Linear(1.05 * largest(curves, least))
     }
 
@@ -200,6 +216,7 @@ impl Scale {
     fn place(self, value: f64, (top, bottom): (f64, f64)) -> f64 {
         match self {
             Self::Linear(full) => Axis { zero: bottom, end: top, full }.place(value),
+            Self::Rows(number) => Axis { zero: bottom, end: top, full: number.into() }.place(value),
             Self::Logarithmic(least) => {
                 let decades = |value: f64| libm::log10(value / least);
                 Axis { zero: bottom, end: top, full: decades(1.0) }.place(decades(value))
@@ -210,6 +227,7 @@ impl Scale {
     fn ticks(self, number: f64) -> Vec<f64> {
         match self {
             Self::Linear(full) => Axis { zero: 0.0, end: 1.0, full }.ticks(number),
+            Self::Rows(_) => Vec::new(),
             Self::Logarithmic(least) => {
                 let decades = |value: &f64| Some(value * 10.0).filter(|next| *next < 1.001);
                 std::iter::successors(Some(least), decades).collect()

@@ -2,11 +2,11 @@
 //! What is left of a run: a summary, time series, a plot, a capture.
 
 pub mod axis;
+pub mod chart;
 pub mod fluid;
 pub mod svg;
 
 mod capture;
-mod chart;
 mod directory;
 mod error;
 

@@ -11,7 +11,7 @@ import threading
 import time
 
 SOL_LOWTIDE = 0x4C54
-GOAL, STATUS, LATENCY = 1, 2, 3
+GOAL, STATUS, LATENCY, PARAMETER = 1, 2, 3, 4
 HAS_GOAL, GOVERNED, OWN_LAW = 1, 2, 4
 MS, SECOND = 10**6, 10**9
 YEAR = 366 * 86400 * SECOND
@@ -24,6 +24,16 @@ def goal(size, within_ns):
 
 def set_goal(sock, size, within_ns):
     sock.setsockopt(SOL_LOWTIDE, GOAL, goal(size, within_ns))
+
+
+def set_parameter(sock, name, value):
+    sock.setsockopt(SOL_LOWTIDE, PARAMETER, struct.pack("=24sd", name, value))
+
+
+def cwnd_after_an_ack(sock):
+    """tcpi_snd_cwnd, in segments, once there is a tcpi_bytes_acked of more than the SYN; 0 before."""
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
+    return struct.unpack_from("=I", info, 80)[0] if struct.unpack_from("=Q", info, 120)[0] > 1 else 0
 
 
 class Status:
@@ -134,6 +144,52 @@ def check_values():
         is_(refused(sock.setsockopt, SOL_LOWTIDE, 99, 1), "ENOPROTOOPT", "an unknown option")
         is_(refused(sock.setsockopt, SOL_LOWTIDE, STATUS, bytes(64)), "ENOPROTOOPT", "setting the status")
         assert refused(sock.getsockopt, SOL_LOWTIDE, GOAL, 16) in ("EOPNOTSUPP", "ENOPROTOOPT"), "reading the goal"
+
+
+def check_parameters():
+    """Parameters of LEDBAT on single sockets."""
+    for family in FAMILIES:
+        sock = Pair(family).client
+        for name, value, meant in [
+            (b"target", 0.05, "taken"),
+            (b"target", 100e-6, "taken"),
+            (b"target", 10.0, "taken"),
+            (b"target", 99e-6, "EINVAL"),
+            (b"target", 10.001, "EINVAL"),
+            (b"target", 0.0, "EINVAL"),
+            (b"target", -0.05, "EINVAL"),
+            (b"target", float("nan"), "EINVAL"),
+            (b"target", float("inf"), "EINVAL"),
+            (b"target", 1e300, "EINVAL"),
+            (b"target", 1e-300, "EINVAL"),
+            (b"gain", 0.125, "taken"),
+            (b"gain", 101, "EINVAL"),
+            (b"base_history", 3, "taken"),
+            (b"base_history", 3.5, "EINVAL"),
+            (b"base_history", 33, "EINVAL"),
+            (b"slow_start", 1, "taken"),
+            (b"slow_start", 2, "EINVAL"),
+            (b"targe", 0.05, "EINVAL"),
+            (b"targets", 0.05, "EINVAL"),
+            (b"", 0.05, "EINVAL"),
+        ]:
+            is_(refused(set_parameter, sock, name, value), meant, f"{name} = {value}")
+        short = struct.pack("=24sd", b"target", 0.05)[:-1]
+        is_(refused(sock.setsockopt, SOL_LOWTIDE, PARAMETER, short), "EINVAL", "a short structure")
+        # what is not in flight does not stay in LEDBAT's window, but for the least that it has: 40 segments, or a part of them beside other sockets
+        windows = []
+        for segments in [None, 40]:
+            before = lambda sock: segments and set_parameter(sock, b"min_cwnd", segments)
+            pair = Pair(family, before_connect=before)
+            pair.drain(pair.server)
+            pair.client.sendall(bytes(1000))
+            windows.append(until("an acknowledgement", lambda: cwnd_after_an_ack(pair.client)))
+        assert windows[0] < 5 and windows[1] >= 10, f"windows of {windows} segments"
+
+
+def check_no_parameters():
+    """A law that has none of single sockets."""
+    is_(refused(set_parameter, Pair().client, b"g", 3.0), "EOPNOTSUPP", "a parameter")
 
 
 def check_sockets():

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What `lowtide trace` sees: records of the laws' inside, each round trip and at each event, in a ring buffer that whoever traces puts into
+ * lt_trace. There is none otherwise, and programs look at one number for that. What does not fit is counted.
+ *
+ * The laws know nothing of it: each has X_inspect (law/law.h), and who wires a law calls TRACE where something happened to it.
+ */
+#ifndef LOWTIDE_TRACE_H
+#define LOWTIDE_TRACE_H
+
+#include "state.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct lt_tracing);
+} lt_tracing SEC(".maps");
+
+struct lt_trace_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 16);	/* of the pattern; the one put in has a size of its own */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct lt_trace_ring);
+} lt_trace SEC(".maps");
+
+/* Records that did not fit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} lt_trace_drops SEC(".maps");
+
+u64 trace_connections = 0;
+
+static __always_inline const struct lt_tracing *tracing(void)
+{
+	u32 zero = 0;
+	const struct lt_tracing *t = bpf_map_lookup_elem(&lt_tracing, &zero);
+
+	return t && t->until_ns && bpf_ktime_get_ns() < t->until_ns ? t : NULL;
+}
+
+/* An ACK brought this sample, or 0; true if it ended a round. Called only while there is a trace. */
+static inline bool trace_ack(struct lt_socket *s, const struct tcp_sock *tp, u32 rtt_us)
+{
+	if (rtt_us && (!s->traced.rtt_min_us || rtt_us < s->traced.rtt_min_us))
+		s->traced.rtt_min_us = rtt_us;
+	if (rtt_us > s->traced.rtt_max_us)
+		s->traced.rtt_max_us = rtt_us;
+	if (s->traced.connection)
+		return seq_after(tp->snd_una, s->traced.round_end);
+	s->traced.round_end = tp->snd_nxt;	/* the trace came later than the connection */
+	s->traced.delivered = tp->delivered;
+	s->traced.delivered_ce = tp->delivered_ce;
+	s->traced.connection = __sync_fetch_and_add(&trace_connections, 1) + 1;
+	return false;
+}
+
+static inline void trace_next_round(struct lt_socket *s, const struct tcp_sock *tp)
+{
+	s->traced.round_end = tp->snd_nxt;
+	s->traced.rtt_min_us = s->traced.rtt_max_us = 0;
+	s->traced.delivered = tp->delivered;
+	s->traced.delivered_ce = tp->delivered_ce;
+}
+
+static inline void trace_address(struct lt_trace_record *r, const struct sock_common *sk)
+{
+	__builtin_memset(r->remote, 0, sizeof(r->remote));
+	r->local_port = sk->skc_num;
+	r->remote_port = bpf_ntohs(sk->skc_dport);
+	r->ipv6 = sk->skc_family == AF_INET6;
+	if (!r->ipv6)
+		*(u32 *)r->remote = sk->skc_daddr;
+	else if (bpf_core_field_exists(sk->skc_v6_daddr))
+		*(struct in6_addr *)r->remote = sk->skc_v6_daddr;
+}
+
+/* A record with all but the law's own values, to be submitted; NULL if there is to be none. */
+static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
+{
+	const struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	const struct lt_tracing *t = tracing();
+	struct lt_trace_record *r;
+	u32 zero = 0;
+	u64 *drops;
+	void *ring;
+
+	if (!t || (t->port && t->port != sk->__sk_common.skc_num && t->port != bpf_ntohs(sk->__sk_common.skc_dport)))
+		return NULL;
+	ring = bpf_map_lookup_elem(&lt_trace, &zero);
+	if (!ring)
+		return NULL;
+	trace_ack(s, tp, 0);	/* it may be the first that the trace hears of the connection */
+	r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);
+	if (!r) {
+		drops = bpf_map_lookup_elem(&lt_trace_drops, &zero);
+		if (drops)
+			(*drops)++;
+	} else {
+		r->time_ns = bpf_ktime_get_ns();
+		r->inode = sk->sk_socket && sk->sk_socket->file ? sk->sk_socket->file->f_inode->i_ino : 0;
+		r->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
+		r->cwnd_q16 = settings.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
+		r->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
+		r->weight = s->decision.governed ? s->decision.weight : settings.weight;
+		r->values_count = 0;
+		r->source = t->source;
+		r->connection = s->traced.connection;
+		r->event = event;
+		r->srtt_us = tp->srtt_us >> 3;
+		r->rtt_min_us = s->traced.rtt_min_us;
+		r->rtt_max_us = s->traced.rtt_max_us;
+		r->delivered = tp->delivered - s->traced.delivered;
+		r->marked = tp->delivered_ce - s->traced.delivered_ce;
+		r->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+		r->stack_cwnd = tp->snd_cwnd;
+		r->ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
+		trace_address(r, &sk->__sk_common);
+		__builtin_memset(r->values, 0, sizeof(r->values));
+	}
+	if (event == LT_TRACE_ROUND)
+		trace_next_round(s, tp);
+	return r;
+}
+
+/*
+ * `law`: what writes a record of a law, in the form trace_LAW(socket, tcp socket, event). It is a function of its own so that there is one copy
+ * of it among all the places that call it.
+ */
+#define TRACE(law, s, tp, event)                                                                                      \
+	do {                                                                                                          \
+		if (tracing())                                                                                        \
+			law(s, tp, event);                                                                            \
+	} while (0)
+
+/* An ACK with this sample, or 0. Where it ends a round there is a record, unless the law has still its turn at it: `over`. */
+#define TRACE_ACK(law, s, tp, rtt_us, over)                                                                           \
+	do {                                                                                                          \
+		if (tracing() && trace_ack(s, tp, rtt_us) && (over))                                                  \
+			law(s, tp, LT_TRACE_ROUND);                                                                   \
+	} while (0)
+
+/* The law's turn at an ACK comes outside of episodes only, and not if the ACK is merely a selective one. */
+static inline bool trace_without_turn(const struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) != TCP_CA_OPEN;
+}
+
+#endif

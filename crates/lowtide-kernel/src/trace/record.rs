@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One record of a trace.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::names::{EVENTS, STATES};
+use crate::{fixed::Q16, programs::types::lt_trace_record};
+
+/// Thresholds from here on are none: TCP_INFINITE_SSTHRESH.
+const NO_THRESHOLD: u64 = 0x7fff_ffff << 16;
+
+/// What a trace has of a connection at one instant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// The place of its programs among those that are traced.
+    pub source: usize,
+    /// Its number among the connections of those programs, from 1.
+    pub connection: u32,
+    /// Why there is a record, one of [`EVENTS`].
+    pub event: &'static str,
+    /// Its socket's inode, while a process has it.
+    pub inode: Option<u64>,
+    /// Its socket's cgroup.
+    pub cgroup: u64,
+    /// The law's window, in segments; where the law is the kernel's, the stack's.
+    pub cwnd: f64,
+    /// Slow-start threshold in segments, if there is one yet.
+    pub ssthresh: Option<f64>,
+    /// The stack's window, in segments.
+    pub stack_cwnd: u32,
+    /// Segments in flight.
+    pub in_flight: u32,
+    /// Smoothed round trip, µs.
+    pub srtt_us: Option<u32>,
+    /// Least round trip since the round began, µs.
+    pub rtt_min_us: Option<u32>,
+    /// The greatest.
+    pub rtt_max_us: Option<u32>,
+    /// Segments delivered since the round began.
+    pub delivered: u32,
+    /// Of those, with CE.
+    pub marked: u32,
+    /// w, if there is one.
+    pub weight: Option<f64>,
+    /// The stack's state, one of [`STATES`].
+    pub state: &'static str,
+    /// Port of this end.
+    pub local_port: u16,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// What the law wrote: as many as [`values`](super::names::values) has, or none.
+    pub values: Vec<i64>,
+}
+
+impl Record {
+    /// What the programs wrote; `None` if these are no such bytes.
+    pub(super) fn read(bytes: &[u8]) -> Option<Record> {
+        if bytes.len() < size_of::<lt_trace_record>() {
+            return None;
+        }
+        // SAFETY: integers, for which any bytes are a value; a copy, as the bytes need not be aligned.
+        Record::decode(&unsafe { bytes.as_ptr().cast::<lt_trace_record>().read_unaligned() })
+    }
+
+    fn decode(raw: &lt_trace_record) -> Option<Record> {
+        let measured = |value: u32| (value > 0).then_some(value);
+        let weight = f64::from_bits(raw.weight);
+        let address: IpAddr = match raw.ipv6 {
+            0 => Ipv4Addr::new(raw.remote[0], raw.remote[1], raw.remote[2], raw.remote[3]).into(),
+            _ => Ipv6Addr::from(raw.remote).to_canonical(),
+        };
+        Some(Record {
+            time_ns: raw.time_ns,
+            source: raw.source as usize,
+            connection: raw.connection,
+            event: EVENTS.get(raw.event as usize)?,
+            inode: (raw.inode > 0).then_some(raw.inode),
+            cgroup: raw.cgroup,
+            cwnd: raw.cwnd_q16 as f64 / Q16,
+            ssthresh: (raw.ssthresh_q16 < NO_THRESHOLD).then_some(raw.ssthresh_q16 as f64 / Q16),
+            stack_cwnd: raw.stack_cwnd,
+            in_flight: raw.in_flight,
+            srtt_us: measured(raw.srtt_us),
+            rtt_min_us: measured(raw.rtt_min_us),
+            rtt_max_us: measured(raw.rtt_max_us),
+            delivered: raw.delivered,
+            marked: raw.marked,
+            weight: (weight > 0.0).then_some(weight),
+            state: STATES.get(raw.ca_state as usize)?,
+            local_port: raw.local_port,
+            remote: SocketAddr::new(address, raw.remote_port),
+            values: raw.values.get(..raw.values_count as usize)?.to_vec(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw() -> lt_trace_record {
+        let mut remote = [0; 16];
+        remote[..4].copy_from_slice(&[192, 0, 2, 7]);
+        lt_trace_record {
+            time_ns: 5,
+            cwnd_q16: 5 << 15,
+            ssthresh_q16: NO_THRESHOLD,
+            weight: 0.25_f64.to_bits(),
+            values: [1, -2, 3, 4, 5, 6, 7, 8],
+            values_count: 2,
+            event: 2,
+            rtt_min_us: 40_000,
+            remote_port: 443,
+            remote,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_record_is_read() {
+        let record = Record::decode(&raw()).unwrap();
+        assert_eq!((record.event, record.state, record.cwnd), ("loss", "open", 2.5));
+        assert_eq!((record.ssthresh, record.weight, record.inode), (None, Some(0.25), None));
+        assert_eq!((record.rtt_min_us, record.rtt_max_us), (Some(40_000), None));
+        assert_eq!((record.remote.to_string().as_str(), &record.values[..]), ("192.0.2.7:443", &[1, -2][..]));
+    }
+
+    #[test]
+    fn addresses_of_ipv6_are_read() {
+        let remote = Ipv6Addr::LOCALHOST.octets();
+        let record = Record::decode(&lt_trace_record { ipv6: 1, remote, ..raw() }).unwrap();
+        assert_eq!(record.remote.to_string(), "[::1]:443");
+    }
+
+    #[test]
+    fn what_is_no_record_is_none() {
+        assert_eq!(Record::read(&[0; 20]), None);
+        assert_eq!(Record::decode(&lt_trace_record { event: 99, ..raw() }), None);
+        assert_eq!(Record::decode(&lt_trace_record { values_count: 9, ..raw() }), None);
+    }
+}
