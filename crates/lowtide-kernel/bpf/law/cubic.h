@@ -252,12 +252,19 @@ static inline void cubic_sample(struct cubic *c, const struct cubic_parameters *
 {
 }
 
+VERIFIED_APART int cubic_hystart(struct cubic *c, const struct cubic_parameters *p, struct law_window *w, const struct law_ack *a)
+{
+	if (c && p && w && a)
+		hystart_ack(&c->hystart, p->hystart, p->low_window_q16, p->paced, w, a);
+	return 0;
+}
+
 static inline bool cubic_ack(struct cubic *c, const struct cubic_parameters *p, const struct law_weight *weight,
 			     struct law_window *w, const struct law_ack *a)
 {
 	u64 left = 0;
 
-	hystart_ack(&c->hystart, p->hystart, p->low_window_q16, p->paced, w, a);
+	cubic_hystart(c, p, w, a);
 	cubic_growth_sample(&c->growth, a->rtt_us);
 	if (a->window_limited)
 		left = law_slow_start(w, a->packets);
