@@ -412,6 +412,9 @@ fn recordings_of_another_version_are_told_and_made_anew() {
     assert!(board.contains("\"recorded_by_another_version\": 1"), "{board}");
     let mut section = Section::new(&library, results(&library, &cache, "1/1", true).remove(0)).unwrap();
     section.elsewhere = vec![outdated];
+    let file = directory.path().join("kernels.md");
+    write_kernels(std::slice::from_ref(&section), &file).unwrap();
+    assert!(fs::read_to_string(&file).unwrap().contains("Recorded by another version of the program: 1 of them."));
     assert!(page(&[section]).contains("recorded by another version of the program"));
     assert_eq!(column(&library, &cache, "kernel", Some("1"), true).results.outdated, 0);
     assert_eq!(column(&library, &cache, "kernel", None, false).results.outdated, 0);

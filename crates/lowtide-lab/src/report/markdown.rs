@@ -99,6 +99,9 @@ fn column_of(text: &mut String, section: &Section<'_>, column: &Beside<'_>) {
     let quick = if plan.extent.quick { " --quick" } else { "" };
     let command = format!("lowtide lab run {} --on {}{quick}", section.experiment.id, column.on.place);
     let _ = write!(text, " ({environment}): {} cells with {} seeds; `{command}`.", plan.cells.len(), plan.seeds.len());
+    if results.outdated > 0 {
+        let _ = write!(text, " Recorded by another version of the program: {} of them.", results.outdated);
+    }
     if let Some(late) = results.standstill_ms.filter(|late| *late > 0.0) {
         let _ = write!(text, " The machine stood still for {} ms at the most.", short(late));
     }
