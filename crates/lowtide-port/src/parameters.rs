@@ -76,17 +76,24 @@ pub struct Settable {
     pub unit: u64,
 }
 
-/// A law of the kernel: its parameters in the order of its structure in C, and what others can only be. Those that are
-/// in neither list have to be as they are by default.
+/// A parameter and how it becomes a number.
+type Number = (&'static str, Scale);
+
+/// A law of the kernel: its parameters in the order of its structure in C, group by group. Those that are not there have to be as they are
+/// by default.
 #[derive(Debug)]
 struct Form {
     law: &'static str,
-    numbers: &'static [(&'static str, Scale)],
+    groups: &'static [&'static [Number]],
 }
 
 impl Form {
+    fn numbers(&self) -> impl Iterator<Item = Number> {
+        self.groups.iter().copied().flatten().copied()
+    }
+
     fn has(&self, key: &str) -> bool {
-        self.numbers.iter().any(|(name, _)| *name == key)
+        self.numbers().any(|(name, _)| name == key)
     }
 }
 
@@ -94,7 +101,7 @@ impl Form {
 const FORMS: &[Form] = &[
     Form {
         law: "vegas",
-        numbers: &[
+        groups: &[&[
             ("alpha", Scale::Q16),
             ("beta", Scale::Q16),
             ("gamma", Scale::Q16),
@@ -102,58 +109,37 @@ const FORMS: &[Form] = &[
             ("alpha_base", Scale::Q16),
             ("alpha_max", Scale::Q16),
             ("gap", Scale::Q16),
-        ],
+        ]],
     },
     Form {
         law: "dctcp",
-        numbers: &[
-            ("gain", Scale::Q16),
-            ("alpha", Scale::Q16),
-            ("beta", Scale::Q16),
-            ("cwr_increase", Scale::Switch),
-            ("accel", Scale::Switch),
-            ("accel_q", Scale::Overshoot),
-            ("accel_gain", Scale::Q16),
-            ("accel_cycles", Scale::Whole(u32::MAX)),
-            ("accel_literal", Scale::Switch),
-            ("overload", Scale::Switch),
-            ("overload_q", Scale::Overshoot),
-            ("overload_gain", Scale::Q16),
-            ("overload_aqm", Scale::Micros),
-            ("overload_base", Scale::Micros),
-            ("overload_rounds", Scale::Word(&["fresh", "every"])),
+        groups: &[
+            &[("gain", Scale::Q16), ("alpha", Scale::Q16), ("beta", Scale::Q16), ("cwr_increase", Scale::Switch)],
+            TRANSIENTS,
         ],
     },
     Form {
         law: "prague",
-        numbers: &[
-            ("variant", Scale::Word(&["v0.6", "v0.7"])),
-            ("gain", Scale::Q16),
-            ("alpha_mode", Scale::Word(&["halve", "one"])),
-            ("beta", Scale::Q16),
-            ("mode", Scale::Word(&["none", "rate", "scalable", "additive"])),
-            ("target", Scale::Micros),
-            ("transition", Scale::Whole(u32::MAX)),
-            ("max_rtt", Scale::Micros),
-            ("cwnd_mode", Scale::Word(&["window", "rate", "switch"])),
-            ("cwnd_transit", Scale::Q16),
-            ("min_rate", Scale::Milli),
-            ("accel", Scale::Switch),
-            ("accel_q", Scale::Overshoot),
-            ("accel_gain", Scale::Q16),
-            ("accel_cycles", Scale::Whole(u32::MAX)),
-            ("accel_literal", Scale::Switch),
-            ("overload", Scale::Switch),
-            ("overload_q", Scale::Overshoot),
-            ("overload_gain", Scale::Q16),
-            ("overload_aqm", Scale::Micros),
-            ("overload_base", Scale::Micros),
-            ("overload_rounds", Scale::Word(&["fresh", "every"])),
+        groups: &[
+            &[
+                ("variant", Scale::Word(&["v0.6", "v0.7"])),
+                ("gain", Scale::Q16),
+                ("alpha_mode", Scale::Word(&["halve", "one"])),
+                ("beta", Scale::Q16),
+                ("mode", Scale::Word(&["none", "rate", "scalable", "additive"])),
+                ("target", Scale::Micros),
+                ("transition", Scale::Whole(u32::MAX)),
+                ("max_rtt", Scale::Micros),
+                ("cwnd_mode", Scale::Word(&["window", "rate", "switch"])),
+                ("cwnd_transit", Scale::Q16),
+                ("min_rate", Scale::Milli),
+            ],
+            TRANSIENTS,
         ],
     },
     Form {
         law: "eclipse",
-        numbers: &[
+        groups: &[&[
             ("beta", Scale::Q32),
             ("alpha", Scale::Q16),
             ("cwnd_min", Scale::Q16),
@@ -170,11 +156,11 @@ const FORMS: &[Form] = &[
             ("drain_rtts", Scale::Q16),
             ("slow_start", Scale::Word(&["delay", "loss"])),
             ("beta_loss", Scale::Q16),
-        ],
+        ]],
     },
     Form {
         law: "ledbat",
-        numbers: &[
+        groups: &[&[
             ("target", Scale::Micros),
             ("gain", Scale::Q16),
             ("allowed_increase", Scale::Q16),
@@ -184,11 +170,11 @@ const FORMS: &[Form] = &[
             ("current_filter", Scale::Whole(CURRENT_SAMPLES)),
             ("beta", Scale::Q16),
             ("slow_start", Scale::Switch),
-        ],
+        ]],
     },
     Form {
         law: "ledbatpp",
-        numbers: &[
+        groups: &[&[
             ("target", Scale::Micros),
             ("max_divisor", Scale::Whole(u32::MAX)),
             ("constant", Scale::Q16),
@@ -202,11 +188,11 @@ const FORMS: &[Form] = &[
             ("base_history", Scale::Whole(BASE_MINUTES)),
             ("current_filter", Scale::Whole(CURRENT_SAMPLES)),
             ("beta", Scale::Q16),
-        ],
+        ]],
     },
     Form {
         law: "cdg",
-        numbers: &[
+        groups: &[&[
             ("variant", Scale::Word(&["mainline", "thesis"])),
             ("window", Scale::Power(256)),
             ("g", Scale::Milli),
@@ -216,29 +202,45 @@ const FORMS: &[Form] = &[
             ("ineff", Scale::WholeOrOff),
             ("hold", Scale::Whole(u32::MAX)),
             ("tolerance", Scale::Switch),
-            ("hystart", Scale::Word(&["off", "train", "delay", "on"])),
+            ("hystart", HYSTART),
             ("paced", Scale::Switch),
             ("filter", Scale::Switch),
             ("extrapolate", Scale::Switch),
             ("unsmoothed", Scale::Switch),
             ("increase", Scale::Word(&["reno", "cubic", "round"])),
-        ],
+        ]],
     },
     Form {
         law: "cubic",
-        numbers: &[
+        groups: &[&[
             ("variant", Scale::Word(&["rfc9438", "linux", "2008"])),
             ("beta", Scale::Q32),
             ("c", Scale::Q22),
             ("fast_convergence", Scale::Switch),
             ("reno_friendly", Scale::Switch),
             ("whole_segments", Scale::Switch),
-            ("hystart", Scale::Word(&["off", "train", "delay", "on"])),
+            ("hystart", HYSTART),
             ("low_window", Scale::Q16),
             ("paced", Scale::Switch),
-        ],
+        ]],
     },
 ];
+
+/// Of a law with acceleration and overload mode, behind its own: `struct transients_parameters`.
+const TRANSIENTS: &[Number] = &[
+    ("accel", Scale::Switch),
+    ("accel_q", Scale::Overshoot),
+    ("accel_gain", Scale::Q16),
+    ("accel_cycles", Scale::Whole(u32::MAX)),
+    ("accel_literal", Scale::Switch),
+    ("overload", Scale::Switch),
+    ("overload_q", Scale::Overshoot),
+    ("overload_gain", Scale::Q16),
+    ("overload_aqm", Scale::Micros),
+    ("overload_base", Scale::Micros),
+    ("overload_rounds", Scale::Word(&["fresh", "every"])),
+];
+const HYSTART: Scale = Scale::Word(&["off", "train", "delay", "on"]);
 
 /// As many as `delay.h` remembers.
 const BASE_MINUTES: u32 = 32;
@@ -335,8 +337,8 @@ impl Ported {
         let usual = usual.parse::<Law>().expect("a law's name is a law").parameters();
         let mut parameters = [0; PARAMETERS];
         for ((key, value), (_, usual)) in own.into_iter().zip(usual) {
-            match form.numbers.iter().position(|(name, _)| *name == key) {
-                Some(at) => parameters[at] = number(form, at, &value)?,
+            match form.numbers().enumerate().find(|(_, (name, _))| *name == key) {
+                Some((at, own)) => parameters[at] = number(form.law, own, &value)?,
                 None if value != usual && key != "blend" => {
                     return Err(Refusal::Fixed { law: form.law, key, usual, value });
                 }
@@ -377,13 +379,13 @@ impl Ported {
     /// What a program may set of them on a socket of its own, in the order of [`Ported::parameters`].
     pub fn settable(&self) -> Vec<Settable> {
         let described = self.law.describe();
-        let settable = |at: usize, &(name, scale): &(&'static str, Scale)| {
+        let settable = |(name, scale): Number| {
             let range = described.iter().find(|it| it.name == name).and_then(|it| it.range.as_ref());
-            let end = |text: &String| number(self.form(), at, text).unwrap_or(scale.most());
+            let end = |text: &String| number(self.law.name(), (name, scale), text).unwrap_or(scale.most());
             let (least, most) = range.map_or((0, scale.most()), |(least, most)| (end(least), end(most)));
             Settable { name, least, most, unit: scale.unit() }
         };
-        self.form().numbers.iter().enumerate().map(|(at, number)| settable(at, number)).collect()
+        self.form().numbers().map(settable).collect()
     }
 
     /// What the port reads: its parameters in the order of its structure in C.
@@ -393,7 +395,7 @@ impl Ported {
 
     /// How many of [`Ported::parameters`] the law has.
     pub(crate) fn count(&self) -> usize {
-        self.form().numbers.len()
+        self.form().numbers().count()
     }
 
     fn form(&self) -> &'static Form {
@@ -404,8 +406,8 @@ impl Ported {
 /// The topmost bit: the rest is a part.
 const PART: f64 = 2_147_483_648.0;
 
-fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
-    let (key, scale) = form.numbers[at];
+/// The port's number for what a law of this name prints of a parameter.
+fn number(law: &'static str, (key, scale): Number, value: &str) -> Result<u32, Refusal> {
     const OWN: &str = "a law prints its own values";
     let real = |text| f64::read(text).expect(OWN);
     let seconds = || Duration::read(value).expect(OWN).as_secs_f64();
@@ -419,14 +421,14 @@ fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
         Scale::Power(most) => {
             let whole = u32::read(value).expect(OWN);
             if !whole.is_power_of_two() {
-                return Err(Refusal::Power { law: form.law, key, most, value: value.to_owned() });
+                return Err(Refusal::Power { law, key, most, value: value.to_owned() });
             }
             whole.into()
         }
         Scale::Switch => u32::from(bool::read(value).expect(OWN)).into(),
         Scale::Word(words) => {
             let at = words.iter().position(|word| *word == value);
-            let refusal = || Refusal::Word { law: form.law, key, words: words.join(", "), value: value.to_owned() };
+            let refusal = || Refusal::Word { law, key, words: words.join(", "), value: value.to_owned() };
             at.ok_or_else(refusal)? as f64
         }
         Scale::Overshoot => match value.strip_suffix('%') {
@@ -441,6 +443,6 @@ fn number(form: &Form, at: usize, value: &str) -> Result<u32, Refusal> {
     if scaled <= f64::from(most) {
         Ok(scaled as u32)
     } else {
-        Err(Refusal::Range { law: form.law, key, most: (f64::from(most) / unit).floor(), value: value.to_owned() })
+        Err(Refusal::Range { law, key, most: (f64::from(most) / unit).floor(), value: value.to_owned() })
     }
 }

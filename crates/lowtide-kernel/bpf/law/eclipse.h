@@ -66,12 +66,6 @@ static inline void eclipse_begin(struct eclipse *e, const struct eclipse_paramet
 	w->cwnd_q16 = at_least(w->cwnd_q16, p->cwnd_min_q16);
 }
 
-/* The socket's part of the least window; the stack's own is two segments. */
-static inline u64 eclipse_minimum(const struct law_window *w, const struct eclipse_parameters *p)
-{
-	return (p->cwnd_min_q16 * w->least_q16) / WINDOW_MIN_Q16;
-}
-
 static inline u64 eclipse_distance(s64 high, s64 low)
 {
 	u64 distance = high > low ? high - low : 0;
@@ -218,8 +212,8 @@ static inline void eclipse_drain(struct eclipse *e, const struct eclipse_paramet
 		e->draining = 1;
 		e->drain_us = a->now_us;
 		w->ssthresh_q16 = w->cwnd_q16;
-		if (w->cwnd_q16 > eclipse_minimum(w, p))
-			w->cwnd_q16 = eclipse_minimum(w, p);
+		if (w->cwnd_q16 > law_minimum(w, p->cwnd_min_q16))
+			w->cwnd_q16 = law_minimum(w, p->cwnd_min_q16);
 	}
 }
 
@@ -230,7 +224,7 @@ static inline void eclipse_steer(const struct eclipse *e, const struct eclipse_p
 	u64 delta = at_least(e->delta, 1);
 	u64 off = ((eclipse_distance(e->tau, e->s_min) << 24) + delta / 2) / delta;
 	u64 most = weight->weight_q16 ? w->cwnd_q16 << 7 : (1ULL << 56) / at_least(p->beta_q32, 1) - Q24_ONE;
-	u64 minimum = eclipse_minimum(w, p), change;
+	u64 minimum = law_minimum(w, p->cwnd_min_q16), change;
 
 	if (off <= Q24_ONE) {
 		if (a->window_limited)
@@ -267,7 +261,7 @@ static inline bool eclipse_ack(struct eclipse *e, const struct eclipse_parameter
 static inline void eclipse_reduce(struct eclipse *e, const struct eclipse_parameters *p, const struct law_weight *weight,
 				  struct law_window *w, enum law_signal signal, u32 random)
 {
-	law_lower_to(w, weight, (w->cwnd_q16 * p->beta_loss_q16) >> 16, eclipse_minimum(w, p), signal);
+	law_lower_to(w, weight, (w->cwnd_q16 * p->beta_loss_q16) >> 16, law_minimum(w, p->cwnd_min_q16), signal);
 }
 
 static inline void eclipse_answered(struct eclipse *e)

@@ -33,6 +33,7 @@
 
 #define LAW_PARAMETERS 24	/* of one law, at most */
 #define LAW_NO_THRESHOLD_Q16 (0x7fffffffULL << 16)	/* TCP_INFINITE_SSTHRESH */
+#define LAW_SHORT_Q16 6	/* 1e-4 */
 #define LAW_PACKETS_MAX (1 << 15)	/* of one ACK that count */
 #define LAW_VALUES 8		/* of one law in a trace, at most */
 #define LAW_NO_VALUE ((s64)(1ULL << 63))
@@ -75,6 +76,18 @@ struct law_weight {
 static inline bool law_in_slow_start(const struct law_window *w)
 {
 	return w->cwnd_q16 < w->ssthresh_q16;
+}
+
+/* The same where real numbers would be there: a window just below its threshold, by what thirds of a segment lack of whole ones, is at it. */
+static inline bool law_starts(const struct law_window *w)
+{
+	return w->cwnd_q16 + LAW_SHORT_Q16 < w->ssthresh_q16;
+}
+
+/* The socket's part of the least window that a law has; the stack's own is two segments. */
+static inline u64 law_minimum(const struct law_window *w, u32 least_q16)
+{
+	return (least_q16 * w->least_q16) / WINDOW_MIN_Q16;
 }
 
 /* Whether `una` is past this round's end, which then becomes `nxt`. */

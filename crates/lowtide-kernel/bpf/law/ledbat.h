@@ -12,8 +12,6 @@
 #include "law.h"
 #include "delay.h"
 
-#define LEDBAT_SHORT_Q16 6	/* 1e-4 */
-
 struct ledbat_parameters {
 	u32 target_us;
 	u32 gain_q16, allowed_increase_q16;
@@ -53,12 +51,6 @@ static inline void ledbat_sample(struct ledbat *l, const struct ledbat_parameter
 		l->queuing_us = current > base ? current - base : 0;
 }
 
-/* The socket's part of the least window; the stack's own is two segments. */
-static inline u64 ledbat_minimum(const struct law_window *w, u32 min_cwnd_q16)
-{
-	return (min_cwnd_q16 * w->least_q16) / WINDOW_MIN_Q16;
-}
-
 /* GAIN off_target acked/cwnd, of either sign (RFC 6817, section 2.4.2). What is in flight limits the window, so that it cannot grow unused. */
 static inline void ledbat_follow(struct ledbat *l, const struct ledbat_parameters *p, struct law_window *w, const struct law_ack *a)
 {
@@ -80,13 +72,12 @@ static inline void ledbat_follow(struct ledbat *l, const struct ledbat_parameter
 		w->cwnd_q16 += change;
 	if (w->cwnd_q16 > allowed)
 		w->cwnd_q16 = allowed;
-	w->cwnd_q16 = at_least(w->cwnd_q16, ledbat_minimum(w, p->min_cwnd_q16));
+	w->cwnd_q16 = at_least(w->cwnd_q16, law_minimum(w, p->min_cwnd_q16));
 }
 
-/* Unlike real numbers, a window just below its threshold is at it. */
 static inline bool ledbat_in_slow_start(const struct ledbat_parameters *p, const struct law_window *w)
 {
-	return p->slow_start && w->cwnd_q16 + LEDBAT_SHORT_Q16 < w->ssthresh_q16;
+	return p->slow_start && law_starts(w);
 }
 
 static inline bool ledbat_ack(struct ledbat *l, const struct ledbat_parameters *p, const struct law_weight *weight,
@@ -107,7 +98,7 @@ static inline bool ledbat_ack(struct ledbat *l, const struct ledbat_parameters *
 static inline void ledbat_reduce(struct ledbat *l, const struct ledbat_parameters *p, const struct law_weight *weight,
 				 struct law_window *w, enum law_signal signal, u32 random)
 {
-	law_lower_to(w, weight, (w->cwnd_q16 * p->beta_q16) >> 16, ledbat_minimum(w, p->min_cwnd_q16), signal);
+	law_lower_to(w, weight, (w->cwnd_q16 * p->beta_q16) >> 16, law_minimum(w, p->min_cwnd_q16), signal);
 }
 
 static inline void ledbat_answered(struct ledbat *l)

@@ -10,8 +10,6 @@
 #include "law.h"
 #include "delay.h"
 
-#define LEDBATPP_SHORT_Q16 6	/* 1e-4 */
-
 struct ledbatpp_parameters {
 	u32 target_us;
 	u32 max_divisor;
@@ -72,11 +70,6 @@ static inline void ledbatpp_sample(struct ledbatpp *l, const struct ledbatpp_par
 	l->divisor = divisor < p->max_divisor ? divisor : p->max_divisor;
 }
 
-static inline u64 ledbatpp_minimum(const struct law_window *w, const struct ledbatpp_parameters *p)
-{
-	return (p->min_cwnd_q16 * w->least_q16) / WINDOW_MIN_Q16;
-}
-
 static inline u64 ledbatpp_round_trips(const struct ledbatpp *l, u32 count_q16)
 {
 	return ((u64)l->srtt_us * count_q16) >> 16;
@@ -96,18 +89,12 @@ static inline u64 ledbatpp_decrease(const struct ledbatpp *l, const struct ledba
 	return (cwnd_q16 * (part_q24 < Q24_ONE ? part_q24 : Q24_ONE)) >> 16;
 }
 
-/* Whether the window is below its threshold, by more than what thirds of a segment lack of whole ones. */
-static inline bool ledbatpp_starts(const struct law_window *w)
-{
-	return w->cwnd_q16 + LEDBATPP_SHORT_Q16 < w->ssthresh_q16;
-}
-
 static inline void ledbatpp_control(struct ledbatpp *l, const struct ledbatpp_parameters *p, struct law_window *w, const struct law_ack *a)
 {
 	u64 acked = a->packets < LAW_PACKETS_MAX ? a->packets : LAW_PACKETS_MAX;
 	u64 divisor = at_least(l->divisor, 1), gain = Q24_ONE / divisor, half = w->cwnd_q16 << 7, less, change, grown;
 
-	if (ledbatpp_starts(w)) {
+	if (law_starts(w)) {
 		if (a->window_limited) {
 			grown = (acked << 16) + l->rest;
 			l->rest = grown % divisor;
@@ -127,7 +114,7 @@ static inline void ledbatpp_control(struct ledbatpp *l, const struct ledbatpp_pa
 	} else {
 		return;
 	}
-	w->cwnd_q16 = at_least(w->cwnd_q16, ledbatpp_minimum(w, p));
+	w->cwnd_q16 = at_least(w->cwnd_q16, law_minimum(w, p->min_cwnd_q16));
 	if (w->ssthresh_q16 > w->cwnd_q16)	/* or slow start would bring it back at once */
 		w->ssthresh_q16 = w->cwnd_q16;
 }
@@ -141,7 +128,7 @@ static inline void ledbatpp_leave_initial(struct ledbatpp *l, const struct ledba
 
 static inline void ledbatpp_hold(const struct ledbatpp_parameters *p, struct law_window *w)
 {
-	u64 minimum = ledbatpp_minimum(w, p);
+	u64 minimum = law_minimum(w, p->min_cwnd_q16);
 
 	if (w->cwnd_q16 > minimum)
 		w->cwnd_q16 = minimum;
@@ -158,7 +145,7 @@ static inline void ledbatpp_slow_down(struct ledbatpp *l, const struct ledbatpp_
 			ledbatpp_leave_initial(l, p);
 		}
 	} else if (l->phase == LEDBATPP_STEADY) {
-		if (p->slowdown && now >= l->until_us && !ledbatpp_starts(w)) {
+		if (p->slowdown && now >= l->until_us && !law_starts(w)) {
 			w->ssthresh_q16 = l->back_q16 = w->cwnd_q16;
 			ledbatpp_hold(p, w);
 			l->phase = LEDBATPP_HELD;
@@ -168,7 +155,7 @@ static inline void ledbatpp_slow_down(struct ledbatpp *l, const struct ledbatpp_
 	} else if (l->phase == LEDBATPP_HELD) {
 		if (now >= l->until_us)
 			l->phase = LEDBATPP_RAMP;
-	} else if (!ledbatpp_starts(w)) {
+	} else if (!law_starts(w)) {
 		l->phase = LEDBATPP_STEADY;
 		l->until_us = now + (((now - l->since_us) * p->slowdown_interval_q16) >> 16);
 	}
@@ -193,7 +180,7 @@ static inline void ledbatpp_reduce(struct ledbatpp *l, const struct ledbatpp_par
 {
 	u64 used = l->phase == LEDBATPP_HELD ? w->ssthresh_q16 : w->cwnd_q16;
 
-	law_lower_to(w, weight, (used * p->beta_q16) >> 16, ledbatpp_minimum(w, p), signal);
+	law_lower_to(w, weight, (used * p->beta_q16) >> 16, law_minimum(w, p->min_cwnd_q16), signal);
 	l->back_q16 = w->ssthresh_q16;
 	if (l->phase == LEDBATPP_INITIAL)
 		ledbatpp_leave_initial(l, p);
