@@ -9,6 +9,7 @@ use std::{
         unix::fs::OpenOptionsExt,
     },
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use nix::fcntl::{Flock, FlockArg};
@@ -22,7 +23,7 @@ const PREFIX: &str = "lowtide-";
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
-    lock: Option<Flock<File>>,
+    lock: Flock<File>,
     // keeps a hierarchy of our own mounted while `path` leads through it
     _mount: Option<OwnedFd>,
 }
@@ -40,8 +41,11 @@ impl Cgroup {
             parent = root; // our group lies outside what this namespace shows
         }
         let unwritable = |source| Error::CgroupUnwritable { path: parent.clone(), source };
-        for attempt in 0..16 {
-            let path = parent.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
+        // no name twice in a process: who removes a group by its name must not find the next one there
+        static NAMES: AtomicU32 = AtomicU32::new(0);
+        for _attempt in 0..16 {
+            let number = NAMES.fetch_add(1, Ordering::Relaxed);
+            let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 other => other.map_err(unwritable)?,
@@ -53,7 +57,7 @@ impl Cgroup {
             let Ok(lock) = Flock::lock(directory, FlockArg::LockExclusiveNonblock) else { continue };
             // a sweep of another run may have come between the calls
             if path.join("cgroup.procs").exists() {
-                return Ok(Cgroup { path, lock: Some(lock), _mount: mount });
+                return Ok(Cgroup { path, lock, _mount: mount });
             }
         }
         Err(unwritable(io::Error::from(io::ErrorKind::AlreadyExists)))
@@ -66,7 +70,7 @@ impl Cgroup {
 
     /// The directory, to attach BPF programs to.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.lock.as_ref().expect("locked until dropped").as_fd()
+        self.lock.as_fd()
     }
 
     /// The file that a process writes "0" to in order to enter.
@@ -95,7 +99,6 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        drop(self.lock.take());
         // Busy with processes that PROGRAM left behind: the next run sweeps it.
         let _ = fs::remove_dir(&self.path);
     }

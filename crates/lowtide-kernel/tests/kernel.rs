@@ -37,6 +37,22 @@ fn start(law: Law) -> (Cgroup, Transfer) {
     (cgroup, transfer)
 }
 
+#[test]
+fn groups_of_one_process_do_not_take_each_others_names() {
+    let Some(_guard) = kernel() else { return };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let group = Cgroup::create().unwrap();
+                    std::thread::yield_now();
+                    assert!(group.entrance().is_ok(), "{} went while it was held", group.path().display());
+                }
+            });
+        }
+    });
+}
+
 fn listed_laws() -> BTreeSet<String> {
     let list = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     list.split_whitespace().map(str::to_owned).collect()
