@@ -13,31 +13,35 @@
 #define CONGESTED 3
 #define PROTO_TCP 6
 #define PROTO_UDP 17
+#define IPV4_HEADER 20	/* bytes, without options */
+#define IPV6_HEADER 40
+#define TCP_HEADER 20
 
 struct packet {
 	u32 protocol;
 	u32 payload;	/* bytes after the TCP header */
 };
 
+/* The headers of what a socket sends or gets lie in the packet's linear part. */
 static inline bool parse(struct __sk_buff *skb, struct packet *packet)
 {
-	u8 first, protocol, offset;
-	u32 header, transport;
+	const u8 *ip = (void *)(long)skb->data, *end = (void *)(long)skb->data_end, *tcp;
+	bool v4;
+	u32 to_payload;
 
-	if (bpf_skb_load_bytes(skb, 0, &first, 1))
+	if (ip + IPV4_HEADER > end)
 		return false;
-	header = first >> 4 == 4 ? (first & 15) * 4 : 40;
-	if (bpf_skb_load_bytes(skb, first >> 4 == 4 ? 9 : 6, &protocol, 1))
-		return false;
-	packet->protocol = protocol;
+	v4 = ip[0] >> 4 == 4;
+	packet->protocol = v4 ? ip[9] : ip[6];
 	packet->payload = 0;
-	if (protocol != PROTO_TCP)
+	if (packet->protocol != PROTO_TCP)
 		return true;
-	if (bpf_skb_load_bytes(skb, header + 12, &offset, 1))
+	tcp = ip + (v4 ? (ip[0] & 15) * 4 : IPV6_HEADER);
+	if (tcp + TCP_HEADER > end)
 		return false;
-	transport = header + (offset >> 4) * 4;
-	if (skb->len > transport)
-		packet->payload = skb->len - transport;
+	to_payload = tcp - ip + (tcp[12] >> 4) * 4;
+	if (skb->len > to_payload)
+		packet->payload = skb->len - to_payload;
 	return true;
 }
 

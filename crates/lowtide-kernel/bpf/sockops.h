@@ -65,9 +65,12 @@ static inline void established(struct bpf_sock_ops *ops)
 	struct lt_socket *s = socket_of(ops, BPF_SK_STORAGE_GET_F_CREATE);
 	u32 n = settings.sockets + 1;	/* with this one */
 	u64 share;
-	int iw;
+	int iw, calls;
 
-	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG);
+	calls = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
+	if (!settings.ours)
+		calls |= BPF_SOCK_OPS_RTT_CB_FLAG;	/* pace_kernel_law() */
+	bpf_sock_ops_cb_flags_set(ops, calls);
 	count(sockets_opened, 1);
 	if (!s)
 		return;
@@ -137,7 +140,7 @@ static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 	u32 n = sharing_sockets(), limit = budget_pacing(PACED_BELOW_Q16, ops->mss_cache, ops->srtt_us >> 3);
 	u64 now = bpf_ktime_get_ns();
 
-	if (!s || settings.ours)
+	if (!s)
 		return;
 	if (n > 1 && pressure_on(s)->surplus_q16 && controller_alive(now) && ops->snd_cwnd <= WINDOW_MIN_SEGMENTS &&
 	    s->phantom.last_real_ns && now - s->phantom.last_real_ns < PHANTOM_V * s->phantom.tau_ns &&

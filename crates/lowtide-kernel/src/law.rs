@@ -97,7 +97,8 @@ impl Default for CdgParameters {
 impl CdgParameters {
     /// Values of [`CdgParameters::window`].
     pub const WINDOWS: RangeInclusive<u32> = 1..=256;
-    const KEYS: [&str; 14] = [
+    /// Their names in lowtide-cc.
+    pub const KEYS: [&str; 14] = [
         "variant",
         "window",
         "g",

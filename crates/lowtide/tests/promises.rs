@@ -48,56 +48,62 @@ fn within(what: &str, value: f64, band: impl RangeBounds<f64>) -> Verdict {
     }
 }
 
+/// What `measure` gives for each of these, all measured at the same time.
+fn together<A: Copy + Send + Sync, T: Send, const N: usize>(
+    of: [A; N],
+    measure: impl Fn(A) -> T + Sync,
+) -> [(A, T); N] {
+    thread::scope(|scope| {
+        of.map(|it| (it, scope.spawn(|| measure(it)))).map(|(it, thread)| (it, thread.join().expect("a measurement")))
+    })
+}
+
 #[test]
 fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
     // With phantom signals on CUBIC the foreground's rate scatters: medians of three had 0.795 to 0.885. The promise is 0.80, and chance
     // gets 0.02.
     //   law      foreground keeps  alone uses
-    for (law, keeps, uses) in [("cdg", 0.90, 0.75), ("cubic", 0.78, 0.60)] {
-        kept(|| {
-            let far = far(law, 1);
+    const BANDS: [(&str, f64, f64); 2] = [("cdg", 0.90, 0.75), ("cubic", 0.78, 0.60)];
+    kept(|| {
+        together(BANDS, |(law, _, _)| far(law, 1)).into_iter().try_for_each(|((law, keeps, uses), far)| {
             println!("{law}: kept {:.3}, alone {:.3}", far.kept, far.idle);
             within(&format!("what the foreground keeps beside {law}"), far.kept, keeps..)?;
             within(&format!("what {law} uses alone"), far.idle, uses..)
-        });
-    }
-}
-
-#[test]
-fn many_connections_yield_as_one_does() {
-    for connections in [8, 32] {
-        kept(|| {
-            let far = far("cdg", connections);
-            println!("cdg, {connections} connections: kept {:.3}, alone {:.3}", far.kept, far.idle);
-            within(&format!("what the foreground keeps beside {connections} connections"), far.kept, 0.90..)
-        });
-    }
-}
-
-#[test]
-fn a_deadline_that_needs_a_third_of_the_link_is_met() {
-    kept(|| deadlines("pid").iter().try_for_each(|(law, latest, run)| is_met(law, "pid", run, 0.85, *latest)));
-}
-
-#[test]
-fn model_based_control_meets_it_too_and_the_model_rules() {
-    kept(|| {
-        deadlines("mbc").iter().try_for_each(|(law, latest, run)| {
-            // The losses of slow start make the price look high at first, so that it begins with more than it needs and may be early.
-            is_met(law, "mbc", run, 0.75, *latest)?;
-            within(&format!("{law}: part of the time in which the model rules"), run.model, 0.5..)
         })
     });
 }
 
-/// Both laws at the same time, and how much of the time each may take.
-fn deadlines(control: &str) -> [(&'static str, f64, Deadline); 2] {
-    thread::scope(|scope| {
-        let cdg = scope.spawn(|| deadline("cdg", control));
-        let cubic = deadline("cubic", control);
-        // CUBIC follows its weight slowly (`Law::response_round_trips`): it ends close to the deadline, so chance gets more room there
-        [("cdg", 1.05, cdg.join().expect("the transfer")), ("cubic", 1.10, cubic)]
-    })
+#[test]
+fn many_connections_yield_as_one_does() {
+    kept(|| {
+        together([8, 32], |connections| far("cdg", connections)).into_iter().try_for_each(|(connections, far)| {
+            println!("cdg, {connections} connections: kept {:.3}, alone {:.3}", far.kept, far.idle);
+            within(&format!("what the foreground keeps beside {connections} connections"), far.kept, 0.90..)
+        })
+    });
+}
+
+#[test]
+fn a_deadline_that_needs_a_third_of_the_link_is_met() {
+    // CUBIC follows its weight slowly (`Law::response_round_trips`): it ends close to the deadline, so chance gets more room there. With a
+    // model the losses of slow start make the price look high at first, so that it begins with more than it needs and may be early.
+    //   law     control  part of the time, from  to
+    const BANDS: [(&str, &str, f64, f64); 4] = [
+        ("cdg", "pid", 0.85, 1.05),
+        ("cubic", "pid", 0.85, 1.10),
+        ("cdg", "mbc", 0.75, 1.05),
+        ("cubic", "mbc", 0.75, 1.10),
+    ];
+    kept(|| {
+        let runs = together(BANDS, |(law, control, _, _)| deadline(law, control));
+        runs.iter().try_for_each(|((law, control, earliest, latest), run)| {
+            is_met(law, control, run, *earliest, *latest)?;
+            if *control == "mbc" {
+                within(&format!("{law}: part of the time in which the model rules"), run.model, 0.5..)?;
+            }
+            Ok(())
+        })
+    });
 }
 
 fn is_met(law: &str, control: &str, run: &Deadline, earliest: f64, latest: f64) -> Verdict {
@@ -123,17 +129,14 @@ fn an_impossible_deadline_is_announced_and_pressed_no_harder_than_one_flow() {
 
 #[test]
 fn the_share_falls_with_the_weight_whatever_that_acts_on() {
-    for actuator in ["beta", "phantom"] {
-        kept(|| {
-            let shares = thread::scope(|scope| {
-                let full = scope.spawn(|| share("cdg", actuator, "1"));
-                let least = share("cdg", actuator, "0.05");
-                [full.join().expect("the transfer"), least]
-            });
-            println!("cdg by {actuator}: {:.3} of the link at w = 1, {:.3} at 0.05", shares[0], shares[1]);
-            within(&format!("cdg by {actuator}: the share at w = 0.05 over that at 1"), shares[1] / shares[0], ..0.7)
-        });
-    }
+    kept(|| {
+        let shares =
+            |actuator| together(["1", "0.05"], |weight| share("cdg", actuator, weight)).map(|(_, share)| share);
+        together(["beta", "phantom"], shares).into_iter().try_for_each(|(actuator, [full, least])| {
+            println!("cdg by {actuator}: {full:.3} of the link at w = 1, {least:.3} at 0.05");
+            within(&format!("cdg by {actuator}: the share at w = 0.05 over that at 1"), least / full, ..0.7)
+        })
+    });
 }
 
 #[test]

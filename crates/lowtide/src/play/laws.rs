@@ -60,7 +60,8 @@ pub(super) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str
 fn published(tcp: &Tcp, laws: &str) -> Result<Host, String> {
     if let Law::Cdg(cdg) = &tcp.law {
         paced(tcp)?;
-        return own_cdg(&cdg.entries().into_iter().collect(), &[]).map(|cdg| Host::Own(lowtide_kernel::Law::Cdg(cdg)));
+        return own_cdg(&tcp.law, &cdg.entries().into_iter().collect())
+            .map(|cdg| Host::Own(lowtide_kernel::Law::Cdg(cdg)));
     }
     if tcp.port || is_ported(&tcp.law) {
         paced(tcp)?;
@@ -145,9 +146,9 @@ fn governed(flow: &Flow, tcp: &Tcp) -> Result<Host, String> {
                 "with a deadline CDG is steered by native:losses=few on the kernel, not by {actuator}"
             ));
         }
-        let weighted = [("blend", "off"), ("g", "any"), ("floor", "0s")];
-        let cdg =
-            CdgParameters { floor_ms: 2.0, g0_ms: 125.0, ..own_cdg(&cdg.entries().into_iter().collect(), &weighted)? };
+        let entries = cdg.entries().into_iter().collect();
+        has(&entries, &[("blend", "off"), ("floor", "0s")], "under a weight Lowtide's")?;
+        let cdg = CdgParameters { floor_ms: 2.0, g0_ms: 125.0, ..own_cdg(&tcp.law, &entries)? };
         return Ok(Host::Governed(lowtide_kernel::Law::Cdg(cdg), lowtide_kernel::Actuator::Native));
     }
     if actuator != Actuator::Phantom(Phantom::default()) {
@@ -171,7 +172,7 @@ fn paced(tcp: &Tcp) -> Result<(), String> {
     if tcp.pacing { Ok(()) } else { Err("Lowtide paces what it sends; say tcp = { pacing = true }".to_owned()) }
 }
 
-/// What CDG in the kernel can only be, whether ours or the module's.
+/// What the kernel's CDG module can only be.
 const FIXED: [(&str, &str); 11] = [
     ("variant", "mainline"),
     ("beta_loss", "0.5"),
@@ -190,7 +191,7 @@ type Entries = BTreeMap<&'static str, String>;
 
 /// Checks what cannot be chosen: the first that differs makes the sentence.
 fn has(entries: &Entries, wanted: &[(&str, &str)], whose: &str) -> Result<(), String> {
-    for (key, value) in wanted.iter().filter(|(_, value)| *value != "any") {
+    for (key, value) in wanted {
         let found = entries.get(key).map_or("nothing", String::as_str);
         if found != *value {
             return Err(format!("{whose} CDG has {key}={value}, and the scenario's {key}={found}"));
@@ -213,46 +214,18 @@ fn ineff(entries: &Entries) -> Result<u32, String> {
 }
 
 /// Lowtide's own CDG (`bpf/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone.
-fn own_cdg(entries: &Entries, weighted: &[(&str, &str)]) -> Result<CdgParameters, String> {
-    let own = [("whole_segments", "off"), ("exp", "exact")];
-    has(entries, &FIXED, "Lowtide's")?;
-    has(entries, &own, "Lowtide's")?;
-    has(entries, weighted, "under a weight Lowtide's")?;
-    let window = number(entries, "window")? as u32;
-    if !window.is_power_of_two() || !CdgParameters::WINDOWS.contains(&window) {
-        return Err(format!(
-            "Lowtide's CDG averages a power of two of gradients, up to 256, and the scenario's {window}"
-        ));
+fn own_cdg(law: &Law, entries: &Entries) -> Result<CdgParameters, String> {
+    ported(law)?;
+    if let Some(hystart @ ("on" | "train")) = entries.get("hystart").map(String::as_str) {
+        return Err(format!("Lowtide's CDG has hystart=delay or hystart=off, and the scenario's hystart={hystart}"));
     }
-    let hystart = match entries.get("hystart").map(String::as_str) {
-        Some("delay") => 2,
-        Some("off") => 0,
-        other => {
-            let other = other.unwrap_or("nothing");
-            return Err(format!("Lowtide's CDG has hystart=delay or hystart=off, and the scenario's hystart={other}"));
-        }
-    };
-    let g0_ms = number(entries, "g")?;
-    if g0_ms * 1e3 < 1.0 || g0_ms > 4e6 {
-        return Err(format!("Lowtide's CDG has a G from 0.001 to 4000000 ms, and the scenario's {g0_ms}"));
+    let known = entries.iter().filter(|(key, _)| CdgParameters::KEYS.contains(key));
+    let text = known.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
+    match lowtide_kernel::Law::parse_published(&format!("cdg:{text}")) {
+        Ok(lowtide_kernel::Law::Cdg(cdg)) => Ok(cdg),
+        Ok(other) => Err(format!("{} is not CDG", other.name())),
+        Err(error) => Err(error.to_string()),
     }
-    Ok(CdgParameters {
-        window,
-        g0_ms,
-        floor_ms: milliseconds(entries, "floor")?,
-        beta_q10: (number(entries, "beta")? * 1024.0).round() as u32,
-        use_shadow: on(entries, "shadow"),
-        use_ineff: ineff(entries)?,
-        use_tolerance: on(entries, "tolerance"),
-        hystart,
-        ..CdgParameters::published()
-    })
-}
-
-fn milliseconds(entries: &Entries, key: &str) -> Result<f64, String> {
-    let text = entries.get(key).map_or("", String::as_str);
-    let time = lowtide_net::units::parse_duration(text).map_err(|error| format!("{key} of CDG: {error}"))?;
-    Ok(time.as_secs_f64() * 1e3)
 }
 
 /// The parameters of the kernel's own CDG module. G is `1000/(window·factor)` with a whole factor.
@@ -323,6 +296,8 @@ mod tests {
             panic!("it is ours")
         };
         assert_eq!((cdg.g0_ms, cdg.floor_ms, cdg.beta_q10, cdg.hystart), (0.1, 0.0, 724, 2));
+        let Ok(Host::Own(thesis)) = of("cdg:variant=thesis", PACED, None) else { panic!("it is ours") };
+        assert_eq!(thesis, lowtide_kernel::Law::parse_published("cdg:variant=thesis,g=3.003003003003003").unwrap());
         let deadline = format!("{PACED}{DUE}");
         let Ok(Host::Governed(law, actuator)) = of("cubic:variant=linux,paced=on", &deadline, None) else {
             panic!("governed")
@@ -347,8 +322,8 @@ mod tests {
             ("vegas:variant=original", PACED, None, "and not variant=original"),
             ("cdg:hystart=delay", "", None, "pacing = true"),
             ("cdg", PACED, None, "hystart=delay"),
-            ("cdg:variant=thesis,hystart=delay", PACED, None, "has variant=mainline"),
-            ("cdg:window=6,hystart=delay", PACED, None, "power of two"),
+            ("cdg:beta_loss=0.7,hystart=delay", PACED, None, "beta_loss"),
+            ("cdg:window=6,hystart=delay", PACED, None, "powers of two"),
             ("cubic:variant=linux", PACED, None, "cubic:variant=linux,paced=on"),
             ("reno:whole_segments=on", "weight = 0.5\n", None, "a weight"),
             ("cubic", "", Some("qubic"), "no law qubic"),

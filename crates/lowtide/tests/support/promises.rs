@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `lowtide run` promises, as measurements: tests hold them to their bands, the bench prints them.
 
-use std::{thread, time::Duration};
+use std::{sync::OnceLock, thread, time::Duration};
 
 use super::support::{Bulk, LINK, Lab, median, three};
 
@@ -16,12 +16,13 @@ pub(crate) struct Far {
 /// `connections` of one transfer without a deadline, beside a CUBIC flow and alone.
 pub(crate) fn far(law: &str, connections: u32) -> Far {
     const SECONDS: u32 = 30;
+    static SOLO: OnceLock<f64> = OnceLock::new();
     let streams = connections.to_string();
     let bulk = |lab: &Lab, seconds: u32| {
         lab.bulk(&["--cc", law], &["-P", &streams, "-t", &seconds.to_string()], patience(seconds))
     };
     thread::scope(|scope| {
-        let solo = scope.spawn(|| median(|| Lab::new().foreground(SECONDS), |rate| *rate));
+        let solo = scope.spawn(|| *SOLO.get_or_init(|| median(|| Lab::new().foreground(SECONDS), |rate| *rate)));
         let beside = scope.spawn(|| {
             let lab = || Lab::new();
             median(
