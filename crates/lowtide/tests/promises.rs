@@ -53,8 +53,10 @@ fn together<A: Copy + Send + Sync, T: Send, const N: usize>(
     of: [A; N],
     measure: impl Fn(A) -> T + Sync,
 ) -> [(A, T); N] {
+    let measure = &measure;
     thread::scope(|scope| {
-        of.map(|it| (it, scope.spawn(|| measure(it)))).map(|(it, thread)| (it, thread.join().expect("a measurement")))
+        let threads = of.map(|it| (it, scope.spawn(move || measure(it))));
+        threads.map(|(it, thread)| (it, thread.join().expect("a measurement")))
     })
 }
 
