@@ -17,7 +17,7 @@ use std::{
 };
 
 use lifecycle::{
-    Ended, Receiver, Running, dev_tcp, finish, groups_of, inside, kernel, lowtide, name, run_script, until,
+    Ended, Receiver, Running, dev_tcp, finish, groups_of, inside, kernel, listed_laws, lowtide, name, run_script, until,
 };
 use lowtide_emu::{Config, Emulator};
 use lowtide_kernel::{
@@ -30,6 +30,8 @@ use nix::sys::{
 };
 use serde_json::Value;
 
+const LAWS_OF_MARKS: [&str; 2] = ["dctcp", "prague"];
+
 /// There is one trace at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -37,26 +39,48 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     kernel().then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A transfer that goes on until it is dropped, at 20 Mbit/s and 20 ms, with one loss in 200 packets.
+/// A transfer that goes on until it is dropped, at 20 Mbit/s and 20 ms, with one loss in 200 packets, or marks where the law wants them.
 struct Bulk {
     run: Running,
     receiver: Receiver,
     _emulator: Emulator,
+    _directory: tempfile::TempDir,
 }
 
 impl Bulk {
     fn start(law: &str) -> Bulk {
         let tag = law.replace([':', '='], "");
         let (a, b) = (name(&format!("{}a", &tag[..3])), name(&format!("{}b", &tag[..3])));
-        let link = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20));
-        let emulator = Emulator::start(Config { loss: "0.5%".parse().unwrap(), ..link }).unwrap();
+        let mut link = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20));
+        let marks = LAWS_OF_MARKS.contains(&law);
+        if marks {
+            link.discipline = "step:at=5ms".parse().unwrap();
+        } else {
+            link.loss = "0.5%".parse().unwrap();
+        }
+        let emulator = Emulator::start(link).unwrap();
         let receiver = Receiver::start(emulator.b(), emulator.b4());
-        let script = format!("exec cat /dev/zero >{}", dev_tcp(receiver.address));
+        let directory = tempfile::tempdir().unwrap();
+        let go = directory.path().join("go");
+        let script = format!(
+            "until [ -e {} ]; do sleep 0.05; done; exec cat /dev/zero >{}",
+            go.display(),
+            dev_tcp(receiver.address)
+        );
         // phantom signals would leave a law of the kernel too little for losses to be sure
         let options = if law.starts_with("kernel:") { vec!["--cc", law, "--w-min", "1"] } else { vec!["--cc", law] };
+        let before = listed_laws();
         let run = Running::start(&mut inside(emulator.a(), run_script(&options, &script)));
+        if marks {
+            // its receiver has to echo every mark
+            let prefix = format!("lt_{}", &law[..3]);
+            receiver.choose(&until("the law", || {
+                listed_laws().difference(&before).find(|it| it.starts_with(&prefix)).cloned()
+            }));
+        }
+        fs::write(go, "").unwrap();
         until("data", || (receiver.received() > 0).then_some(()));
-        Bulk { run, receiver, _emulator: emulator }
+        Bulk { run, receiver, _emulator: emulator, _directory: directory }
     }
 
     /// What `lowtide trace` writes of it.
@@ -86,9 +110,9 @@ fn events(records: &[Value]) -> BTreeSet<&str> {
 }
 
 #[test]
-fn every_law_is_heard_each_round_and_at_losses() {
+fn every_law_is_heard_each_round_and_at_losses_or_marks() {
     let Some(_alone) = alone() else { return };
-    for law in ["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "kernel:cubic"] {
+    for law in ["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "kernel:cubic", "dctcp", "prague"] {
         let bulk = Bulk::start(law);
         let (lines, ended) = bulk.trace(&["--law", law]);
         let (header, records) = lines.split_first().unwrap();
@@ -115,7 +139,13 @@ fn every_law_is_heard_each_round_and_at_losses() {
             assert!((20_000..=most).contains(&least) && smoothed >= 20_000, "{law}: {round}");
         }
         let heard = events(records);
-        assert!(heard.contains("loss") || heard.contains("timeout"), "{law}: {heard:?}");
+        if LAWS_OF_MARKS.contains(&law) {
+            assert!(heard.contains("mark"), "{law}: {heard:?}");
+            assert!(rounds.iter().any(|round| round["marked"].as_u64() > Some(0)), "{law} counts no marks");
+            assert!(rounds.iter().any(|round| round["values"]["alpha"].as_f64() > Some(0.0)), "{law} has no alpha");
+        } else {
+            assert!(heard.contains("loss") || heard.contains("timeout"), "{law}: {heard:?}");
+        }
     }
 }
 
@@ -165,7 +195,7 @@ fn a_trace_ends_with_what_it_traces() {
     let bulk = Bulk::start("ledbat");
     let trace = Running::start(&mut lowtide(["trace", "--law", "ledbat"]));
     until("records", || trace.out().contains("\"event\":\"round\"").then_some(()));
-    let Bulk { run, receiver: _receiver, _emulator } = bulk;
+    let Bulk { run, receiver: _receiver, _emulator, _directory } = bulk;
     run.signal(Signal::SIGTERM);
     run.end();
     assert!(trace.end().status.success());

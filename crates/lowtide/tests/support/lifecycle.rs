@@ -26,7 +26,10 @@ use std::{
 use lowtide_emu::Namespace;
 use lowtide_kernel::{Need, diagnose};
 use nix::{
-    sys::signal::{Signal, kill},
+    sys::{
+        signal::{Signal, kill},
+        socket::{setsockopt, sockopt},
+    },
     unistd::Pid,
 };
 use serde_json::Value;
@@ -334,6 +337,11 @@ impl Receiver {
             })
         };
         Receiver { address, received, listener, stop, thread: Some(thread) }
+    }
+
+    /// From the next connection on, this law of the kernel's list.
+    pub(crate) fn choose(&self, law: &str) {
+        setsockopt(&self.listener, sockopt::TcpCongestion, &law.into()).unwrap();
     }
 
     pub(crate) fn port(&self) -> u16 {
