@@ -117,6 +117,14 @@ fn column_of(text: &mut String, section: &Section<'_>, column: &Beside<'_>) {
             let _ = write!(text, "{target}: no reason for the difference has been found yet.\n\n");
         }
     }
+    for drawn in &column.figures {
+        for panel in &drawn.panels {
+            if let DrawnPanel::Table(it) = panel {
+                let _ = write!(text, "**{}, {}**\n\n", drawn.figure.title, column.on.title);
+                table(text, it);
+            }
+        }
+    }
 }
 
 fn line(target: &str, part: &Compared<'_>) -> Vec<String> {
