@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which control law the transfer's sockets run, and what Lowtide must know about it.
 
-use std::{fmt, fs, ops::RangeInclusive};
+use std::{fmt, fs};
 
 use lowtide_port::Ported;
 
@@ -95,8 +95,6 @@ impl Default for CdgParameters {
 }
 
 impl CdgParameters {
-    /// Values of [`CdgParameters::window`].
-    pub const WINDOWS: RangeInclusive<u32> = 1..=256;
     /// Their names in lowtide-cc.
     pub const KEYS: [&str; 14] = [
         "variant",
