@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use lifecycle::{Running, dev_tcp, inside, kernel, listed_laws, name, run_script, until};
+use lifecycle::{Running, dev_tcp, inside, kernel, law_loaded_since, listed_laws, name, run_script};
 use lowtide_cc::Random;
 use lowtide_emu::{Config, Emulator};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -71,9 +71,7 @@ fn arrive_whole(bytes: usize) {
             let before = listed_laws();
             let run = Running::start(&mut inside(emulator.a(), run_script(&["--cc", law], &script)));
             // a law that needs ECN needs it of the receiver, too
-            let prefix = &lowtide_kernel::Law::registered(law)[..6];
-            let ours =
-                until("the law", || listed_laws().difference(&before).find(|it| it.starts_with(prefix)).cloned());
+            let ours = law_loaded_since(&before, law);
             setsockopt(&listener, sockopt::TcpCongestion, &ours.as_str().into()).unwrap();
             File::create(&go).unwrap();
             let receiver = thread::spawn(move || {

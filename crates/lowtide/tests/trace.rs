@@ -17,11 +17,12 @@ use std::{
 };
 
 use lifecycle::{
-    Ended, Receiver, Running, dev_tcp, finish, groups_of, inside, kernel, listed_laws, lowtide, name, run_script, until,
+    Ended, Receiver, Running, dev_tcp, finish, groups_of, inside, kernel, law_loaded_since, listed_laws, lowtide, name,
+    run_script, until,
 };
 use lowtide_emu::{Config, Emulator};
 use lowtide_kernel::{
-    Cgroup,
+    Cgroup, Law,
     trace::{Traceable, names},
 };
 use nix::sys::{
@@ -29,8 +30,6 @@ use nix::sys::{
     socket::{setsockopt, sockopt},
 };
 use serde_json::Value;
-
-const LAWS_OF_MARKS: [&str; 2] = ["dctcp", "prague"];
 
 /// There is one trace at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -52,7 +51,7 @@ impl Bulk {
         let tag = law.replace([':', '='], "");
         let (a, b) = (name(&format!("{}a", &tag[..3])), name(&format!("{}b", &tag[..3])));
         let mut link = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20));
-        let marks = LAWS_OF_MARKS.contains(&law);
+        let marks = Law::parse(law).unwrap().needs_ecn();
         if marks {
             link.discipline = "step:at=5ms".parse().unwrap();
         } else {
@@ -73,10 +72,7 @@ impl Bulk {
         let run = Running::start(&mut inside(emulator.a(), run_script(&options, &script)));
         if marks {
             // its receiver has to echo every mark
-            let prefix = format!("lt_{}", &law[..3]);
-            receiver.choose(&until("the law", || {
-                listed_laws().difference(&before).find(|it| it.starts_with(&prefix)).cloned()
-            }));
+            receiver.choose(&law_loaded_since(&before, law));
         }
         fs::write(go, "").unwrap();
         until("data", || (receiver.received() > 0).then_some(()));
@@ -139,7 +135,7 @@ fn every_law_is_heard_each_round_and_at_losses_or_marks() {
             assert!((20_000..=most).contains(&least) && smoothed >= 20_000, "{law}: {round}");
         }
         let heard = events(records);
-        if LAWS_OF_MARKS.contains(&law) {
+        if Law::parse(law).unwrap().needs_ecn() {
             assert!(heard.contains("mark"), "{law}: {heard:?}");
             assert!(rounds.iter().any(|round| round["marked"].as_u64() > Some(0)), "{law} counts no marks");
             assert!(rounds.iter().any(|round| round["values"]["alpha"].as_f64() > Some(0.0)), "{law} has no alpha");

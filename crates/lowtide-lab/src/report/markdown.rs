@@ -44,11 +44,14 @@ fn figure(text: &mut String, experiment: &str, drawn: &Drawn<'_>) {
     if !labels.is_empty() {
         let _ = write!(text, "![{}](plots/{}.svg)\n\n", labels.join("; "), drawn.name(experiment));
     }
-    for panel in &drawn.panels {
-        if let DrawnPanel::Table(it) = panel {
-            table(text, it);
-        }
-    }
+    tables(drawn).for_each(|it| table(text, it));
+}
+
+fn tables<'d>(drawn: &'d Drawn<'_>) -> impl Iterator<Item = &'d Table> {
+    drawn.panels.iter().filter_map(|panel| match panel {
+        DrawnPanel::Table(it) => Some(it),
+        DrawnPanel::Drawing(..) => None,
+    })
 }
 
 fn table(text: &mut String, table: &Table) {
@@ -118,11 +121,9 @@ fn column_of(text: &mut String, section: &Section<'_>, column: &Beside<'_>) {
         }
     }
     for drawn in &column.figures {
-        for panel in &drawn.panels {
-            if let DrawnPanel::Table(it) = panel {
-                let _ = write!(text, "**{}, {}**\n\n", drawn.figure.title, column.on.title);
-                table(text, it);
-            }
+        for it in tables(drawn) {
+            let _ = write!(text, "**{}, {}**\n\n", drawn.figure.title, column.on.title);
+            table(text, it);
         }
     }
 }

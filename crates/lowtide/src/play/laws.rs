@@ -58,10 +58,9 @@ pub(super) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str
 
 /// A law as published, in the form that this kernel has it.
 fn published(tcp: &Tcp, laws: &str) -> Result<Host, String> {
-    if let Law::Cdg(cdg) = &tcp.law {
+    if matches!(tcp.law, Law::Cdg(_)) {
         paced(tcp)?;
-        return own_cdg(&tcp.law, &cdg.entries().into_iter().collect())
-            .map(|cdg| Host::Own(lowtide_kernel::Law::Cdg(cdg)));
+        return own_cdg(&tcp.law).map(|cdg| Host::Own(lowtide_kernel::Law::Cdg(cdg)));
     }
     if tcp.port || is_ported(&tcp.law) {
         paced(tcp)?;
@@ -148,7 +147,7 @@ fn governed(flow: &Flow, tcp: &Tcp) -> Result<Host, String> {
         }
         let entries = cdg.entries().into_iter().collect();
         has(&entries, &[("blend", "off"), ("floor", "0s")], "under a weight Lowtide's")?;
-        let cdg = CdgParameters { floor_ms: 2.0, g0_ms: 125.0, ..own_cdg(&tcp.law, &entries)? };
+        let cdg = CdgParameters { floor_ms: 2.0, g0_ms: 125.0, ..own_cdg(&tcp.law)? };
         return Ok(Host::Governed(lowtide_kernel::Law::Cdg(cdg), lowtide_kernel::Actuator::Native));
     }
     if actuator != Actuator::Phantom(Phantom::default()) {
@@ -173,7 +172,7 @@ fn paced(tcp: &Tcp) -> Result<(), String> {
 }
 
 /// What the kernel's CDG module can only be.
-const FIXED: [(&str, &str); 11] = [
+const FIXED: [(&str, &str); 14] = [
     ("variant", "mainline"),
     ("beta_loss", "0.5"),
     ("increase", "reno"),
@@ -185,6 +184,9 @@ const FIXED: [(&str, &str); 11] = [
     ("extrapolate", "on"),
     ("unsmoothed", "off"),
     ("prr", "on"),
+    ("whole_segments", "on"),
+    ("paced", "off"),
+    ("floor", "0s"),
 ];
 
 type Entries = BTreeMap<&'static str, String>;
@@ -214,8 +216,9 @@ fn ineff(entries: &Entries) -> Result<u32, String> {
 }
 
 /// Lowtide's own CDG (`bpf/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone.
-fn own_cdg(law: &Law, entries: &Entries) -> Result<CdgParameters, String> {
+fn own_cdg(law: &Law) -> Result<CdgParameters, String> {
     ported(law)?;
+    let entries: Entries = law.parameters().into_iter().collect();
     if let Some(hystart @ ("on" | "train")) = entries.get("hystart").map(String::as_str) {
         return Err(format!("Lowtide's CDG has hystart=delay or hystart=off, and the scenario's hystart={hystart}"));
     }
@@ -230,9 +233,7 @@ fn own_cdg(law: &Law, entries: &Entries) -> Result<CdgParameters, String> {
 
 /// The parameters of the kernel's own CDG module. G is `1000/(window·factor)` with a whole factor.
 fn module_cdg(entries: &Entries) -> Result<Vec<(&'static str, u64)>, String> {
-    let own = [("whole_segments", "on"), ("paced", "off"), ("floor", "0s")];
     has(entries, &FIXED, "the kernel's")?;
-    has(entries, &own, "the kernel's")?;
     let (g, window) = (number(entries, "g")?, number(entries, "window")?);
     if !(window as u32).is_power_of_two() || window > 256.0 {
         return Err(format!(
