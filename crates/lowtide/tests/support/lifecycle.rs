@@ -386,34 +386,43 @@ pub(crate) struct Packet {
 
 /// Every TCP packet that passes the loopback device of a namespace.
 pub(crate) struct Wire {
+    socket: Arc<OwnedFd>,
     seen: Arc<Mutex<BTreeSet<Packet>>>,
+    /// How often nothing was left to look at.
+    emptied: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Wire {
     pub(crate) fn tap(namespace: &Namespace) -> Wire {
-        let socket = namespace.run(packet_socket).unwrap().unwrap();
-        let seen = Arc::new(Mutex::new(BTreeSet::new()));
-        let stop = Arc::new(AtomicBool::new(false));
+        let socket = Arc::new(namespace.run(packet_socket).unwrap().unwrap());
+        let (seen, emptied, stop) = <(Arc<Mutex<BTreeSet<_>>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
         let thread = {
-            let (seen, stop) = (seen.clone(), stop.clone());
+            let (socket, seen, emptied, stop) = (socket.clone(), seen.clone(), emptied.clone(), stop.clone());
             thread::spawn(move || {
                 let mut buffer = [0u8; 256];
                 while !stop.load(Ordering::Relaxed) {
                     // SAFETY: the buffer is valid for its length.
                     let read = unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-                    if let Some(packet) = parse(&buffer[..read.max(0) as usize]) {
+                    if read < 0 {
+                        emptied.fetch_add(1, Ordering::Release);
+                        thread::sleep(Duration::from_millis(1));
+                    } else if let Some(packet) = parse(&buffer[..read as usize]) {
                         seen.lock().unwrap().insert(packet);
                     }
                 }
             })
         };
-        Wire { seen, stop, thread: Some(thread) }
+        Wire { socket, seen, emptied, stop, thread: Some(thread) }
     }
 
-    /// The distinct headers so far.
+    /// The distinct headers of all packets that have passed by now.
     pub(crate) fn seen(&self) -> BTreeSet<Packet> {
+        let before = self.emptied.load(Ordering::Acquire);
+        // the look that is under way may have begun before now, so the second
+        until("a look at every packet", || (self.emptied.load(Ordering::Acquire) >= before + 2).then_some(()));
+        assert_eq!(dropped(&self.socket).unwrap(), 0, "packets passed unseen");
         self.seen.lock().unwrap().clone()
     }
 }
@@ -427,19 +436,36 @@ impl Drop for Wire {
     }
 }
 
+/// With room for what passes while its reader does not get a processor.
 fn packet_socket() -> io::Result<OwnedFd> {
     let every = (libc::ETH_P_ALL as u16).to_be();
-    // SAFETY: plain system calls; the descriptor is new and ours, the time limit valid for the call.
+    let room: libc::c_int = 256 << 20;
+    // SAFETY: plain system calls; the descriptor is new and ours, the size valid for the call.
     unsafe {
-        let fd = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, every.into());
+        let fd = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, every.into());
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         let socket = OwnedFd::from_raw_fd(fd);
-        let limit = libc::timeval { tv_sec: 0, tv_usec: 50_000 };
-        let length = size_of_val(&limit) as libc::socklen_t;
-        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), length);
+        let length = size_of_val(&room) as libc::socklen_t;
+        if libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (&raw const room).cast(), length) < 0 {
+            return Err(io::Error::last_os_error());
+        }
         Ok(socket)
+    }
+}
+
+/// The packets for which there was no room since the last call.
+fn dropped(socket: &OwnedFd) -> io::Result<u32> {
+    // SAFETY: the structure is plain numbers, valid for the call and as long as said.
+    unsafe {
+        let mut statistics: libc::tpacket_stats = mem::zeroed();
+        let mut length = size_of_val(&statistics) as libc::socklen_t;
+        let to = (&raw mut statistics).cast();
+        match libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, to, &raw mut length) {
+            0 => Ok(statistics.tp_drops),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 
