@@ -87,6 +87,12 @@ fn about(name: &str) -> About {
             "Vegas that halves its window when many segments of a round found a queue, to far below one segment.",
             "A halving begins an episode. Below one segment the window doubles in a round without congestion.",
         ),
+        "tide" => (
+            "tide.rs",
+            "Lowtide's own; what is whose stands at its head",
+            "Fills the link with a millisecond or two of queue, and leaves to a probe now and then when a queue is not its own.",
+            "No paper has it. A weight is the part of a full link; without one it has none.",
+        ),
         "dctcp" => (
             "dctcp.rs",
             "RFC 8257; the modes: Misund, \"Delay based additive increase for scalable congestion controls\"",

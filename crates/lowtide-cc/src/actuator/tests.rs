@@ -164,7 +164,7 @@ fn every_other_law_has_a_usual_actuator_and_takes_both_wrappers() {
             assert!(name.starts_with("bbr") && !law.takes_weight());
             continue;
         };
-        let native = ["cdg", "vegas", "eclipse", "prague"].contains(name);
+        let native = ["cdg", "vegas", "eclipse", "prague", "tide"].contains(name);
         assert_eq!(usual.name(), if native { "native" } else { "phantom" }, "{name}");
         for actuator in [&usual.to_string(), "phantom", "beta"] {
             assert!(build(name, actuator).weighted().is_some());

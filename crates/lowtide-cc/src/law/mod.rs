@@ -16,6 +16,7 @@ pub mod lp;
 pub mod nice;
 pub mod prague;
 pub mod reno;
+pub mod tide;
 pub mod vegas;
 
 pub mod bbr;
@@ -83,6 +84,8 @@ laws! {
         LowPriority(lp),
         /// TCP Nice.
         Nice(nice),
+        /// Tide, a law of our own.
+        Tide(tide),
         /// Data Center TCP.
         Dctcp(dctcp),
         /// TCP Prague.

@@ -18,6 +18,8 @@ pub struct CubicShape {
     pub fast_convergence: bool,
     /// Whether to grow at least as Reno would (section 4.3).
     pub reno_friendly: bool,
+    /// Of Reno's growth so much.
+    pub reno_slope: f64,
     /// Whether that estimate grows by one segment per round trip once it has reached the window before the reduction.
     pub reno_slope_returns: bool,
     /// Whether K follows from the window at the start of the epoch, cbrt((Wmax - cwnd_epoch)/C), or from Wmax alone,
@@ -35,6 +37,7 @@ impl CubicShape {
         c: 0.4,
         fast_convergence: true,
         reno_friendly: true,
+        reno_slope: 1.0,
         reno_slope_returns: true,
         k_from_epoch: true,
         limit: 1.5,
@@ -49,6 +52,7 @@ impl CubicShape {
         c: 0.4,
         fast_convergence: true,
         reno_friendly: true,
+        reno_slope: 1.0,
         reno_slope_returns: false,
         k_from_epoch: false,
         limit: 2.0,
@@ -99,6 +103,11 @@ impl Cubic {
     /// The sender now keeps this much of its window on congestion.
     pub const fn set_beta(&mut self, beta: f64) {
         self.beta = beta;
+    }
+
+    /// It grows like this from now on.
+    pub fn set_shape(&mut self, shape: CubicShape) {
+        self.shape = shape;
     }
 
     /// Grows the window by this many acknowledged segments.
@@ -175,11 +184,12 @@ impl Cubic {
 
     /// Reno's growth per round trip that gives the same average window with `beta` (section 4.3, figure 4).
     fn slope(&self, epoch: &Epoch) -> f64 {
-        if self.shape.reno_slope_returns && epoch.w_est >= self.state.cwnd_prior {
+        let slope = if self.shape.reno_slope_returns && epoch.w_est >= self.state.cwnd_prior {
             1.0
         } else {
             3.0 * (1.0 - self.beta) / (1.0 + self.beta)
-        }
+        };
+        self.shape.reno_slope * slope
     }
 }
 

@@ -105,13 +105,14 @@ impl Path {
                 self.send();
             }
             let ack = self.arrivals.front().map(|arrival| arrival.at);
-            let next = ack.unwrap_or_else(|| self.probe_at()).max(self.now);
+            let paced = Some(self.paced_at()).filter(|at| *at > self.now && self.has_room());
+            let next = [ack, paced].into_iter().flatten().min().unwrap_or_else(|| self.probe_at()).max(self.now);
             if next > end {
                 self.now = end;
                 return;
             }
             self.now = next;
-            if ack.is_some() {
+            if ack.is_some_and(|at| at <= next) {
                 self.receive();
                 watch(self);
             }
@@ -124,11 +125,21 @@ impl Path {
         self.last_sent + Duration::from_nanos((self.srtt.as_nanos() as f64 * rounds) as u64)
     }
 
+    /// When a law that paces allows the next one.
+    fn paced_at(&self) -> Time {
+        let apart = self.law.pacing_rate().map_or(0.0, |rate| f64::from(MSS) / rate as f64);
+        self.last_sent + Duration::from_secs_f64(apart)
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight + u64::from(MSS) <= self.law.window()
+    }
+
     fn may_send(&self, now: Time) -> bool {
         if self.law.window() < u64::from(MSS) {
             self.in_flight == 0 && now >= self.probe_at()
         } else {
-            self.in_flight + u64::from(MSS) <= self.law.window()
+            self.has_room() && now >= self.paced_at()
         }
     }
 

@@ -48,6 +48,7 @@ fn background_laws_give_way_to_cubic() {
     for (law, buffer) in [
         ("eclipse", "1bdp"),
         ("nice", "1bdp"),
+        ("tide", "1bdp"),
         ("cdg:g=0.1", "1bdp"),
         ("cdg:g=0.5", "1bdp"),
         ("vegas", "1bdp"),

@@ -138,6 +138,7 @@ fn a_flow_alone_uses_its_link() {
         ("vegas", 0.995..=1.001),
         ("ledbat", 0.99..=1.001),
         ("nice", 0.95..=1.001),
+        ("tide", 0.98..=1.001),
         ("ledbatpp", 0.90..=1.001), // a slowdown in a tenth of the time
         ("bbr1", 0.95..=1.001),     // ProbeRTT
         ("bbr2", 0.95..=1.001),

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tide: submissive, and it fills the link. A law of our own, grown out of the papers':
+//!
+//! * a queue of its own that is small and depends on no buffer (Eclipse's aim), in units of delay;
+//! * any queue that its own growth does not explain is somebody else's (CDG's gradient, made an attribution), and then it leaves at once, to a
+//!   probe now and then (overload mode's drain; the probes are of TCP Nice's kind, below one segment a round trip);
+//! * freed capacity is taken exponentially, but bounded in delay (acceleration mode), and below what was safe before.
+//!
+//! ```text
+//!          3 good probes                 somebody else's queue, much loss, a timeout
+//! LISTEN ───────────────► FILL: ramp ──► hold ──► adjust ───────────────────────────► LISTEN
+//!                            ▲ known-safe region          │
+//!                            └────────────────────────────┘ queue below 3/4 of its own
+//! ```
+//!
+//! Losses alone say nothing: they count where there is a queue of its own, or where it sends more than the pipe holds. A small pipe is the
+//! exception, whose buffer may be smaller than the thresholds: there a loss that its own growth does not explain is somebody else's.
+//!
+//! With a weight it is no less submissive where it can be alone, and takes its part of a link that others hold full: [`Share`], which at a weight
+//! of 1 is one ordinary flow. Without one it only probes.
+//!
+//! Not there yet: memory of a path across connections. docs/rivals.md has it beside the others.
+
+use crate::{
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Sent, Signal, Time, Weighted,
+    part::Rounds, text::parameters,
+};
+use std::time::Duration;
+
+mod path;
+mod share;
+#[cfg(test)]
+mod tests;
+
+use path::Path;
+use share::Share;
+
+parameters! {
+    /// Parameters of Tide.
+    pub struct Parameters for "tide" {
+        /// In a full queue, the part of the link's rate that probes may take.
+        probe_share: f64 = 0.005, in 0.0001..=0.1;
+        /// The least pairs of probes per second.
+        probe_rate: f64 = 3.0, in 0.1..=100.0;
+        /// How long without a queue near empty until the base delay is measured anew; 0: never.
+        drain: Duration = Duration::from_secs(10), in Duration::ZERO..=Duration::from_secs(3600);
+        /// Whether to use classic ECN.
+        ecn: bool = false;
+    }
+}
+
+impl Parameters {
+    /// A flow's state.
+    pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
+        Box::new(Tide {
+            parameters: self.clone(),
+            path: Path::new(flow.mss),
+            phase: Phase::Fill(Fill::new(1.0, Time::ZERO)),
+            window: 2.0,
+            cap: None,
+            last_full_rate: None,
+            confirmed: false,
+            loss: 0.0,
+            srtt: 0.0,
+            before: None,
+            rounds: Rounds::default(),
+            round: Round::default(),
+            mss: f64::from(flow.mss),
+            share: None,
+            flow: *flow,
+        })
+    }
+
+    /// What it asks of ECN.
+    pub const fn ecn_use(&self) -> EcnUse {
+        EcnUse::classic(self.ecn)
+    }
+}
+
+/// Rounds that a change of the window is waited for: one until it is on the link, one until it is seen.
+const SETTLE: u32 = 2;
+/// A pipe of fewer packets may have a buffer smaller than the thresholds: there a loss says more.
+const SMALL_PIPE: f64 = 8.0;
+/// A share of fewer packets leaves in pairs, like probes.
+const PAIRS: f64 = 4.0;
+/// The second packet of a pair follows as fast as the host can; packets per second.
+const AT_ONCE: f64 = 1e6;
+/// Smoothed loss above it is no chance.
+const HEAVY_LOSS: f64 = 0.04;
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Fill(Fill),
+    Listen(Listen),
+}
+
+/// It uses the link.
+#[derive(Clone, Debug)]
+struct Fill {
+    /// Growth per packet acknowledged, so that the window is 1 + growth times as large after a round trip.
+    growth: f64,
+    /// That of the ramp that has just ended: the queue that it makes is its own.
+    ramp: f64,
+    settling: u32,
+    rounds: u32,
+    /// Rounds without a queue worth the name, in a row.
+    clean: u32,
+    /// To look at the empty queue: rounds left, and the window to return to.
+    drain: Option<(u32, f64)>,
+    near_empty: Time,
+}
+
+impl Fill {
+    const fn new(growth: f64, now: Time) -> Self {
+        Self { growth, ramp: 0.0, settling: 0, rounds: 0, clean: 0, drain: None, near_empty: now }
+    }
+}
+
+/// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
+#[derive(Clone, Debug, Default)]
+struct Listen {
+    /// The first of a pair has been sent.
+    half: bool,
+    probes: u32,
+    good: u32,
+    /// The latest eight.
+    heard: [f64; 8],
+}
+
+/// The samples of a round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    samples: u32,
+    sum: f64,
+    least: f64,
+    packets: f64,
+    lost: f64,
+    /// Whether the window has grown in it.
+    grew: bool,
+    /// Whether the window was what limited it.
+    limited: bool,
+}
+
+struct Tide {
+    parameters: Parameters,
+    path: Path,
+    phase: Phase,
+    /// Packets, in Fill.
+    window: f64,
+    /// A window that led to a queue: below it growth is safe.
+    cap: Option<f64>,
+    /// The link's rate when a ramp last met a queue.
+    last_full_rate: Option<f64>,
+    /// Whether the link's rate is known for sure, so that the window needs no more than the pipe.
+    confirmed: bool,
+    /// Part of the packets lost, smoothed over rounds.
+    loss: f64,
+    srtt: f64,
+    /// The window before the latest loss.
+    before: Option<f64>,
+    rounds: Rounds,
+    round: Round,
+    mss: f64,
+    /// What its weight is worth, if it has one.
+    share: Option<Share>,
+    flow: Flow,
+}
+
+impl Tide {
+    /// What it may grow to fast.
+    fn safe(&self) -> Option<f64> {
+        if self.confirmed { self.path.pipe() } else { self.cap }
+    }
+
+    /// Linear growth per round: in units of delay, so that any number of flows adds the same queue at any round trip.
+    fn step(&self) -> f64 {
+        let Some(rate) = self.path.rate() else { return 0.1 };
+        (rate * self.path.base() / 256.0).min(0.25e-3 * rate).max(0.1)
+    }
+
+    fn least_growth(&self) -> f64 {
+        (self.path.own_queue() / (4.0 * self.path.base())).clamp(1.0 / 64.0, 1.0)
+    }
+
+    fn on_sample(&mut self, ack: &Ack, rtt: f64) {
+        if self.path.on_sample(ack.now, rtt) {
+            (self.cap, self.confirmed, self.last_full_rate) = (None, false, None);
+        }
+        let round = &mut self.round;
+        round.least = if round.samples == 0 { rtt } else { round.least.min(rtt) };
+        round.samples += 1;
+        round.sum += rtt;
+    }
+
+    fn listen(&mut self, ack_nxt: u64) {
+        if let Phase::Fill(fill) = &self.phase {
+            let ramped = fill.growth > 0.0 || fill.settling > 0;
+            if ramped && let Some(pipe) = self.path.pipe() {
+                self.cap = Some(pipe / 2.0);
+            } else if fill.rounds < 24 {
+                self.cap = self.cap.map(|cap| 0.8 * cap);
+            }
+            if self.confirmed
+                && let Some(pipe) = self.path.pipe()
+            {
+                self.cap = self.cap.map(|cap| cap.max(pipe / 4.0));
+            }
+        }
+        self.path.see_queue();
+        let window = self.window;
+        if let Some(share) = &mut self.share {
+            share.enter(window);
+        }
+        self.phase = Phase::Listen(Listen::default());
+        self.start_round(ack_nxt);
+    }
+
+    fn start_round(&mut self, nxt: u64) {
+        self.rounds.start(nxt);
+        self.round = Round::default();
+    }
+
+    /// A ramp ends: it has met a queue, or what is known to be safe.
+    fn end_ramp(fill: &mut Fill) {
+        (fill.ramp, fill.growth, fill.settling) = (fill.growth, 0.0, SETTLE);
+    }
+
+    fn fill(&mut self, ack: &Ack) {
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        self.path.on_rate(ack);
+        self.round.limited |= ack.window_limited;
+        let before = self.window;
+        if ack.window_limited && !ack.reducing && fill.settling == 0 && fill.drain.is_none() && fill.growth > 0.0 {
+            self.window += fill.growth * f64::from(ack.packets);
+            self.round.grew = true;
+        }
+        let (own, foreign) = (self.path.own_queue(), self.path.foreign_queue());
+        if fill.growth > 0.0 && self.path.fast_queue().is_some_and(|queue| queue > own) {
+            self.path.see_queue();
+            self.window = (self.window / (1.0 + fill.growth)).max(2.0);
+            self.cap = Some(self.window);
+            Self::end_ramp(fill);
+            let rate = self.path.rate();
+            if let (Some(rate), Some(last)) = (rate, self.last_full_rate)
+                && (rate / last - 1.0).abs() < 0.05
+            {
+                self.confirmed = true;
+            }
+            self.last_full_rate = rate;
+        }
+        let near = self.safe();
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        if fill.growth > 0.05 && near.is_some_and(|near| (before..self.window).contains(&(0.95 * near))) {
+            Self::end_ramp(fill);
+        }
+        let ramp = if fill.settling > 0 { fill.ramp * self.path.base() } else { 0.0 };
+        if self.path.slow_queue().is_some_and(|queue| queue > foreign + ramp) {
+            self.listen(ack.nxt);
+            return;
+        }
+        if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples() {
+            self.end_round(ack);
+        }
+    }
+
+    fn end_round(&mut self, ack: &Ack) {
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        let (round, own, base) = (self.round, self.path.own_queue(), self.path.base());
+        let queue = round.least - base;
+        if !round.grew {
+            self.path.on_steady_round(round.sum / f64::from(round.samples) - round.least);
+        }
+        let sent = round.packets + round.lost;
+        if sent > 0.0 {
+            self.loss += (round.lost / sent - self.loss) / 8.0;
+        }
+        fill.rounds = fill.rounds.saturating_add(1);
+        if queue < own / 2.0 {
+            fill.near_empty = ack.now;
+        }
+        if let Some((left, window)) = fill.drain {
+            fill.drain = Some((left - 1, window)).filter(|(left, _)| *left > 0);
+            if fill.drain.is_none() {
+                // what comes back at once is a ramp, too
+                (fill.ramp, fill.settling) = (window / self.window - 1.0, SETTLE);
+                (self.window, fill.near_empty) = (window, ack.now);
+            }
+        } else if fill.settling > 0 {
+            fill.settling -= 1;
+        } else if self.loss > HEAVY_LOSS {
+            self.listen(ack.nxt);
+            return;
+        } else if queue > own {
+            self.path.see_queue();
+            let step = self.step();
+            self.window = (self.window + step - self.window / 2.0 * (queue - own) / (base + queue)).max(2.0);
+            (self.cap, self.confirmed) = (Some(self.window), self.path.rate().is_some());
+            self.hold();
+        } else if !round.limited {
+            self.hold();
+        } else if queue < 0.75 * own {
+            self.regrow();
+        } else {
+            self.window += self.step();
+            self.hold();
+        }
+        self.look_at_base(ack.now, queue);
+        self.start_round(ack.nxt);
+    }
+
+    /// No growth, until rounds are clean again.
+    fn hold(&mut self) {
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        (fill.growth, fill.clean) = (0.0, 0);
+    }
+
+    /// A round without a queue worth the name.
+    fn regrow(&mut self) {
+        let (least, safe) = (self.least_growth(), self.safe());
+        let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 2 };
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        if safe.is_none_or(|safe| self.window < 0.93 * safe) {
+            fill.growth = (2.0 * fill.growth).clamp(least, 1.0);
+            fill.clean = 0;
+        } else {
+            fill.clean += 1;
+            fill.growth =
+                if fill.clean <= patience { least } else { (2.0 * fill.growth).clamp(least, 0.5f64.max(least)) };
+        }
+    }
+
+    /// After a long time with a queue the base may be one that was measured in it.
+    fn look_at_base(&mut self, now: Time, queue: f64) {
+        let (base, drain) = (self.path.base(), self.parameters.drain);
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        if drain.is_zero() || fill.drain.is_some() || now - fill.near_empty < drain {
+            return;
+        }
+        fill.drain = Some((SETTLE, self.window));
+        self.window = (0.95 * self.window * base / (base + queue.max(0.0)) - 1.0).max(2.0);
+    }
+
+    /// Packets that its weight allows.
+    fn share(&self) -> f64 {
+        self.share.as_ref().map_or(0.0, Share::cwnd)
+    }
+
+    fn heard(&mut self, ack: &Ack) {
+        if let Some(share) = self.share.as_mut().filter(|_| !ack.reducing) {
+            share.on_ack(ack);
+        }
+        // what was sent before still comes back for a while
+        if !self.rounds.ended(ack.una) || self.round.samples == 0 {
+            return;
+        }
+        let (least, base) = (self.round.least, self.path.base());
+        if let Some(share) = &mut self.share {
+            share.on_round(least - base);
+        }
+        self.start_round(ack.nxt);
+        self.probe(ack, least);
+    }
+
+    fn probe(&mut self, ack: &Ack, rtt: f64) {
+        let (noise, middle, own, base) =
+            (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
+        let Phase::Listen(listen) = &mut self.phase else { return };
+        listen.heard.rotate_right(1);
+        listen.heard[0] = rtt;
+        listen.probes = listen.probes.saturating_add(1);
+        let look_back = (noise / 1e-3).clamp(1.0, 8.0) as usize;
+        let known = look_back.min(listen.probes as usize);
+        let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
+        if queue >= middle {
+            listen.good = 0;
+            return;
+        }
+        listen.good += 1;
+        if listen.good < 3 {
+            return;
+        }
+        self.phase = Phase::Fill(Fill::new(if queue > 0.75 * own { 0.0 } else { 1.0 }, ack.now));
+        (self.window, self.loss) = (2.0, 0.0);
+        self.path.restart_filters();
+        self.start_round(ack.nxt);
+    }
+
+    /// Packets per second.
+    fn pace(&self) -> f64 {
+        let base = self.path.base().max(1e-6);
+        match &self.phase {
+            Phase::Listen(listen) => {
+                let share = 1.2 * self.share() / self.srtt.max(1e-6);
+                if self.share() >= PAIRS {
+                    return share;
+                }
+                if listen.half {
+                    return AT_ONCE;
+                }
+                let often = 1.0 / base;
+                if listen.probes < 4 || listen.good > 0 {
+                    return often.max(share / 2.0);
+                }
+                let probes = self.path.rate().map_or(0.0, |rate| self.parameters.probe_share * rate);
+                (probes / 2.0).max(self.parameters.probe_rate).min(often).max(share / 2.0)
+            }
+            Phase::Fill(fill) => {
+                let gain = if fill.growth >= 0.25 { 1.25 } else { 1.1 };
+                let rate = gain * self.window.max(self.share()) / self.srtt.max(1e-6);
+                match self.path.rate().filter(|_| self.confirmed) {
+                    Some(link) => rate.min((1.02 * link).max(1.05 * self.window.max(self.share()) / base)),
+                    None => rate,
+                }
+            }
+        }
+    }
+}
+
+impl CongestionControl for Tide {
+    fn on_sent(&mut self, _sent: &Sent) {
+        if let Phase::Listen(listen) = &mut self.phase {
+            listen.half = !listen.half;
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) -> Reaction {
+        self.srtt = ack.srtt.as_secs_f64();
+        self.round.packets += f64::from(ack.packets);
+        self.round.lost += ack.lost as f64 / self.mss;
+        let rtt = ack.rtt.map(|rtt| rtt.as_secs_f64());
+        if let Some(rtt) = rtt {
+            self.on_sample(ack, rtt);
+        }
+        match &self.phase {
+            Phase::Fill(_) => self.fill(ack),
+            Phase::Listen(_) => self.heard(ack),
+        }
+        Reaction::None
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        let rules = self.share() > self.window || matches!(self.phase, Phase::Listen(_));
+        if let Some(share) = self.share.as_mut().filter(|_| rules) {
+            if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
+        }
+        let Phase::Fill(fill) = &self.phase else { return };
+        let own = self.path.own_queue();
+        let pipe = self.path.pipe();
+        let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
+        let beyond = pipe.is_some_and(|pipe| self.window > pipe);
+        let window = fill.drain.map_or(self.window, |(_, window)| window);
+        self.before = Some(window);
+        // what its own growth explains is nobody else's
+        let grows = fill.growth > 0.0 || fill.settling > 0;
+        if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
+            self.listen(congestion.nxt);
+        } else if queued || beyond || congestion.signal != Signal::Loss {
+            self.window = (0.95 * pipe.map_or(self.window, |pipe| pipe.min(self.window))).max(2.0);
+            let Phase::Fill(fill) = &mut self.phase else { return };
+            (fill.growth, fill.drain) = (0.0, None);
+        }
+    }
+
+    fn on_recovered(&mut self, _recovered: &Recovered) {
+        self.before = None;
+    }
+
+    fn on_spurious(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.window = self.window.max(before);
+        }
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        // nobody knows who came meanwhile
+        if matches!(self.phase, Phase::Fill(_)) {
+            self.phase = Phase::Fill(Fill::new(1.0, restart.now));
+            self.window = 2.0;
+        }
+        if let Some(share) = &mut self.share {
+            share.on_restart(restart);
+        }
+        self.path.restart_filters();
+        self.start_round(restart.nxt);
+    }
+
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        Some(self)
+    }
+
+    fn scale_window(&mut self, factor: f64) -> bool {
+        self.window = self.window.min((self.window * factor).max(2.0));
+        true
+    }
+
+    fn window(&self) -> u64 {
+        match self.phase {
+            Phase::Fill(_) => (self.window.max(self.share()) * self.mss) as u64,
+            Phase::Listen(_) => (self.share().max(2.0) * self.mss) as u64,
+        }
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        let rate = self.srtt > 0.0 || matches!(self.phase, Phase::Listen(_));
+        rate.then(|| ((self.pace() * self.mss) as u64).max(1))
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let ms = |seconds: f64| seconds * 1e3;
+        show("base", ms(self.path.base()));
+        show("noise", ms(self.path.noise()));
+        show("own_queue", ms(self.path.own_queue()));
+        show("foreign_queue", ms(self.path.foreign_queue()));
+        if let Some(rate) = self.path.rate() {
+            show("rate", rate);
+        }
+        if let Some(safe) = self.safe() {
+            show("safe", safe);
+        }
+        match &self.phase {
+            Phase::Fill(fill) => {
+                show("listens", 0.0);
+                show("growth", fill.growth);
+            }
+            Phase::Listen(listen) => {
+                show("listens", 1.0);
+                show("good_probes", f64::from(listen.good));
+            }
+        }
+        if let Some(queue) = self.path.slow_queue() {
+            show("queue", ms(queue));
+        }
+        show("loss", self.loss);
+        if let Some(share) = &self.share {
+            show("share", share.cwnd());
+        }
+    }
+}
+
+impl Weighted for Tide {
+    fn set_weight(&mut self, weight: f64) {
+        match &mut self.share {
+            Some(share) => share.set_weight(weight),
+            None => self.share = Some(Share::new(&self.flow, weight)),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What Tide knows of its path: the empty round trip, the link's rate, the noise of both, and from these the queue that is its own and the one
+//! that is somebody else's.
+
+use crate::{Ack, Time};
+use std::time::Duration;
+
+/// The least or greatest value of the last one or two spans of this length.
+#[derive(Clone, Copy, Debug)]
+struct Extreme {
+    span: Duration,
+    sign: f64,
+    began: Time,
+    current: Option<f64>,
+    previous: Option<f64>,
+}
+
+impl Extreme {
+    const fn least(span: Duration) -> Self {
+        Self { span, sign: 1.0, began: Time::ZERO, current: None, previous: None }
+    }
+
+    const fn greatest(span: Duration) -> Self {
+        Self { sign: -1.0, ..Self::least(span) }
+    }
+
+    fn add(&mut self, now: Time, value: f64) {
+        if self.current.is_none() || now - self.began > self.span {
+            (self.previous, self.current, self.began) = (self.current, None, now);
+        }
+        let value = value * self.sign;
+        self.current = Some(self.current.map_or(value, |best| best.min(value)));
+    }
+
+    fn value(&self) -> Option<f64> {
+        let best = match (self.previous, self.current) {
+            (Some(previous), Some(current)) => Some(previous.min(current)),
+            (one, other) => one.or(other),
+        };
+        best.map(|value| value * self.sign)
+    }
+}
+
+/// The least round trip of two spans with enough samples each, so that one packet's luck or bad luck decides nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Filter {
+    began: Time,
+    samples: u32,
+    least: f64,
+    before: Option<f64>,
+}
+
+impl Filter {
+    /// A span is over after so many samples and so many seconds.
+    fn add(&mut self, now: Time, rtt: f64, samples: u32, seconds: f64) {
+        if self.samples == 0 {
+            (self.began, self.least) = (now, rtt);
+        }
+        self.least = self.least.min(rtt);
+        self.samples += 1;
+        if self.samples >= samples && (now - self.began).as_secs_f64() >= seconds {
+            (self.before, self.samples) = (Some(self.least), 0);
+        }
+    }
+
+    /// `None` before the first span is over.
+    fn value(&self) -> Option<f64> {
+        self.before.map(|before| if self.samples > 0 { before.min(self.least) } else { before })
+    }
+
+    fn restart(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Times are seconds, rates packets per second.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    base: Extreme,
+    rate: Extreme,
+    /// Whether a queue has been seen yet at all.
+    queued: bool,
+    last: Option<f64>,
+    /// Mean step from one sample to the next.
+    steps: f64,
+    /// Mean of the rounds' means over their least.
+    spread: f64,
+    fast: Filter,
+    slow: Filter,
+    mss: f64,
+}
+
+impl Path {
+    /// How long a base delay counts: a route may change.
+    const BASE_SPAN: Duration = Duration::from_secs(300);
+    /// How long a greatest rate counts: capacity may go.
+    const RATE_SPAN: Duration = Duration::from_secs(30);
+
+    pub(super) fn new(mss: u32) -> Self {
+        Self {
+            base: Extreme::least(Self::BASE_SPAN),
+            rate: Extreme::greatest(Self::RATE_SPAN),
+            queued: false,
+            last: None,
+            steps: 0.0,
+            spread: 0.0,
+            fast: Filter::default(),
+            slow: Filter::default(),
+            mss: f64::from(mss),
+        }
+    }
+
+    /// A round-trip sample. True if the path turned out to be much shorter than it seemed: all that was learned before was learned behind
+    /// somebody's queue.
+    pub(super) fn on_sample(&mut self, now: Time, rtt: f64) -> bool {
+        let shorter = self.base.value().is_some_and(|base| rtt < 0.9 * base);
+        self.base.add(now, rtt);
+        if shorter {
+            self.forget();
+        }
+        if let Some(last) = self.last.replace(rtt) {
+            self.steps += ((rtt - last).abs() - self.steps) / 16.0;
+        }
+        let (samples, base, noise) = (self.samples(), self.base(), self.noise());
+        self.fast.add(now, rtt, samples, base.min(4.0 * noise));
+        self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)));
+        shorter
+    }
+
+    fn forget(&mut self) {
+        let Self { base, mss, .. } = *self;
+        *self = Self { base, ..Self::new(mss as u32) };
+        self.base.previous = None;
+    }
+
+    /// The link's rate may be this.
+    pub(super) fn on_rate(&mut self, ack: &Ack) {
+        let Some(sample) = ack.rate.filter(|sample| !sample.interval.is_zero()) else { return };
+        let rate = sample.delivered as f64 / self.mss / sample.interval.as_secs_f64();
+        // a rate that the program limited says only that the link can do as much
+        if !sample.app_limited || self.rate().is_some_and(|known| rate > known) {
+            self.rate.add(ack.now, rate);
+        }
+    }
+
+    /// A round's mean was so much over its least, while the window did not change.
+    pub(super) fn on_steady_round(&mut self, over: f64) {
+        self.spread += (over - self.spread) / 8.0;
+    }
+
+    /// What is seen from now on has nothing to do with what was before.
+    pub(super) fn restart_filters(&mut self) {
+        self.fast.restart();
+        self.slow.restart();
+    }
+
+    pub(super) fn see_queue(&mut self) {
+        self.queued = true;
+    }
+
+    /// The empty round trip, as far as known.
+    pub(super) fn base(&self) -> f64 {
+        self.base.value().unwrap_or(0.0)
+    }
+
+    /// The link's rate, once known.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.rate.value()
+    }
+
+    /// Packets that fill the link without a queue.
+    pub(super) fn pipe(&self) -> Option<f64> {
+        self.rate().map(|rate| rate * self.base())
+    }
+
+    /// How much round trips differ without a queue.
+    pub(super) fn noise(&self) -> f64 {
+        self.steps.max(self.spread)
+    }
+
+    /// So many samples say something.
+    pub(super) fn samples(&self) -> u32 {
+        (self.noise() / 0.5e-3).clamp(4.0, 32.0) as u32
+    }
+
+    /// The time of a packet on the link.
+    fn packet(&self) -> f64 {
+        match self.rate().filter(|_| self.queued) {
+            Some(rate) => (1.0 / rate).min(2.5e-3),
+            None => 1.2e-3,
+        }
+    }
+
+    fn allowance(&self) -> f64 {
+        (self.noise() / 4.0).min(self.base() / 16.0)
+    }
+
+    /// The queue that Tide keeps itself at the most: well under what AQM drops for, and what ends Hybrid Slow Start.
+    pub(super) fn own_queue(&self) -> f64 {
+        self.packet().max(1e-3) + self.allowance()
+    }
+
+    /// A queue that can only be somebody else's.
+    pub(super) fn foreign_queue(&self) -> f64 {
+        self.own_queue() + self.packet().max(2e-3) + self.allowance()
+    }
+
+    /// Between the two: what a probe may find on a link that nobody uses.
+    pub(super) fn middle(&self) -> f64 {
+        (self.own_queue() + self.foreign_queue()) / 2.0
+    }
+
+    /// The queue of the last few packets.
+    pub(super) fn fast_queue(&self) -> Option<f64> {
+        self.fast.value().map(|rtt| rtt - self.base())
+    }
+
+    /// The queue over a quarter of a round trip or more.
+    pub(super) fn slow_queue(&self) -> Option<f64> {
+        self.slow.value().map(|rtt| rtt - self.base())
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What of a full link a weight is worth: the window of an ordinary CUBIC flow that grows less and gives way more.
+
+use crate::{
+    Ack, Flow, Restart,
+    part::{Cubic, CubicShape, HyStartKind, SlowStart, Window},
+};
+
+/// A window runs with a weight while somebody else's queue stands, and rests while Tide fills the link by itself.
+///
+/// A flow that grows slowly is almost never the one whose packet finds a full queue, so its losses alone would not make its rate follow its
+/// weight. Therefore it takes every back-off of the others for one of its own, and makes it: both then have the same epochs, and share by how
+/// fast they grow.
+#[derive(Clone, Debug)]
+pub(super) struct Share {
+    weight: f64,
+    cubic: Cubic,
+    slow_start: SlowStart,
+    /// Packets; it starts at half of one for each round trip.
+    window: Window,
+    /// The greatest queue of a round since the latest reduction, seconds.
+    peak: f64,
+    /// Rounds until a fall of the queue counts again.
+    rest: u32,
+}
+
+/// CUBIC's (RFC 9438, section 4.6).
+const BETA: f64 = 0.7;
+/// A queue that falls by so much, and a millisecond, has lost somebody.
+const FALL: f64 = 0.15;
+/// Rounds that one back-off of others can take to show.
+const REST: u32 = 3;
+
+impl Share {
+    pub(super) fn new(flow: &Flow, weight: f64) -> Self {
+        let mut window = Window::new(flow);
+        (window.cwnd, window.minimum) = (0.5, 0.5);
+        let mut share = Self {
+            weight: 0.0,
+            cubic: Cubic::new(BETA, CubicShape::RFC_9438),
+            slow_start: SlowStart::new(HyStartKind::Delay, 2.0),
+            window,
+            peak: 0.0,
+            rest: 0,
+        };
+        share.set_weight(weight);
+        share
+    }
+
+    /// Growth goes with the weight to the power 1.2: so the share of a link beside one CUBIC flow is nearly the weight's.
+    pub(super) fn set_weight(&mut self, weight: f64) {
+        self.weight = weight.clamp(0.0, 1.0);
+        let part = libm::pow(self.weight, 1.2);
+        let ordinary = CubicShape::RFC_9438;
+        self.cubic.set_shape(CubicShape {
+            c: (ordinary.c * part).max(1e-9),
+            reno_slope: part,
+            search: ordinary.search * part,
+            ..ordinary
+        });
+    }
+
+    /// Packets that may be in flight; not below half a packet each round trip.
+    pub(super) fn cwnd(&self) -> f64 {
+        self.window.cwnd
+    }
+
+    /// Tide leaves a link that it filled with this window.
+    pub(super) fn enter(&mut self, window: f64) {
+        self.window.cwnd = self.window.cwnd.max(self.weight * window);
+        (self.peak, self.rest) = (0.0, 0);
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &Ack) {
+        let before = self.window.cwnd;
+        let left = self.slow_start.on_ack(ack, &mut self.window);
+        if before < self.window.cwnd {
+            self.window.cwnd = before + self.weight * (self.window.cwnd - before);
+        }
+        self.cubic.on_ack(ack, left, &mut self.window);
+    }
+
+    /// A round is over that found at least this queue, in seconds.
+    pub(super) fn on_round(&mut self, queue: f64) {
+        self.peak = self.peak.max(queue);
+        self.rest = self.rest.saturating_sub(1);
+        if self.rest == 0 && self.weight < 1.0 && queue < self.peak - (FALL * self.peak + 1e-3) {
+            let cut = (1.0 - BETA) * libm::pow(1.0 - self.weight, 0.1);
+            self.reduce(1.0 - cut);
+        }
+    }
+
+    /// A loss, or a mark.
+    pub(super) fn on_congestion(&mut self) {
+        self.reduce(BETA);
+    }
+
+    pub(super) fn on_timeout(&mut self) {
+        self.cubic.on_timeout(&self.window);
+        self.window.collapse(BETA * self.window.cwnd);
+        self.window.cwnd = self.window.minimum.max(self.weight);
+    }
+
+    pub(super) fn on_restart(&mut self, restart: &Restart) {
+        self.cubic.on_restart(restart);
+        self.window.restart(restart);
+    }
+
+    fn reduce(&mut self, left: f64) {
+        self.cubic.on_reduction(&self.window);
+        self.window.reduce_to(left * self.window.cwnd);
+        (self.peak, self.rest) = (0.0, REST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+    use std::time::Duration;
+
+    const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 0 };
+
+    /// The window after so many seconds of full rounds of 50 ms, from 100 packets.
+    fn grown(weight: f64, seconds: u64) -> f64 {
+        let mut share = Share::new(&FLOW, weight);
+        share.enter(100.0 / weight);
+        share.on_congestion();
+        for round in 0..seconds * 20 {
+            let now = Time::ZERO + Duration::from_millis(50 * round);
+            let packets = share.cwnd() as u32;
+            let rtt = Some(Duration::from_millis(50));
+            share.on_ack(&Ack { now, rtt, packets, window_limited: true, ..Ack::default() });
+        }
+        share.cwnd()
+    }
+
+    #[test]
+    fn it_grows_by_its_weight() {
+        let grown = [0.05, 0.2, 0.5, 0.8, 1.0].map(|weight| grown(weight, 20));
+        assert!(grown.is_sorted(), "{grown:?}");
+        // CUBIC is where it was after cbrt(30/0.4) = 4.2 s, and 0.4 (20 - 4.2)^3 beyond at 20 s
+        assert!((grown[4] - (100.0 + 0.4 * 15.8 * 15.8 * 15.8)).abs() < 60.0, "{grown:?}");
+        assert!(grown[0] < 105.0, "{grown:?}");
+    }
+
+    #[test]
+    fn the_back_off_of_others_is_its_own() {
+        let cut = 1.0 - 0.3 * libm::pow(0.9, 0.1);
+        // after a fall of the queue from 25 ms, and after one that follows at once: once in three rounds
+        for (weight, queue, left) in [(0.1, 20.0, [cut, cut]), (0.1, 24.0, [1.0, cut]), (1.0, 10.0, [1.0, 1.0])] {
+            let mut share = Share::new(&FLOW, weight);
+            share.enter(100.0 / weight);
+            for (queue, left) in [queue, 1.0].into_iter().zip(left) {
+                share.on_round(0.025);
+                share.on_round(queue / 1e3);
+                assert!((share.cwnd() - 100.0 * left).abs() < 1e-9, "{weight} {queue}: {}", share.cwnd());
+            }
+        }
+    }
+}
