@@ -40,6 +40,7 @@ pub struct Emulator {
     config: Config,
     ipv6: bool,
     board: Arc<Board>,
+    clock: Clock,
     stop: PipeWriter,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,6 +54,17 @@ impl Emulator {
     /// and [`Error::NamespaceInUse`] for a name that is taken; whatever the system refuses. Nothing
     /// is left behind then.
     pub fn start(config: Config) -> Result<Self, Error> {
+        let emulator = Self::start_held(config)?;
+        emulator.begin();
+        Ok(emulator)
+    }
+
+    /// The same, but its time stands still, and packets with it, until [`Emulator::begin`]: for schedules that have to begin with
+    /// something else.
+    ///
+    /// # Errors
+    /// As for [`Emulator::start`].
+    pub fn start_held(config: Config) -> Result<Self, Error> {
         config.check()?;
         if !nix::unistd::geteuid().is_root() {
             return Err(Error::NotRoot);
@@ -69,6 +81,7 @@ impl Emulator {
         }
         let far = |end, half: fn(&Duration) -> Duration| Far::new(end, B4, B6, config.extra_delays.iter().map(half));
         let board = Arc::new(Board::default());
+        let clock = Clock::held();
         let engine = Engine {
             a: tun_a,
             b: tun_b,
@@ -80,14 +93,19 @@ impl Emulator {
             realtime: config.realtime,
             record: config.record,
             board: Arc::clone(&board),
-            clock: Clock::start(),
+            clock: clock.clone(),
         };
         let (stopped, stop) = std::io::pipe().doing(|| "make a pipe".to_owned())?;
         let thread = thread::Builder::new()
             .name("lowtide-emulate".to_owned())
             .spawn(move || engine.run(&stopped))
             .doing(|| "start the emulator's thread".to_owned())?;
-        Ok(Self { a, b, config, ipv6, board, stop, thread: Some(thread) })
+        Ok(Self { a, b, config, ipv6, board, clock, stop, thread: Some(thread) })
+    }
+
+    /// Its time is zero now, unless it was before.
+    pub fn begin(&self) {
+        self.clock.begin();
     }
 
     /// The side of the senders.

@@ -10,7 +10,10 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use std::time::Duration;
 
 /// Packets read or written in a row, so that neither direction keeps the other waiting for long.
@@ -60,13 +63,13 @@ impl Engine {
             let Ready { a, b, stopped } = self.wait(stop, wake - self.clock.now())?;
             if a {
                 let record = self.record.then_some(&*self.board);
-                totals.oversized += take_in(self.clock, &self.a, &mut self.forward, self.mtu, &mut buffer, record)?;
+                totals.oversized += take_in(&self.clock, &self.a, &mut self.forward, self.mtu, &mut buffer, record)?;
             }
             if b {
-                totals.oversized += take_in(self.clock, &self.b, &mut self.reverse, self.mtu, &mut buffer, None)?;
+                totals.oversized += take_in(&self.clock, &self.b, &mut self.reverse, self.mtu, &mut buffer, None)?;
             }
-            totals.refused += hand_out(self.clock, &mut self.forward, &mut self.to_far, &self.b);
-            totals.refused += hand_out(self.clock, &mut self.reverse, &mut self.from_far, &self.a);
+            totals.refused += hand_out(&self.clock, &mut self.forward, &mut self.to_far, &self.b);
+            totals.refused += hand_out(&self.clock, &mut self.reverse, &mut self.from_far, &self.a);
             seconds.finish_until(self.clock.now(), self);
             self.show(&mut totals);
             if stopped {
@@ -114,7 +117,7 @@ struct Ready {
 
 /// Takes packets from a device to a link; returns how many were above the MTU.
 fn take_in(
-    clock: Clock,
+    clock: &Clock,
     tun: &Tun,
     link: &mut Wire,
     mtu: u32,
@@ -143,7 +146,7 @@ fn take_in(
 }
 
 /// Hands what has come out of a link to a device; returns how many packets it refused.
-fn hand_out(clock: Clock, link: &mut Wire, far: &mut Far, tun: &Tun) -> u64 {
+fn hand_out(clock: &Clock, link: &mut Wire, far: &mut Far, tun: &Tun) -> u64 {
     let mut refused = 0;
     for _ in 0..BATCH {
         let now = clock.now();
@@ -191,21 +194,37 @@ impl Seconds {
     }
 }
 
-/// The time since the start of the emulator, as the links count it.
-#[derive(Clone, Copy)]
+/// The time since the emulator's beginning, as the links count it; zero before that.
+#[derive(Clone)]
 pub(crate) struct Clock {
-    start: Duration,
+    /// Nanoseconds of the monotonic clock.
+    begin: Arc<AtomicU64>,
 }
 
 impl Clock {
-    /// It is zero now.
-    pub(crate) fn start() -> Self {
-        Self { start: read_clock(ClockId::CLOCK_MONOTONIC) }
+    const NOT_YET: u64 = u64::MAX;
+
+    /// It stands still at zero.
+    pub(crate) fn held() -> Self {
+        Self { begin: Arc::new(AtomicU64::new(Self::NOT_YET)) }
     }
 
-    fn now(self) -> Time {
-        Time::ZERO + read_clock(ClockId::CLOCK_MONOTONIC).saturating_sub(self.start)
+    /// It is zero now, unless it was before.
+    pub(crate) fn begin(&self) {
+        let now = nanoseconds();
+        let _ = self.begin.compare_exchange(Self::NOT_YET, now, Ordering::Relaxed, Ordering::Relaxed);
     }
+
+    fn now(&self) -> Time {
+        match self.begin.load(Ordering::Relaxed) {
+            Self::NOT_YET => Time::ZERO,
+            begin => Time::from_nanos(nanoseconds().saturating_sub(begin)),
+        }
+    }
+}
+
+fn nanoseconds() -> u64 {
+    u64::try_from(read_clock(ClockId::CLOCK_MONOTONIC).as_nanos()).unwrap_or(Clock::NOT_YET - 1)
 }
 
 fn read_clock(clock: ClockId) -> Duration {

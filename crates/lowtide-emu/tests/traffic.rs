@@ -46,6 +46,23 @@ fn both_families_pass_in_both_directions() {
 }
 
 #[test]
+fn nothing_passes_before_time_begins() {
+    if !kernel() {
+        return;
+    }
+    let emulator = Emulator::start_held(config("held", "20mbit", "10ms")).unwrap();
+    let (left, right) = (udp(emulator.a(), emulator.a4()), udp(emulator.b(), emulator.b4()));
+    left.send_to(b"ebb", right.local_addr().unwrap()).unwrap();
+    let mut buffer = [0; 16];
+    right.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    assert_eq!(right.recv_from(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+    emulator.begin();
+    right.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    assert_eq!(right.recv_from(&mut buffer).unwrap().0, 3);
+    emulator.stop().unwrap();
+}
+
+#[test]
 fn some_addresses_are_farther_away() {
     if !kernel() {
         return;

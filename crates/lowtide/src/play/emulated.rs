@@ -67,7 +67,7 @@ pub(super) struct Emulated(Emulator);
 impl Emulated {
     /// For a scenario that was not refused.
     pub(super) fn start(scenario: &Scenario) -> Result<Self> {
-        Ok(Self(Emulator::start(configuration(scenario)?)?))
+        Ok(Self(Emulator::start_held(configuration(scenario)?)?))
     }
 }
 
@@ -94,6 +94,10 @@ impl Route for Emulated {
 
     fn b4(&self, flow: usize) -> Ipv4Addr {
         self.0.far4(flow).expect("there is one for each flow")
+    }
+
+    fn begin(&self) {
+        self.0.begin();
     }
 
     fn counts(&self) -> Result<[Counts; 2]> {

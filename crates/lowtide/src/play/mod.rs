@@ -122,6 +122,7 @@ fn look_on(request: &Request, hosts: &[Host], means: &Means<'_>) -> Result<Run> 
         let at = clock.now();
         Ok(Sample { due, at, flows: company.flows.iter().map(Traffic::see).collect(), links: route.counts()? })
     };
+    route.begin();
     clock.begin();
     let mut samples = vec![look(&company, Duration::ZERO)?];
     let mut due = scenario.sample_interval;

@@ -25,6 +25,9 @@ pub(super) trait Route {
     /// The address of the other host for the flow of this index, as far away as that flow's round trip has it.
     fn b4(&self, flow: usize) -> Ipv4Addr;
 
+    /// The scenario begins now, and with it what changes in the course of time.
+    fn begin(&self) {}
+
     /// What was counted so far, through the bottleneck and in the other direction.
     ///
     /// # Errors
