@@ -160,7 +160,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	const struct cdg_parameters *p = CDG_PARAMETERS;
 	u32 n = sharing_sockets(), clamp, round_end;
-	u64 now = bpf_ktime_get_ns(), gradient, hazard;
+	u64 now = clock_ns(tp), gradient, hazard = 0;
 
 	if (!s)
 		return;
@@ -187,13 +187,15 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	gradient = own_round(s, tp, ack);
 	if (n > 1)
 		gradient = group_round(s, srtt_us(tp), now);
-	count(delay_price_q32, cdg_price_q32(gradient, p->window, p->g0_us));
-	hazard = cdg_hazard_q16(gradient, p->window, p->g0_us, pressure_on(s)->hazard_q16);
+	if (gradient) {
+		count(delay_price_q32, cdg_price_q32(gradient, p->window, p->g0_us));
+		hazard = cdg_hazard_q16(gradient, p->window, p->g0_us, pressure_on(s)->hazard_q16);
+	}
 	if (hazard)
 		s->hazard_q16 = hazard;
 	if (s->round_end != round_end)	/* CDG's own, for its trace */
 		TRACE(trace_cdg, s, tp, LT_TRACE_ROUND);
-	if (cdg_backs_off(&s->cdg, p, hazard, s->window_q16, bpf_get_prandom_u32()) &&
+	if (hazard && cdg_backs_off(&s->cdg, p, hazard, s->window_q16, bpf_get_prandom_u32()) &&
 	    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
 		return;
@@ -225,7 +227,7 @@ u32 BPF_PROG(cdg_ssthresh, struct sock *sk)
 
 	if (!s)
 		return at_least(tp->snd_cwnd >> 1, WINDOW_MIN_SEGMENTS);
-	return reduce(s, tp, bpf_ktime_get_ns());
+	return reduce(s, tp, clock_ns(tp));
 }
 
 SEC("struct_ops")
@@ -238,7 +240,7 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (!s)
 		return;
 	if (ssthresh_missed(s, tp)) {
-		tp->snd_ssthresh = reduce(s, tp, bpf_ktime_get_ns());
+		tp->snd_ssthresh = reduce(s, tp, clock_ns(tp));
 		TRACE(trace_cdg, s, tp, LT_TRACE_MISSED);
 	}
 	TRACE_ACK(trace_cdg, s, tp, sample->rtt_us > 0 ? sample->rtt_us : 0, trace_without_turn(tp));
@@ -249,7 +251,7 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 			cdg_fold(&group.cdg.cur, sample->rtt_us - s->cdg.delay_min_us + 1, delayed);
 	}
 	/* here and not with the growth, so that a reduction slows the sending at once */
-	if (controller_alive(bpf_ktime_get_ns()))
+	if (controller_alive(clock_ns(tp)))
 		pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
 }
 

@@ -7,6 +7,7 @@
 #define LOWTIDE_EGRESS_H
 
 #include "state.h"
+#include "tcp.h"
 #include "trace.h"
 
 #define PASS 1
@@ -134,7 +135,7 @@ int lt_egress(struct __sk_buff *skb)
 	if (!s || !tp)
 		return PASS;
 
-	now = bpf_ktime_get_ns();
+	now = clock_ns(tp);
 	segments = skb->gso_segs ? skb->gso_segs : 1;
 	ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 	count(segments, segments);

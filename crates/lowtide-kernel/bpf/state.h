@@ -209,8 +209,11 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 			rate = PACING_UNLIMITED;                                                                      \
 		if ((s)->program_pacing && (s)->program_pacing < rate)                                                \
 			rate = (s)->program_pacing;                                                                   \
-		if (rate && pacing_differs(rate, old)) {                                                                    \
+		if (rate && pacing_differs(rate, old)) {                                                              \
+			u32 on = PACING_SWITCHED_ON;                                                                  \
 			(s)->pacing = rate;                                                                           \
+			if (!old)                                                                                     \
+				bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &on, sizeof(on));                 \
 			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));                     \
 		}                                                                                                     \
 	})

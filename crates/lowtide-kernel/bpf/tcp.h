@@ -11,6 +11,12 @@ static inline u32 srtt_us(const struct tcp_sock *tp)
 	return tp->srtt_us >> 3;
 }
 
+/* When the stack looked at its clock last: for the ACK or the segment at hand. It is bpf_ktime_get_ns()'s, without reading it again. */
+static inline u64 clock_ns(const struct tcp_sock *tp)
+{
+	return tp->tcp_mstamp * NSEC_PER_USEC;
+}
+
 /* Takes over what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart); keeps our fraction otherwise. */
 static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
 {

@@ -19,7 +19,7 @@ static inline u32 OF_LAW(answer)(struct lt_socket *s, const struct tcp_sock *tp)
 	u32 signal = s->signal, event = reduction_event(signal, tp), answer;
 
 	s->signal = SIGNAL_NONE;
-	if (!s->begun || !controller_alive(bpf_ktime_get_ns()))
+	if (!s->begun || !controller_alive(clock_ns(tp)))
 		w.cwnd_q16 = at_least(w.cwnd_q16 / 2, WINDOW_MIN_Q16);
 	else if (signal == SIGNAL_LAW)
 		w.cwnd_q16 = s->target_q16;
@@ -83,7 +83,7 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
 #endif
 	TRACE_ACK(OF_LAW(trace), s, tp, s->ack.rtt_us, trace_without_turn(tp));
-	if (controller_alive(bpf_ktime_get_ns()))
+	if (controller_alive(clock_ns(tp)))
 		pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
 }
 
@@ -115,7 +115,7 @@ void LAW_PROG(avoid_on, struct sock *sk, u32 ack, u32 acked)
 
 	if (!s || !s->begun)
 		return;
-	if (!controller_alive(bpf_ktime_get_ns())) {
+	if (!controller_alive(clock_ns(tp))) {
 		pace(sk, s, PACING_NONE);
 		if (window_limited(tp, s))
 			reno(tp, s, acked);
@@ -141,7 +141,7 @@ void LAW_PROG(heard_on, struct sock *sk, u32 flags)
 		return;
 	hear_marks(s, tp);
 	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
-	if (controller_alive(bpf_ktime_get_ns()))
+	if (controller_alive(clock_ns(tp)))
 		OF_LAW(turn)(s, tp);
 	TRACE_ACK(OF_LAW(trace), s, tp, 0, true);
 	s->ack.rtt_us = 0;	/* not every ACK has one */

@@ -231,10 +231,10 @@ impl Law {
             let ported = Ported::new(&law).map_err(|refusal| Error::Law(format!("--cc {text}: {refusal}")))?;
             return Ok(Law::Own(Box::new(ported)));
         }
-        let text = text.strip_prefix("kernel:").unwrap_or(text);
+        let (asked, text) = (text, text.strip_prefix("kernel:").unwrap_or(text));
         if DEAF.contains(&text) {
             return Err(Error::Law(format!(
-                "--cc {text} cannot be governed: it does not reduce its window on a congestion signal, so no weight would have an effect; use cdg, cubic or reno"
+                "--cc {asked} cannot be governed: it goes by what it measures and not by a congestion signal of ours, so no weight would have an effect; use cdg, cubic or reno"
             )));
         }
         let available = fs::read_to_string(AVAILABLE).map_err(Error::system("reading the kernel's list of laws"))?;

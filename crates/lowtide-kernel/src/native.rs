@@ -12,7 +12,7 @@ mod values;
 use proptest::prelude::*;
 
 const Q16: u64 = 1 << 16;
-const UNLIMITED: u32 = u32::MAX - 1;
+const UNLIMITED: u32 = u32::MAX;
 const WINDOW: u32 = 8;
 const G0_US: u32 = 125_000;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo bench -p lowtide --bench overhead [-- LAW …]`: what each law costs where nothing limits the network. iperf3 over a veth pair with 1 and
-//! with 100 flows, the kernel's CUBIC plain and the law under `run` at w = 1 in turn, so that the machine's moods meet both. About ten minutes
-//! for all laws; root. `kernel:cubic` is the kernel's own under `run`.
+//! `cargo bench -p lowtide --bench overhead [-- LAW … [PAIRS]]`: what each law costs where nothing limits the network. iperf3 over a veth pair with
+//! 1 and with 100 flows, the kernel's CUBIC plain and the law under `run` at w = 1 in turn, so that the machine's moods meet both. A quarter of an
+//! hour for all laws; root. `kernel:cubic` is the kernel's own under `run`, and `none` is plain CUBIC again: what the machine differs from itself.
 
 #[path = "support/veth.rs"]
 mod veth;
@@ -18,7 +18,8 @@ use lowtide_port::Ported;
 use serde_json::Value;
 
 const PAIRS: usize = 5;
-const SECONDS: &str = "3";
+const SECONDS: &str = "4";
+const NONE: &str = "none";
 const PLAIN: &str = "5201";
 const GOVERNED: &str = "5202";
 
@@ -31,27 +32,30 @@ fn main() {
     }
     let (a, b) = veth::pair("bench");
     let mut server = serve(&b, &[], PLAIN);
-    let asked: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let all = || ["kernel:cubic", "cdg"].into_iter().chain(Ported::names()).map(str::to_owned).collect();
+    let asked = env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+    let (numbers, laws): (Vec<String>, Vec<String>) = asked.partition(|argument| argument.parse::<usize>().is_ok());
+    let pairs = numbers.last().and_then(|number| number.parse().ok()).unwrap_or(PAIRS).max(1);
+    let all = || [NONE, "kernel:cubic", "cdg"].into_iter().chain(Ported::names()).map(str::to_owned).collect();
 
     println!(
         "{:<14}{:>6}  {:>22}  {:>24}  {:>10}  {:>12}",
         "law", "flows", "plain CUBIC, Gbit/s", "CPU s/GB", "throughput", "CPU per byte"
     );
-    for law in if asked.is_empty() { all() } else { asked } {
-        compare(&law, &a, &b);
+    for law in if laws.is_empty() { all() } else { laws } {
+        compare(&law, pairs, &a, &b);
     }
     stop(&mut server);
 }
 
 /// One line for 1 and one for 100 flows: medians, and the medians of the ratios within the pairs.
-fn compare(law: &str, a: &Namespace, b: &Namespace) {
+fn compare(law: &str, pairs: usize, a: &Namespace, b: &Namespace) {
     let lowtide = [env!("CARGO_BIN_EXE_lowtide"), "run", "--cc", law, "--w-min", "1", "--quiet", "--"];
+    let lowtide: &[&str] = if law == NONE { &[] } else { &lowtide };
     // a law that needs ECN needs it of the receiver, too
-    let mut server = serve(b, &lowtide, GOVERNED);
+    let mut server = serve(b, lowtide, GOVERNED);
     for flows in ["1", "100"] {
         let pairs: Vec<[(f64, f64); 2]> =
-            (0..PAIRS).map(|_| [measure(a, &[], PLAIN, flows), measure(a, &lowtide, GOVERNED, flows)]).collect();
+            (0..pairs).map(|_| [measure(a, &[], PLAIN, flows), measure(a, lowtide, GOVERNED, flows)]).collect();
         let of = |what: fn(&[(f64, f64); 2]) -> f64| median(pairs.iter().map(what).collect());
         println!(
             "{law:<14}{flows:>6}  {:>22.2}  {:>24.2}  {:>10.3}  {:>12.3}",

@@ -17,7 +17,8 @@
 #define WINDOW_MIN_Q16 (WINDOW_MIN_SEGMENTS * Q16_ONE)
 #define PACED_BELOW_SEGMENTS 4
 #define PACED_BELOW_Q16 (PACED_BELOW_SEGMENTS * Q16_ONE)
-#define PACING_UNLIMITED (~0U - 1)	/* bytes per second; ~0 itself would switch pacing off */
+#define PACING_UNLIMITED (~0U)	/* bytes per second; it takes a limit away, but does not switch pacing on */
+#define PACING_SWITCHED_ON (~0U - 1)	/* that does */
 #define PACING_NONE 0		/* not switched on; where it is, without a limit */
 #define PACING_RTT_MIN_US 1000	/* Linux' pacing sends a millisecond's worth at once, so a shorter round trip is not paced by it at all */
 #define PACING_FLOOR_SECONDS 4	/* a connection that sends less than this often is as good as dead to its program */
