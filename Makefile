@@ -47,8 +47,8 @@ lab-truth: deps-build deps-run deps-test deps-lab
 lab-deadlines: deps-build
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix
 
-# Every law in the background of every kind of foreground: a sample of the cells, always the same. Under ten minutes on two processors; what has
-# been run already is not run again. LOWTIDE_WRITE_DOCS=1 renews docs/rivals.md. All cells: target/release/lowtide lab run rivals, some hours.
+# Every law in the background of every kind of foreground: a sample of the cells, always the same. About a quarter of an hour on two processors; what
+# has been run already is not run again. LOWTIDE_WRITE_DOCS=1 renews docs/rivals.md. All cells: target/release/lowtide lab run rivals, some hours.
 lab-rivals: build
 	target/release/lowtide lab run rivals --quick
 	target/release/lowtide lab report rivals --out target/lab-rivals $(if $(filter 1,$(LOWTIDE_WRITE_DOCS)),--markdown docs/rivals.md)

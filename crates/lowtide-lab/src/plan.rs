@@ -10,7 +10,12 @@ use crate::{
 };
 use lowtide_cc::Random;
 use rhai::Scope;
-use std::{cell::RefCell, collections::BTreeSet, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::Duration,
+};
 
 /// How much of an experiment is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +109,15 @@ impl<'a> Plan<'a> {
             cell.place.iter().filter(|(axis, _)| sample.of.contains(axis)).cloned().collect()
         };
         let mut seen = BTreeSet::new();
-        let places = self.cells.iter().map(of).filter(|place| seen.insert(place.clone())).collect();
-        let places: BTreeSet<Where> = by_chance(places, sample.number).into_iter().collect();
+        let mut groups: BTreeMap<Option<String>, Vec<Where>> = BTreeMap::new();
+        for place in self.cells.iter().map(of).filter(|place| seen.insert(place.clone())) {
+            let value = place.iter().find(|(axis, _)| Some(axis) == sample.evenly.as_ref());
+            groups.entry(value.map(|(_, value)| value.clone())).or_default().push(place);
+        }
+        let mut groups: Vec<_> =
+            groups.into_values().map(|places| by_chance(places, sample.number).into_iter()).collect();
+        let in_turn = (0..sample.number).flat_map(|_| groups.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
+        let places: BTreeSet<Where> = in_turn.take(sample.number).collect();
         self.cells.retain(|cell| places.contains(&of(cell)));
     }
 
@@ -247,6 +259,20 @@ mod tests {
         assert!(plan(&some(3), true).iter().all(|name| five.contains(name)), "fewer are the first of more");
         assert_eq!(plan(&some(5), false), all);
         assert_eq!(plan(&some(100), true), all);
+    }
+
+    #[test]
+    fn an_even_sample_has_as_many_of_each_value() {
+        let some = |number| {
+            let sample = format!("quick_sample = {{ of = [\"a\", \"b\"], number = {number}, evenly = \"a\" }}\n");
+            plan(&experiment(&sample), true).iter().map(|name| name[..3].to_owned()).collect::<BTreeSet<_>>()
+        };
+        let of =
+            |places: &BTreeSet<String>, value: &str| places.iter().filter(|place| place.starts_with(value)).count();
+        let eight = some(8);
+        assert_eq!(["1", "2", "3", "4"].map(|value| of(&eight, value)), [2; 4]);
+        assert!(some(6).is_subset(&eight) && some(6).len() == 6, "fewer are the first of more");
+        assert_eq!(some(100).len(), 16);
     }
 
     #[test]

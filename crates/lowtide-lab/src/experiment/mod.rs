@@ -104,6 +104,8 @@ pub struct Sample {
     pub of: Vec<String>,
     /// So many combinations.
     pub number: usize,
+    /// The values of this one of the axes get equally many of them.
+    pub evenly: Option<String>,
 }
 
 /// What is measured of each run.

@@ -73,6 +73,9 @@ impl Experiment {
         let fail = |what: String| Err(LabError::new(format!("quick_sample: {what}")));
         match sample.of.iter().find(|name| self.axis(name).is_none()) {
             Some(name) => fail(format!("there is no axis `{name}`")),
+            None if sample.evenly.as_ref().is_some_and(|name| !sample.of.contains(name)) => {
+                fail("`evenly` names none of the axes in `of`".to_owned())
+            }
             None if sample.number == 0 || sample.of.is_empty() => {
                 fail("it needs axes, and a number above 0".to_owned())
             }

@@ -40,9 +40,9 @@ pub struct Compared<'c> {
 }
 
 impl Compared<'_> {
-    /// Whether the two differ so much that there should be a reason.
+    /// Whether the two differ so much that there should be a reason, or the one is what the paper says and the other is not.
     pub fn is_notable(&self) -> bool {
-        let other = self.simulated.is_some_and(|simulated| simulated.holds != self.there.holds && self.there.predicate);
+        let other = self.simulated.is_some_and(|simulated| simulated.holds != self.there.holds);
         other || self.difference.is_some_and(|difference| difference.abs() > NOTABLE)
     }
 }
@@ -98,6 +98,8 @@ mod tests {
             (checked(Some(12.1), true), checked(Some(10.0), true), true),
             (checked(Some(-7.9), true), checked(Some(-10.0), true), true),
             (checked(Some(1.0), true), checked(Some(0.0), true), false),
+            (checked(Some(9.9), false), checked(Some(10.0), true), true),
+            (checked(Some(9.9), false), checked(Some(10.0), false), false),
             (checked(None, true), checked(None, true), false),
             (checked(None, false), checked(None, true), true),
         ] {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiments as a page of Markdown, for docs/.
 
-use super::{Beside, Compared, Section, page::short};
+use super::{
+    Beside, Compared, Section,
+    page::{band, short},
+};
 use crate::figure::{Drawn, DrawnPanel, Table};
 use std::fmt::Write as _;
 
@@ -76,8 +79,8 @@ fn rows(text: &mut String, head: &[String], rows: &[Vec<String>]) {
 pub(super) fn elsewhere(sections: &[Section<'_>]) -> String {
     let mut text = String::from(
         "<!-- written by `lowtide lab report --kernels` -->\n# The experiments on kernels\n\n\
-         What was measured with the TCP of a kernel, beside what the simulator makes of the same scenario; the difference is to the simulator's. \
-         Each line is a part of a target of [the lab](lab.md).\n\n",
+         What was measured with the TCP of a kernel, beside what the simulator makes of the same scenario; the difference is to the simulator's, and bold where it asks for a reason: \
+         more than a fifth, or the one within the band and the other not. Each line is a part of a target of [the lab](lab.md).\n\n",
     );
     for section in sections.iter().filter(|section| !section.elsewhere.is_empty()) {
         let _ = write!(text, "## {}\n\n", section.experiment.title);
@@ -99,8 +102,7 @@ fn column_of(text: &mut String, section: &Section<'_>, column: &Beside<'_>) {
         return;
     }
     let environment = column.environment.as_deref().unwrap_or_default();
-    let quick = if plan.extent.quick { " --quick" } else { "" };
-    let command = format!("lowtide lab run {} --on {}{quick}", section.experiment.id, column.on.place);
+    let command = section.command_on(column);
     let _ = write!(text, " ({environment}): {} cells with {} seeds; `{command}`.", plan.cells.len(), plan.seeds.len());
     if results.outdated > 0 {
         let _ = write!(text, " Recorded by another version of the program: {} of them.", results.outdated);
@@ -109,7 +111,7 @@ fn column_of(text: &mut String, section: &Section<'_>, column: &Beside<'_>) {
         let _ = write!(text, " The machine stood still for {} ms at the most.", short(late));
     }
     text.push_str("\n\n");
-    let head = ["", &column.on.title, "single runs", "simulator", "paper", "difference"].map(str::to_owned);
+    let head = ["", &column.on.title, "single runs", "simulator", "paper", "band", "difference"].map(str::to_owned);
     let targets = || column.scores.iter().map(|score| score.target.id.as_str());
     let lines = targets().flat_map(|target| column.compare(target).into_iter().map(move |part| line(target, &part)));
     rows(text, &head, &lines.collect::<Vec<_>>());
@@ -136,12 +138,13 @@ fn line(target: &str, part: &Compared<'_>) -> Vec<String> {
     let mut cells = vec![format!("{target}: {}", there.what)];
     if there.predicate {
         let simulated = part.simulated.map_or("–".to_owned(), |simulated| word(simulated.holds));
-        cells.extend([word(there.holds), String::new(), simulated, String::new()]);
+        cells.extend([word(there.holds), String::new(), simulated, String::new(), String::new()]);
     } else {
         let spread =
             there.spread.map_or("–".to_owned(), |(least, most)| format!("{} to {}", short(least), short(most)));
         let simulated = number(part.simulated.and_then(|simulated| simulated.value));
-        cells.extend([number(there.value), spread, simulated, number(there.expected)]);
+        let outside = if there.holds { "" } else { ": **outside**" };
+        cells.extend([number(there.value), spread, simulated, number(there.expected), band(there) + outside]);
     }
     let difference = part.difference.map_or(String::new(), |difference| format!("{:+.0} %", 100.0 * difference));
     cells.push(if part.is_notable() { format!("**{difference}**").replace("****", "**differs**") } else { difference });

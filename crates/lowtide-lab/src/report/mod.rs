@@ -58,8 +58,17 @@ impl<'a> Section<'a> {
 
     /// The command that runs it.
     fn command(&self) -> String {
-        let quick = if self.results.plan.extent.quick { " --quick" } else { "" };
-        format!("lowtide lab run {}{quick}", self.experiment.id)
+        self.command_of(&self.results, "")
+    }
+
+    /// The one that runs it there.
+    fn command_on(&self, column: &Beside<'_>) -> String {
+        self.command_of(&column.results, &format!(" --on {}", column.on.place))
+    }
+
+    fn command_of(&self, results: &Results<'_>, on: &str) -> String {
+        let quick = if results.plan.extent.quick { " --quick" } else { "" };
+        format!("lowtide lab run {}{on}{quick}", self.experiment.id)
     }
 }
 

@@ -139,7 +139,10 @@ fn experiment(section: &Section<'_>) -> Markup {
                 details { summary { "The scenario" @if section.results.plan.cells.len() > 1 { " of the first cell" } }
                     pre { (scenario) } }
             }
-            p.run { "Run it yourself: " code { (section.command()) } }
+            p.run {
+                "Run it yourself: " code { (section.command()) }
+                @for column in &section.elsewhere { ", on the " (column.on.title) ": " code { (section.command_on(column)) } }
+            }
         }
     }
 }
@@ -226,7 +229,7 @@ fn elsewhere(target: &str, column: &Beside<'_>) -> Markup {
             div.scroll {
                 table.checks {
                     @if column.results.outdated > 0 { caption { "recorded by another version of the program" } }
-                    thead { tr { th { "" } th { (column.on.title) } th { "single runs" } th { "simulator" } th { "paper" } th { "difference" } } }
+                    thead { tr { th { "" } th { (column.on.title) } th { "single runs" } th { "simulator" } th { "paper" } th { "band" } th { "difference" } } }
                     tbody { @for part in &parts { (row_elsewhere(part)) } }
                 }
             }
@@ -255,12 +258,13 @@ fn row_elsewhere(part: &Compared<'_>) -> Markup {
                 td data-head="measured" { (word(check)) }
                 td.empty {}
                 td data-head="simulator" { (simulated.map_or("–", word)) }
-                td.empty {}
+                td.empty {} td.empty {}
             } @else {
                 td data-head="measured" { (check.value.map_or("nothing".to_owned(), number)) }
                 td data-head="single runs" { @if let Some((least, most)) = check.spread { (short(least)) " to " (short(most)) } @else { "–" } }
                 td data-head="simulator" { (simulated.and_then(|it| it.value).map_or("–".to_owned(), number)) }
                 td data-head="paper" { (check.expected.map_or("–".to_owned(), number)) }
+                td data-head="band" { (band(check)) @if !check.holds { ", outside" } }
             }
             td data-head="difference" {
                 @if let Some(difference) = part.difference { (format!("{:+.0} %", 100.0 * difference)) " " }
@@ -322,7 +326,8 @@ fn row(check: &Checked) -> Markup {
     }
 }
 
-fn band(check: &Checked) -> String {
+/// Its ends in words.
+pub(super) fn band(check: &Checked) -> String {
     match check.band {
         (Some(low), Some(high)) => format!("{} to {}", short(low), short(high)),
         (Some(low), None) => format!("at least {}", short(low)),
