@@ -8,6 +8,7 @@ use std::{
     ffi::OsStr,
     fs,
     io::{self, Read, Write},
+    mem,
     net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener},
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
@@ -442,7 +443,8 @@ fn packet_socket() -> io::Result<OwnedFd> {
     let room: libc::c_int = 256 << 20;
     // SAFETY: plain system calls; the descriptor is new and ours, the size valid for the call.
     unsafe {
-        let fd = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, every.into());
+        let fd =
+            libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, every.into());
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
