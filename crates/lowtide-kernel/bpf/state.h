@@ -67,7 +67,7 @@ struct lt_socket {
 	u32 closed;
 	struct phantom phantom;
 	struct price price;
-	struct {		/* by trace.h, while there is a trace */
+	struct traced {		/* by trace.h, while there is a trace */
 		u32 connection;
 		u32 round_end;
 		u32 rtt_min_us, rtt_max_us;	/* of this round, 0: none */

@@ -89,6 +89,7 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 	const struct sock *sk = &tp->inet_conn.icsk_inet.sk;
 	const struct lt_tracing *t = tracing();
 	struct lt_trace_record *r;
+	struct traced round;
 	u32 zero = 0;
 	u64 *drops;
 	void *ring;
@@ -99,35 +100,37 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 	if (!ring)
 		return NULL;
 	trace_ack(s, tp, 0);	/* it may be the first that the trace hears of the connection */
+	round = s->traced;
+	if (event == LT_TRACE_ROUND)
+		trace_next_round(s, tp);
 	r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);
+	/* One look at it, and out: Linux 6.1 forgets that a record is none of the NULLs if a second look is compiled. */
 	if (!r) {
 		drops = bpf_map_lookup_elem(&lt_trace_drops, &zero);
 		if (drops)
 			(*drops)++;
-	} else {
-		r->time_ns = bpf_ktime_get_ns();
-		r->inode = sk->sk_socket && sk->sk_socket->file ? sk->sk_socket->file->f_inode->i_ino : 0;
-		r->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
-		r->cwnd_q16 = settings.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
-		r->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
-		r->weight = s->decision.governed ? s->decision.weight : settings.weight;
-		r->values_count = 0;
-		r->source = t->source;
-		r->connection = s->traced.connection;
-		r->event = event;
-		r->srtt_us = tp->srtt_us >> 3;
-		r->rtt_min_us = s->traced.rtt_min_us;
-		r->rtt_max_us = s->traced.rtt_max_us;
-		r->delivered = tp->delivered - s->traced.delivered;
-		r->marked = tp->delivered_ce - s->traced.delivered_ce;
-		r->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
-		r->stack_cwnd = tp->snd_cwnd;
-		r->ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
-		trace_address(r, &sk->__sk_common);
-		__builtin_memset(r->values, 0, sizeof(r->values));
+		return NULL;
 	}
-	if (event == LT_TRACE_ROUND)
-		trace_next_round(s, tp);
+	r->time_ns = bpf_ktime_get_ns();
+	r->inode = sk->sk_socket && sk->sk_socket->file ? sk->sk_socket->file->f_inode->i_ino : 0;
+	r->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
+	r->cwnd_q16 = settings.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
+	r->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
+	r->weight = s->decision.governed ? s->decision.weight : settings.weight;
+	r->values_count = 0;
+	r->source = t->source;
+	r->connection = round.connection;
+	r->event = event;
+	r->srtt_us = tp->srtt_us >> 3;
+	r->rtt_min_us = round.rtt_min_us;
+	r->rtt_max_us = round.rtt_max_us;
+	r->delivered = tp->delivered - round.delivered;
+	r->marked = tp->delivered_ce - round.delivered_ce;
+	r->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	r->stack_cwnd = tp->snd_cwnd;
+	r->ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
+	trace_address(r, &sk->__sk_common);
+	__builtin_memset(r->values, 0, sizeof(r->values));
 	return r;
 }
 
