@@ -133,6 +133,9 @@ struct Round {
     samples: u32,
     sum: f64,
     least: f64,
+    last: f64,
+    /// From each sample to the next.
+    steps: f64,
     packets: f64,
     lost: f64,
     /// Whether the window has grown in it.
@@ -187,24 +190,21 @@ impl Tide {
             (self.cap, self.confirmed, self.last_full_rate) = (None, false, None);
         }
         let round = &mut self.round;
-        round.least = if round.samples == 0 { rtt } else { round.least.min(rtt) };
+        if round.samples == 0 {
+            (round.least, round.last) = (rtt, rtt);
+        }
+        round.least = round.least.min(rtt);
+        round.steps += (rtt - round.last).abs();
+        round.last = rtt;
         round.samples += 1;
         round.sum += rtt;
     }
 
     fn listen(&mut self, ack_nxt: u64) {
-        if let Phase::Fill(fill) = &self.phase {
-            let ramped = fill.growth > 0.0 || fill.settling > 0;
-            if ramped && let Some(pipe) = self.path.pipe() {
-                self.cap = Some(pipe / 2.0);
-            } else if fill.rounds < 24 {
-                self.cap = self.cap.map(|cap| 0.8 * cap);
-            }
-            if self.confirmed
-                && let Some(pipe) = self.path.pipe()
-            {
-                self.cap = self.cap.map(|cap| cap.max(pipe / 4.0));
-            }
+        if matches!(self.phase, Phase::Fill(_)) {
+            // somebody is there: what was safe before is not
+            self.cap = Some(self.cap.map_or(f64::INFINITY, |cap| cap).min(self.window / 2.0).max(2.0));
+            self.confirmed = false;
         }
         self.path.see_queue();
         let window = self.window;
@@ -253,7 +253,8 @@ impl Tide {
         if fill.growth > 0.05 && near.is_some_and(|near| (before..self.window).contains(&(0.95 * near))) {
             Self::end_ramp(fill);
         }
-        let ramp = if fill.settling > 0 { fill.ramp * self.path.base() } else { 0.0 };
+        // what its own growth makes is its own, until it has been seen to end
+        let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
         if self.path.slow_queue().is_some_and(|queue| queue > foreign + ramp) {
             self.listen(ack.nxt);
             return;
@@ -267,9 +268,10 @@ impl Tide {
         let Phase::Fill(fill) = &mut self.phase else { return };
         let (round, own, base) = (self.round, self.path.own_queue(), self.path.base());
         let queue = round.least - base;
-        if !round.grew {
-            self.path.on_steady_round(round.sum / f64::from(round.samples) - round.least);
-        }
+        let samples = f64::from(round.samples);
+        // growth makes the later ones longer
+        let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
+        self.path.on_round(spread.max(round.steps / (samples - 1.0).max(1.0)));
         let sent = round.packets + round.lost;
         if sent > 0.0 {
             self.loss += (round.lost / sent - self.loss) / 8.0;

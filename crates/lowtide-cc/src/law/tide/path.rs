@@ -80,11 +80,8 @@ pub(super) struct Path {
     rate: Extreme,
     /// Whether a queue has been seen yet at all.
     queued: bool,
-    last: Option<f64>,
-    /// Mean step from one sample to the next.
-    steps: f64,
-    /// Mean of the rounds' means over their least.
-    spread: f64,
+    /// How much the round trips of the latest rounds differed, the latest first.
+    differences: [f64; Self::ROUNDS],
     fast: Filter,
     slow: Filter,
     mss: f64,
@@ -95,15 +92,15 @@ impl Path {
     const BASE_SPAN: Duration = Duration::from_secs(300);
     /// How long a greatest rate counts: capacity may go.
     const RATE_SPAN: Duration = Duration::from_secs(30);
+    /// Rounds of which the quietest shows the noise: somebody else's queue does not differ in all of them.
+    const ROUNDS: usize = 8;
 
     pub(super) fn new(mss: u32) -> Self {
         Self {
             base: Extreme::least(Self::BASE_SPAN),
             rate: Extreme::greatest(Self::RATE_SPAN),
             queued: false,
-            last: None,
-            steps: 0.0,
-            spread: 0.0,
+            differences: [0.0; Self::ROUNDS],
             fast: Filter::default(),
             slow: Filter::default(),
             mss: f64::from(mss),
@@ -117,9 +114,6 @@ impl Path {
         self.base.add(now, rtt);
         if shorter {
             self.forget();
-        }
-        if let Some(last) = self.last.replace(rtt) {
-            self.steps += ((rtt - last).abs() - self.steps) / 16.0;
         }
         let (samples, base, noise) = (self.samples(), self.base(), self.noise());
         self.fast.add(now, rtt, samples, base.min(4.0 * noise));
@@ -143,9 +137,10 @@ impl Path {
         }
     }
 
-    /// A round's mean was so much over its least, while the window did not change.
-    pub(super) fn on_steady_round(&mut self, over: f64) {
-        self.spread += (over - self.spread) / 8.0;
+    /// The round trips of a round differed by so much.
+    pub(super) fn on_round(&mut self, difference: f64) {
+        self.differences.rotate_right(1);
+        self.differences[0] = difference;
     }
 
     /// What is seen from now on has nothing to do with what was before.
@@ -175,7 +170,7 @@ impl Path {
 
     /// How much round trips differ without a queue.
     pub(super) fn noise(&self) -> f64 {
-        self.steps.max(self.spread)
+        self.differences.iter().fold(f64::INFINITY, |least, it| least.min(*it))
     }
 
     /// So many samples say something.
