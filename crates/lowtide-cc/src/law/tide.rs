@@ -85,6 +85,8 @@ const SMALL_PIPE: f64 = 8.0;
 const PAIRS: f64 = 4.0;
 /// The second packet of a pair follows as fast as the host can; packets per second.
 const AT_ONCE: f64 = 1e6;
+/// Base round trips of somebody else's queue without an end.
+const LONG: f64 = 32.0;
 /// Smoothed loss above it is no chance.
 const HEAVY_LOSS: f64 = 0.04;
 
@@ -119,6 +121,7 @@ impl Fill {
 /// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
 #[derive(Clone, Debug, Default)]
 struct Listen {
+    began: Time,
     /// The first of a pair has been sent.
     half: bool,
     probes: u32,
@@ -182,7 +185,7 @@ impl Tide {
     }
 
     fn least_growth(&self) -> f64 {
-        (self.path.own_queue() / (4.0 * self.path.base())).clamp(1.0 / 64.0, 1.0)
+        (self.path.own_queue() / self.path.base()).clamp(1.0 / 64.0, 1.0)
     }
 
     fn on_sample(&mut self, ack: &Ack, rtt: f64) {
@@ -200,7 +203,7 @@ impl Tide {
         round.sum += rtt;
     }
 
-    fn listen(&mut self, ack_nxt: u64) {
+    fn listen(&mut self, now: Time, ack_nxt: u64) {
         if matches!(self.phase, Phase::Fill(_)) {
             // somebody is there: what was safe before is not
             self.cap = Some(self.cap.map_or(f64::INFINITY, |cap| cap).min(self.window / 2.0).max(2.0));
@@ -211,7 +214,7 @@ impl Tide {
         if let Some(share) = &mut self.share {
             share.enter(window);
         }
-        self.phase = Phase::Listen(Listen::default());
+        self.phase = Phase::Listen(Listen { began: now, ..Listen::default() });
         self.start_round(ack_nxt);
     }
 
@@ -256,7 +259,7 @@ impl Tide {
         // what its own growth makes is its own, until it has been seen to end
         let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
         if self.path.slow_queue().is_some_and(|queue| queue > foreign + ramp) {
-            self.listen(ack.nxt);
+            self.listen(ack.now, ack.nxt);
             return;
         }
         if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples() {
@@ -290,7 +293,7 @@ impl Tide {
         } else if fill.settling > 0 {
             fill.settling -= 1;
         } else if self.loss > HEAVY_LOSS {
-            self.listen(ack.nxt);
+            self.listen(ack.now, ack.nxt);
             return;
         } else if queue > own {
             self.path.see_queue();
@@ -319,7 +322,7 @@ impl Tide {
     /// A round without a queue worth the name.
     fn regrow(&mut self) {
         let (least, safe) = (self.least_growth(), self.safe());
-        let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 2 };
+        let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
         let Phase::Fill(fill) = &mut self.phase else { return };
         if safe.is_none_or(|safe| self.window < 0.93 * safe) {
             fill.growth = (2.0 * fill.growth).clamp(least, 1.0);
@@ -380,6 +383,12 @@ impl Tide {
         listen.good += 1;
         if listen.good < 3 {
             return;
+        }
+        // whoever can hold a queue for long has a buffer that takes a ramp
+        if (ack.now - listen.began).as_secs_f64() > LONG * base
+            && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe())
+        {
+            self.cap = Some(cap.max(pipe / 2.0));
         }
         self.phase = Phase::Fill(Fill::new(if queue > 0.75 * own { 0.0 } else { 1.0 }, ack.now));
         (self.window, self.loss) = (2.0, 0.0);
@@ -455,7 +464,7 @@ impl CongestionControl for Tide {
         // what its own growth explains is nobody else's
         let grows = fill.growth > 0.0 || fill.settling > 0;
         if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
-            self.listen(congestion.nxt);
+            self.listen(congestion.now, congestion.nxt);
         } else if queued || beyond || congestion.signal != Signal::Loss {
             self.window = (0.95 * pipe.map_or(self.window, |pipe| pipe.min(self.window))).max(2.0);
             let Phase::Fill(fill) = &mut self.phase else { return };
