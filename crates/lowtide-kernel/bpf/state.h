@@ -212,7 +212,7 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 		if (rate && pacing_differs(rate, old)) {                                                              \
 			u32 on = PACING_SWITCHED_ON;                                                                  \
 			(s)->pacing = rate;                                                                           \
-			if (!old)                                                                                     \
+			if (!old && rate == PACING_UNLIMITED)                                                         \
 				bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &on, sizeof(on));                 \
 			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));                     \
 		}                                                                                                     \
