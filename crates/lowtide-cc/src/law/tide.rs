@@ -13,13 +13,15 @@
 //!                            └────────────────────────────┘ queue below 3/4 of its own
 //! ```
 //!
+//! What is safe is the whole pipe while it has been alone, and half of the window that met others since.
+//!
 //! Losses alone say nothing: they count where there is a queue of its own, or where it sends more than the pipe holds. A small pipe is the
 //! exception, whose buffer may be smaller than the thresholds: there a loss that its own growth does not explain is somebody else's.
 //!
 //! With a weight it is no less submissive where it can be alone, and takes its part of a link that others hold full: [`Share`], which at a weight
 //! of 1 is one ordinary flow. Without one it only probes.
 //!
-//! Not there yet: memory of a path across connections. docs/rivals.md has it beside the others.
+//! Not there yet: memory of a path across connections. docs/tide.md has its parts with their reasons, docs/rivals.md has it beside the others.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Sent, Signal, Time, Weighted,
@@ -104,7 +106,6 @@ struct Fill {
     /// That of the ramp that has just ended: the queue that it makes is its own.
     ramp: f64,
     settling: u32,
-    rounds: u32,
     /// Rounds without a queue worth the name, in a row.
     clean: u32,
     /// To look at the empty queue: rounds left, and the window to return to.
@@ -114,7 +115,7 @@ struct Fill {
 
 impl Fill {
     const fn new(growth: f64, now: Time) -> Self {
-        Self { growth, ramp: 0.0, settling: 0, rounds: 0, clean: 0, drain: None, near_empty: now }
+        Self { growth, ramp: 0.0, settling: 0, clean: 0, drain: None, near_empty: now }
     }
 }
 
@@ -206,7 +207,7 @@ impl Tide {
     fn listen(&mut self, now: Time, ack_nxt: u64) {
         if matches!(self.phase, Phase::Fill(_)) {
             // somebody is there: what was safe before is not
-            self.cap = Some(self.cap.map_or(f64::INFINITY, |cap| cap).min(self.window / 2.0).max(2.0));
+            self.cap = Some(self.cap.unwrap_or(f64::INFINITY).min(self.window / 2.0).max(2.0));
             self.confirmed = false;
         }
         self.path.see_queue();
@@ -279,7 +280,6 @@ impl Tide {
         if sent > 0.0 {
             self.loss += (round.lost / sent - self.loss) / 8.0;
         }
-        fill.rounds = fill.rounds.saturating_add(1);
         if queue < own / 2.0 {
             fill.near_empty = ack.now;
         }

@@ -75,6 +75,26 @@ fn background_laws_give_way_to_cubic() {
 }
 
 #[test]
+fn beside_tide_a_foreground_keeps_what_it_has_alone() {
+    // Where the buffer is short and the link never full for long Tide comes back often: it must not overflow the buffer then.
+    let mut table = Table::default();
+    for (rate, rtt, buffer, least) in
+        [("20mbit", "40ms", "1bdp", 0.97), ("20mbit", "150ms", "4bdp", 0.97), ("50mbit", "10ms", "0.5bdp", 0.88)]
+    {
+        for law in ["cubic", "reno", "bbr3"] {
+            let more = format!("buffer = \"{buffer}\"");
+            let link = Link { rate, rtt, more: &more };
+            let alone = flows(link, &[law], 5, 65).flows[0].mean_bps;
+            let result = flows(link, &["tide", law], 5, 65);
+            let kept = result.flows[1].mean_bps / alone;
+            table.row(&format!("{law} beside Tide, {rate}, {rtt}, {buffer}: kept"), kept, least..=1.1);
+            table.row("  utilisation", result.bottlenecks[0].utilisation, 0.9..=1.001);
+        }
+    }
+    table.check();
+}
+
+#[test]
 fn behind_a_priority_queue_the_background_costs_nothing() {
     // The foreground has what it has alone, the background what is left: nothing by CUBIC with a buffer of one BDP, three
     // fifths by a video.
