@@ -179,10 +179,12 @@ impl Tide {
         if self.confirmed { self.path.pipe() } else { self.cap }
     }
 
-    /// Linear growth per round: in units of delay, so that any number of flows adds the same queue at any round trip.
+    /// Linear growth per round: by the root of what is the same delay on any link, since the rate that a flow knows is its own part: so a small
+    /// one grows more for its size than a large one, and they come to be equal.
     fn step(&self) -> f64 {
         let Some(rate) = self.path.rate() else { return 0.1 };
-        (rate * self.path.base() / 256.0).min(0.25e-3 * rate).max(0.1)
+        let same_delay = (rate * self.path.base() / 256.0).min(0.25e-3 * rate);
+        (0.1 * same_delay).sqrt().max(0.1)
     }
 
     fn least_growth(&self) -> f64 {
