@@ -122,7 +122,10 @@ impl Fill {
 /// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
 #[derive(Clone, Debug, Default)]
 struct Listen {
+    /// When it began to listen.
     began: Time,
+    /// The greatest queue that was heard, seconds.
+    peak: f64,
     /// The first of a pair has been sent.
     half: bool,
     probes: u32,
@@ -372,6 +375,7 @@ impl Tide {
         let (noise, middle, own, base) =
             (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
         let Phase::Listen(listen) = &mut self.phase else { return };
+        listen.peak = listen.peak.max(rtt - base);
         listen.heard.rotate_right(1);
         listen.heard[0] = rtt;
         listen.probes = listen.probes.saturating_add(1);
@@ -386,11 +390,11 @@ impl Tide {
         if listen.good < 3 {
             return;
         }
-        // whoever can hold a queue for long has a buffer that takes a ramp
+        // whoever held a queue for long has a buffer that takes a ramp of as much
         if (ack.now - listen.began).as_secs_f64() > LONG * base
             && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe())
         {
-            self.cap = Some(cap.max(pipe / 2.0));
+            self.cap = Some(cap.max((listen.peak / base).clamp(0.5, 1.0) * pipe));
         }
         self.phase = Phase::Fill(Fill::new(if queue > 0.75 * own { 0.0 } else { 1.0 }, ack.now));
         (self.window, self.loss) = (2.0, 0.0);
