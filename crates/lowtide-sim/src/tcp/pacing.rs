@@ -35,7 +35,7 @@ impl Pacer {
 /// Linux' bursts in bytes (`tcp_tso_autosize`, `tcp_cwnd_test`): a millisecond's worth, two segments at least (`net.ipv4.tcp_min_tso_segs`) and
 /// 64 KiB at most, but no more than half a window.
 fn burst(rate: u64, mss: u64, cwnd: u64) -> u64 {
-    (rate / 1000).clamp(2 * mss, 1 << 16).min(cwnd / 2).max(mss)
+    (rate / 1000).min(1 << 16).max(2 * mss).min(cwnd / 2).max(mss)
 }
 
 #[cfg(test)]
@@ -63,6 +63,12 @@ mod tests {
         ] {
             assert_eq!(departures(rate, cwnd, 6), expected, "{rate} {cwnd}");
         }
+    }
+
+    #[test]
+    fn two_large_segments_are_a_burst_of_more_than_64_kib() {
+        assert_eq!(burst(1, 60_000, 1 << 20), 120_000);
+        assert_eq!(burst(1 << 30, 1500, 1 << 20), 1 << 16);
     }
 
     #[test]

@@ -82,6 +82,8 @@ pub(super) struct Path {
     queued: bool,
     /// How much the round trips of the latest rounds differed, the latest first.
     differences: [f64; Self::ROUNDS],
+    /// Their median.
+    noise: f64,
     fast: Filter,
     slow: Filter,
     mss: f64,
@@ -92,7 +94,7 @@ impl Path {
     const BASE_SPAN: Duration = Duration::from_secs(300);
     /// How long a greatest rate counts: capacity may go.
     const RATE_SPAN: Duration = Duration::from_secs(30);
-    /// Rounds of which the quietest shows the noise: somebody else's queue does not differ in all of them.
+    /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
     const ROUNDS: usize = 8;
 
     pub(super) fn new(mss: u32) -> Self {
@@ -101,6 +103,7 @@ impl Path {
             rate: Extreme::greatest(Self::RATE_SPAN),
             queued: false,
             differences: [0.0; Self::ROUNDS],
+            noise: 0.0,
             fast: Filter::default(),
             slow: Filter::default(),
             mss: f64::from(mss),
@@ -141,6 +144,9 @@ impl Path {
     pub(super) fn on_round(&mut self, difference: f64) {
         self.differences.rotate_right(1);
         self.differences[0] = difference;
+        let mut sorted = self.differences;
+        sorted.sort_unstable_by(f64::total_cmp);
+        self.noise = sorted[Self::ROUNDS / 2];
     }
 
     /// What is seen from now on has nothing to do with what was before.
@@ -170,9 +176,7 @@ impl Path {
 
     /// How much round trips differ without a queue.
     pub(super) fn noise(&self) -> f64 {
-        let mut sorted = self.differences;
-        sorted.sort_unstable_by(f64::total_cmp);
-        sorted[Self::ROUNDS / 2]
+        self.noise
     }
 
     /// So many samples say something.
