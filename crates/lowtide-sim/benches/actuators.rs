@@ -39,6 +39,7 @@ const LINES: &[Line] = &[
     ("eclipse", "native", "cubic", "droptail", 20, &[20, 40, 100]),
     ("eclipse", "native:losses=off", "cubic", "droptail", 20, &[20, 40, 100]),
     ("eclipse:cwnd_min=2", "native", "cubic", "droptail", 20, &[20, 40, 100]),
+    ("tide", "native", "cubic", "droptail", 20, &[10, 40, 150]),
     ("dctcp", "native", "dctcp", "step:at=3ms", 20, &[20, 40]),
     ("dctcp", "phantom", "dctcp", "step:at=3ms", 20, &[20, 40]),
     ("dctcp", "beta", "dctcp", "step:at=3ms", 20, &[20, 40]),
