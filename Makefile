@@ -68,7 +68,7 @@ lab-laws: deps-build deps-run deps-test
 lab-guest-image:
 	@scripts/guest-image.sh $(CURDIR)/target/lab
 
-# All runs of all experiments, and all 14400 cells of the deadline matrix: a day. It may be broken off, and goes on where it was.
+# All runs of all experiments, and all 16800 cells of the deadline matrix: a day. It may be broken off, and goes on where it was.
 lab-full: build
 	target/release/lowtide lab run
 	target/release/lowtide lab report

@@ -18,12 +18,13 @@ use serde::{Deserialize, Serialize};
 use std::{fmt::Write, sync::Mutex};
 
 /// Host, competitors, queue.
-const LAWS: [(&str, &str, &str); 5] = [
+const LAWS: [(&str, &str, &str); 6] = [
     ("cubic", "cubic", "droptail"),
     ("reno", "cubic", "droptail"),
     ("vegas", "cubic", "droptail"),
     ("cdg", "cubic", "droptail"),
     ("dctcp", "dctcp", "step:at=3ms"),
+    ("tide", "cubic", "droptail"),
 ];
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Beginning and end of each competitor, seconds: the framework's Table I.

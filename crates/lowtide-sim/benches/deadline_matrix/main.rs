@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Are deadlines met, at what price for others, and is idle capacity used: host law × control × round-trip time × rate ×
-//! queue × demand × competitors, 14400 cells (`matrix.rs`).
+//! queue × demand × competitors, 16800 cells (`matrix.rs`).
 //!
 //! `cargo bench -p lowtide-sim --bench deadline_matrix -- [matrix] [any-law] [--sample CELLS | --full] [--only TEXT,TEXT] [--cell NAME]`
 //!

@@ -5,7 +5,7 @@ use lowtide_cc::Random;
 use std::fmt::{self, Write};
 
 /// Laws that carry the transfer. Each takes its weight by its usual actuator.
-pub(crate) const HOSTS: [&str; 6] = ["cubic", "reno", "vegas", "cdg", "dctcp", "eclipse"];
+pub(crate) const HOSTS: [&str; 7] = ["cubic", "reno", "vegas", "cdg", "dctcp", "eclipse", "tide"];
 /// What moves the weight.
 pub(crate) const CONTROLS: [&str; 2] = ["pid", "mbc"];
 /// Base round-trip times, ms.
