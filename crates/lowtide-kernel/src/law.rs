@@ -7,7 +7,12 @@ use lowtide_port::Ported;
 
 use crate::{Error, Result};
 
-pub(crate) const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// Whether the kernel has a law of this name.
+pub(crate) fn is_available(name: &str) -> bool {
+    fs::read_to_string(AVAILABLE).unwrap_or_default().split_whitespace().any(|law| law == name)
+}
 
 /// Laws that pace by a model of the path and do not reduce their window on a congestion signal, or by a
 /// measure of their own that a phantom signal does not enter.

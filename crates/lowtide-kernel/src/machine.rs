@@ -6,6 +6,8 @@ use std::{
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
@@ -14,6 +16,7 @@ use nix::mount::{MsFlags, mount};
 use crate::{
     Error, Law, Result,
     kernel_words::KernelWords,
+    law::is_available,
     programs::{Programs, text_of, types},
 };
 
@@ -23,6 +26,10 @@ const BPFFS: &str = "/sys/fs/bpf";
 const DIRECTORY: &str = "lowtide";
 /// In a law's: its registration, its sockets (a file to read), and its variables.
 const PINS: [&str; 3] = ["law", "sockets", "variables"];
+/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue): how often and how
+/// many times we look whether it has.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS: usize = 1000;
 
 /// A law that is there as long as this value, or, once pinned, until it is unloaded or the machine ends.
 pub struct MachineLaw {
@@ -54,7 +61,7 @@ impl MachineLaw {
             return Err(Error::Law(format!("--weight: {} has no weight of its own", law.name())));
         }
         let name = Law::registered(law.name());
-        if fs::read_to_string(crate::law::AVAILABLE).unwrap_or_default().split_whitespace().any(|it| it == name) {
+        if is_available(&name) {
             return Err(Error::Law(format!(
                 "{name} is loaded already; lowtide cc unload {} takes it away",
                 law.name()
@@ -154,12 +161,21 @@ impl Pinned {
         })
     }
 
-    /// Takes it out of the kernel. Sockets that have it keep it until they close; no new one gets it.
+    /// Takes it out of the kernel; on return it is gone. Sockets that have it keep it until they close; no new one gets it.
     ///
     /// # Errors
-    /// [`Error::System`].
+    /// [`Error::System`]: no right to its pins; or the kernel still has the law after ten seconds.
     pub fn unload(self) -> Result<()> {
-        remove(&self.directory).map_err(Error::system("removing the law's pins from bpffs"))
+        remove(&self.directory).map_err(Error::system("removing the law's pins from bpffs"))?;
+        for _ in 0..LOOKS {
+            if !is_available(&self.name) {
+                return Ok(());
+            }
+            thread::sleep(LOOK);
+        }
+        Err(Error::system("unloading the law")(io::Error::other(
+            "its pins are gone, but another program still holds it",
+        )))
     }
 }
 
