@@ -34,7 +34,7 @@ pub use error::LabError;
 pub use experiment::Library;
 pub use place::Place;
 pub use plan::{Extent, Plan, PlannedCell};
-pub use recording::{Recording, Track, Transfer};
+pub use recording::{Arrival, Packets, Recording, Track, Transfer};
 pub use rehearse::rehearse;
 pub use results::Results;
 pub use runner::Runner;

@@ -60,7 +60,7 @@ fn a_scenario_becomes_a_recording() {
     // 8 s at 8 Mbit/s: no more than the link carries, and everybody something
     let delivered: Vec<f64> = recording.flows.iter().map(|flow| last(flow, "delivered")).collect();
     assert!(delivered.iter().sum::<f64>() < 8e6 && delivered.iter().all(|bytes| *bytes > 1e5), "{delivered:?}");
-    let [cdg, cubic, sized, governed, _] = &recording.flows[..] else { unreachable!() };
+    let [cdg, cubic, sized, governed, datagrams] = &recording.flows[..] else { unreachable!() };
     assert_eq!((last(sized, "delivered"), sized.transfers[0].bytes), (2e5, 2e5));
     assert!(sized.facts["finish"] > 1.0 && governed.transfers[0].due == Some(6.5));
     let windows: Vec<f64> = cubic.columns["cwnd"].iter().copied().filter(|cwnd| cwnd.is_finite()).collect();
@@ -69,6 +69,14 @@ fn a_scenario_becomes_a_recording() {
     assert!(round_trips.iter().all(|rtt| *rtt >= 39.0), "{round_trips:?}");
     assert!(governed.columns["weight"].iter().any(|weight| weight.is_finite()));
     assert!(cdg.columns.contains_key("inner:backoffs"));
+    // the path's 10 ms, and no more beside them than a full buffer, twice for a busy machine
+    let arrivals = &datagrams.packets.as_ref().unwrap().arrivals;
+    let delays = arrivals.iter().map(|packet| packet.arrived - packet.sent);
+    assert!(
+        arrivals.len() > 100 && delays.clone().all(|delay| (0.01..1.0).contains(&delay)),
+        "{:?}",
+        delays.collect::<Vec<_>>()
+    );
     let shares = cubic.spans.iter().map(|(from, to, share)| (*from, *to, *share > 0.0)).collect::<Vec<_>>();
     assert_eq!(shares, [(2.0, 5.0, true)]);
     let link = &recording.links[0];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recording as JSON, on its way from who made it, and as it is kept.
 
-use crate::{LabError, Recording, Track, Transfer, error::Result};
+use crate::{Arrival, LabError, Recording, Track, Transfer, error::Result};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -24,6 +24,9 @@ struct TrackOfFile {
     facts: BTreeMap<String, f64>,
     transfers: Vec<TransferOfFile>,
     spans: Vec<(f64, f64, f64)>,
+    /// When the packets that arrived were sent and had arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arrivals: Option<Vec<(f64, f64)>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,7 +38,7 @@ struct TransferOfFile {
 }
 
 impl Recording {
-    /// All of it but single packets.
+    /// All of it, of single packets those that arrived.
     pub fn to_json(&self) -> String {
         let tracks = |tracks: &[Track]| tracks.iter().map(TrackOfFile::of).collect();
         let (flows, links) = (tracks(&self.flows), tracks(&self.links));
@@ -69,6 +72,8 @@ impl TrackOfFile {
             facts: track.facts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             transfers: track.transfers.iter().map(transfer).collect(),
             spans: track.spans.clone(),
+            arrivals: (track.packets.as_ref())
+                .map(|packets| packets.arrivals.iter().map(|it| (it.sent, it.arrived)).collect()),
         }
     }
 
@@ -83,13 +88,14 @@ impl TrackOfFile {
         };
         let transfer =
             |TransferOfFile { start, bytes, finish, due }: TransferOfFile| Transfer { start, bytes, finish, due };
+        let arrival = |(sent, arrived)| Arrival { sent, arrived };
         Ok(Track {
             columns: self.columns.into_iter().map(column).collect::<Result<_, _>>()?,
             facts: self.facts.into_iter().map(fact).collect::<Result<_, _>>()?,
             transfers: self.transfers.into_iter().map(transfer).collect(),
             spans: self.spans,
             name: self.name,
-            packets: None,
+            packets: self.arrivals.map(|all| all.into_iter().map(arrival).collect::<Vec<_>>().into()),
         })
     }
 }
@@ -106,7 +112,7 @@ mod tests {
             facts: BTreeMap::from([("start", 0.5)]),
             transfers: vec![Transfer { start: 0.5, bytes: 1e6, finish: None, due: Some(9.0) }],
             spans: vec![(0.0, 1.0, 0.5)],
-            packets: None,
+            packets: Some(vec![Arrival { sent: 0.7, arrived: 1.0 / 3.0 }].into()),
         };
         let link = Track { name: "bottleneck".to_owned(), ..Track::default() };
         let version = Some("1".to_owned());
@@ -124,6 +130,8 @@ mod tests {
         let (a, b) = (&before.flows[0], &after.flows[0]);
         assert_eq!((&a.name, &a.facts, &a.transfers, &a.spans), (&b.name, &b.facts, &b.transfers, &b.spans));
         assert_eq!(b.columns["rate"][0], 1.0 / 3.0);
+        let arrivals = |track: &Track| track.packets.as_ref().unwrap().arrivals.clone();
+        assert_eq!(arrivals(a), arrivals(b));
         assert!(b.columns["rate"][1].is_nan());
     }
 

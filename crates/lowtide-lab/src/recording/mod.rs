@@ -7,7 +7,7 @@ mod packets;
 
 pub(crate) use fluid::of_fluid;
 pub(crate) use observer::Recorder;
-pub(crate) use packets::Packets;
+pub use packets::{Arrival, Packets};
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -38,7 +38,7 @@ pub struct Track {
     /// Of the spans that the scenario asks for: where each begins and ends, in seconds, and the part of a fair share that
     /// the flow had.
     pub spans: Vec<(f64, f64, f64)>,
-    /// The packets of a flow, where they were asked for.
+    /// The packets of a flow, where they were asked for; of a flow of datagrams in a kernel always, as far as they arrived.
     pub packets: Option<Packets>,
 }
 

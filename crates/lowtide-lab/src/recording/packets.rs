@@ -27,6 +27,12 @@ pub struct Arrival {
     pub arrived: f64,
 }
 
+impl From<Vec<Arrival>> for Packets {
+    fn from(arrivals: Vec<Arrival>) -> Self {
+        Self { arrivals, ..Self::default() }
+    }
+}
+
 impl Packets {
     /// A packet passed a host of the flow.
     pub(super) fn record(&mut self, event: &PacketEvent) {

@@ -11,6 +11,8 @@ use crate::{
 
 /// From here on a difference is one that needs a reason.
 const NOTABLE: f64 = 0.2;
+/// A smaller part of what the band allows is nothing.
+const NOTHING: f64 = 0.01;
 
 /// The runs of an experiment elsewhere, and the same runs in the simulator.
 pub struct Beside<'a> {
@@ -35,7 +37,8 @@ pub struct Compared<'c> {
     pub there: &'c Checked,
     /// What the simulator makes of the same scenario.
     pub simulated: Option<&'c Checked>,
-    /// How far it is from the simulator's: a part of that; `None` where there is no number.
+    /// How far it is from the simulator's: a part of that, or of the greatest bound of the band where that is nothing beside it; `None` where
+    /// there is no number.
     pub difference: Option<f64>,
 }
 
@@ -79,7 +82,10 @@ impl<'a> Beside<'a> {
 
 fn difference(there: &Checked, simulated: Option<&Checked>) -> Option<f64> {
     let (value, simulated) = (there.value?, simulated?.value?);
-    (simulated != 0.0).then(|| (value - simulated) / simulated.abs())
+    let bounds = [there.band.0, there.band.1].into_iter().flatten().map(f64::abs);
+    let bound = Some(bounds.fold(0.0, f64::max)).filter(|bound| simulated.abs() < NOTHING * bound);
+    let whole = bound.unwrap_or(simulated.abs());
+    (whole != 0.0).then(|| (value - simulated) / whole)
 }
 
 #[cfg(test)]
@@ -106,6 +112,15 @@ mod tests {
             let difference = difference(&there, Some(&simulated));
             let compared = Compared { there: &there, simulated: Some(&simulated), difference };
             assert_eq!(compared.is_notable(), notable, "{compared:?}");
+        }
+    }
+
+    #[test]
+    fn where_the_simulator_has_nothing_the_band_is_the_measure() {
+        let allowed = |value| Checked { band: (None, Some(25.0)), ..checked(Some(value), true) };
+        for (there, simulated, part) in [(5.1, 0.1, 0.2), (5.1, 0.0, 0.204), (5.1, 2.5, 1.04), (0.2, -0.1, 0.012)] {
+            let found = difference(&allowed(there), Some(&allowed(simulated))).unwrap();
+            assert!((found - part).abs() < 1e-12, "{there} and {simulated}: {found}");
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flows of datagrams: frames that come at times of their own.
+//! Flows of datagrams: frames that come at times of their own. Each datagram begins with when its frame was sent.
 
 use super::{
     clock::{Clock, PATIENCE},
@@ -11,6 +11,12 @@ use anyhow::{Context, Result, bail};
 use lowtide_cc::Random;
 use lowtide_sim::scenario::{Flow, MTU, Source, UDP_HEADER};
 use std::{net::UdpSocket, thread, time::Duration};
+
+/// The most that a datagram carries.
+const PAYLOAD: usize = (MTU - UDP_HEADER) as usize;
+
+/// The time that a datagram begins with: nanoseconds since the beginning.
+const STAMP: usize = size_of::<u64>();
 
 /// Sender and receiver of a flow, with the class, the priority on its host and the seed of its chance.
 pub(super) fn start(
@@ -30,7 +36,10 @@ pub(super) fn start(
         let mut buffer = vec![0; 1 << 16];
         while !until.is_over() {
             if let Ok(bytes) = receiver.recv(&mut buffer) {
+                let arrived = until.now();
                 board.receive(bytes);
+                let stamp = buffer[..bytes].first_chunk::<STAMP>().context("a datagram came without its time")?;
+                board.arrive(Duration::from_nanos(u64::from_be_bytes(*stamp)), arrived);
             }
         }
         Ok(())
@@ -40,11 +49,12 @@ pub(super) fn start(
     let mut scatter = move || -> Result<()> {
         let sender = UdpSocket::bind((from, 0))?;
         socket::mark(&sender, tos, priority)?;
-        let payload = vec![0; (MTU - UDP_HEADER) as usize];
+        let mut payload = vec![0; PAYLOAD];
         while let Some((due, bytes)) = frames.next() {
             if !clock.sleep_until(start + due) || !clock.goes_on(stop) {
                 break;
             }
+            payload[..STAMP].copy_from_slice(&(clock.now().as_nanos() as u64).to_be_bytes());
             let mut left = bytes as usize;
             while left > 0 {
                 let part = left.min(payload.len());
@@ -68,8 +78,14 @@ struct Frames {
 
 impl Frames {
     fn new(source: &Source, seed: u64) -> Result<Self> {
-        if !source.is_timed() {
-            bail!("datagrams need a source with times of its own");
+        let no_room = |bytes: &u64| (1..STAMP as u64).contains(&(bytes % PAYLOAD as u64));
+        let without_room = match source {
+            Source::Constant { bytes, .. } | Source::Poisson { bytes, .. } => Some(*bytes).filter(no_room),
+            Source::Trace(entries) => entries.iter().map(|(_, bytes)| *bytes).find(no_room),
+            _ => bail!("datagrams need a source with times of its own"),
+        };
+        if let Some(bytes) = without_room {
+            bail!("of {bytes} B the last datagram has no room for its {STAMP} B of time");
         }
         Ok(Self { source: source.clone(), random: Random::new(seed), next: Duration::ZERO, number: 0 })
     }
@@ -106,6 +122,8 @@ mod tests {
         assert_eq!(frames("at:1s=1kB,2s=2kB").collect::<Vec<_>>(), [(ms(1000), 1000), (ms(2000), 2000)]);
         let (last, _) = frames("poisson:mean=10ms").nth(9999).unwrap();
         assert!((95.0..105.0).contains(&last.as_secs_f64()), "{last:?}");
-        assert!(Frames::new(&"greedy".parse().unwrap(), 1).is_err());
+        for source in ["greedy", "cbr:bytes=1479B,interval=1ms", "at:1s=8B,2s=7B"] {
+            assert!(Frames::new(&source.parse().unwrap(), 1).is_err(), "{source}");
+        }
     }
 }

@@ -29,7 +29,7 @@ use clock::Clock;
 use laws::Host;
 use lowtide_cc::Random;
 use lowtide_kernel::Registration;
-use lowtide_lab::{Recording, player::Request};
+use lowtide_lab::{Packets, Recording, player::Request};
 pub use player::KernelPlayer;
 use punctual::{Lateness, be_punctual};
 use record::{Recorder, Sample};
@@ -89,7 +89,7 @@ pub fn play(request: &Request, means: &Means<'_>) -> Result<Recording> {
     })??;
     let mut recorder = Recorder::new(&request.scenario);
     seen.samples.into_iter().for_each(|sample| recorder.record(sample));
-    Ok(recorder.finish(&seen.finished, seen.standstill))
+    Ok(recorder.finish(&seen.finished, seen.packets, seen.standstill))
 }
 
 /// What was seen of a run.
@@ -97,6 +97,8 @@ struct Run {
     samples: Vec<Sample>,
     /// When all data of each flow had been acknowledged.
     finished: Vec<Option<Duration>>,
+    /// Of the flows of datagrams, those that arrived.
+    packets: Vec<Option<Packets>>,
     /// For how long the machine did not run who should have run, at the most.
     standstill: Duration,
 }
@@ -138,7 +140,9 @@ fn look_on(request: &Request, hosts: &[Host], means: &Means<'_>) -> Result<Run> 
     clock.end();
     let standstill = lateness.map_or(Duration::ZERO, Lateness::stop);
     let finished = company.flows.iter().map(Traffic::finished).collect();
+    let packets = company.flows.iter().zip(hosts);
+    let packets = packets.map(|(flow, host)| matches!(host, Host::Nobody).then(|| flow.arrivals().into())).collect();
     company.end()?;
     route.stop()?;
-    Ok(Run { samples, finished, standstill })
+    Ok(Run { samples, finished, packets, standstill })
 }

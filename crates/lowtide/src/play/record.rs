@@ -2,7 +2,7 @@
 //! Makes a recording of what is played, in the shape of the simulator's.
 
 use super::{route::Counts, traffic::Glance};
-use lowtide_lab::{Recording, Track, Transfer};
+use lowtide_lab::{Packets, Recording, Track, Transfer};
 use lowtide_net::Time;
 use lowtide_sim::scenario::{Bottleneck, Scenario, Source};
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
@@ -96,12 +96,18 @@ impl<'a> Recorder<'a> {
         put("utilisation", if capacity > 0.0 { bytes / capacity } else { 0.0 });
     }
 
-    /// The recording, with when each flow had all of its data acknowledged, and for how long the machine did not run who should have run.
-    pub(super) fn finish(self, finished: &[Option<Duration>], standstill: Duration) -> Recording {
+    /// The recording, with when each flow had all of its data acknowledged, the datagrams that arrived, and for how long the machine did not
+    /// run who should have run.
+    pub(super) fn finish(
+        self,
+        finished: &[Option<Duration>],
+        packets: Vec<Option<Packets>>,
+        standstill: Duration,
+    ) -> Recording {
         let number = self.times.len();
         let shares = super::shares::of_spans(self.scenario, finished, &self.times, &self.flow_columns);
-        let flows = self.scenario.flows.iter().zip(finished).zip(self.flow_columns).zip(shares);
-        let flows = flows.map(|(((flow, finished), columns), spans)| {
+        let flows = self.scenario.flows.iter().zip(finished).zip(packets).zip(self.flow_columns).zip(shares);
+        let flows = flows.map(|((((flow, finished), packets), columns), spans)| {
             let (start, finish) = (flow.start.as_secs_f64(), finished.map(|at| at.as_secs_f64()));
             let due = flow.deadline.as_ref().map(|deadline| start + deadline.after.as_secs_f64());
             let base_rtt = flow.rtt.as_secs_f64() * 1e3;
@@ -116,7 +122,7 @@ impl<'a> Recorder<'a> {
                 facts: facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
                 transfers: transfer.into_iter().collect(),
                 spans,
-                packets: None,
+                packets,
             }
         });
         let links = self.links.iter().zip(self.link_columns).map(|(link, columns)| Track {
@@ -165,7 +171,7 @@ mod tests {
                 Counts { packets: delivered / 1000, bytes: delivered, waited: ms(waited), ..Counts::default() };
             recorder.record(Sample { due: ms(due), at: ms(at), flows: vec![seen], links: [counts, Counts::default()] });
         }
-        let recording = recorder.finish(&[Some(ms(8000))], ms(3));
+        let recording = recorder.finish(&[Some(ms(8000))], vec![None], ms(3));
         assert_eq!(&*recording.times, [0.1, 0.2]);
         let (flow, link) = (&recording.flows[0], &recording.links[0]);
         assert_eq!(&*flow.columns["rate"], [4e6, 8e6]);

@@ -13,6 +13,7 @@ use super::{
 };
 use anyhow::{Context, Result, anyhow};
 use lowtide_emu::Namespace;
+use lowtide_lab::Arrival;
 use lowtide_net::Class;
 use lowtide_sim::scenario::{Direction, Flow, Source};
 use std::{
@@ -57,6 +58,7 @@ pub(super) struct Shown {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Board {
     received: Arc<AtomicU64>,
+    arrivals: Arc<Mutex<Vec<Arrival>>>,
     shown: Arc<Mutex<Shown>>,
 }
 
@@ -64,6 +66,12 @@ impl Board {
     /// Payload has arrived.
     pub(super) fn receive(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A datagram has arrived that was sent then.
+    pub(super) fn arrive(&self, sent: Duration, arrived: Duration) {
+        let arrival = Arrival { sent: sent.as_secs_f64(), arrived: arrived.as_secs_f64() };
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(arrival);
     }
 
     /// What the sender shows, to change it.
@@ -149,6 +157,11 @@ impl Traffic {
     /// When all of its data had been acknowledged, if it was.
     pub(super) fn finished(&self) -> Option<Duration> {
         self.board.shown().finished
+    }
+
+    /// The datagrams that have arrived so far.
+    pub(super) fn arrivals(&self) -> Vec<Arrival> {
+        self.board.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether its threads that have ended did so well.
