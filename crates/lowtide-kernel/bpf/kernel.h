@@ -117,6 +117,10 @@ struct tcp_sock {
 	u32 srtt_us;
 	u32 delivered;
 	u32 delivered_ce;
+	u32 lost;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u8 rate_app_limited : 1;
 	u8 is_cwnd_limited : 1;
 	u8 ecn_flags;
 	u64 bytes_acked;

@@ -17,6 +17,7 @@
 #include "law/ledbat.h"
 #include "law/ledbatpp.h"
 #include "law/cubic.h"
+#include "law/tide.h"
 #include "law/phantom.h"
 #include "law/price.h"
 #include <lowtide.h>
@@ -79,7 +80,7 @@ struct lt_socket {
 	u64 target_q16;		/* where the reduction goes that it asked for, with SIGNAL_LAW */
 	struct law_ack ack;	/* the latest */
 	struct owd owd;
-	u32 delivered;		/* segments, with that ACK */
+	u32 delivered, lost;	/* segments, with that ACK */
 	u32 begun;
 	u32 own_parameters;	/* set by the program, at least one */
 	u32 parameters[LT_PARAMETERS];
@@ -97,6 +98,7 @@ struct lt_socket {
 		struct ledbat ledbat;
 		struct ledbatpp ledbatpp;
 		struct cubic cubic;
+		struct tide tide;
 	};
 };
 
@@ -209,13 +211,18 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 			rate = PACING_UNLIMITED;                                                                      \
 		if ((s)->program_pacing && (s)->program_pacing < rate)                                                \
 			rate = (s)->program_pacing;                                                                   \
-		if (rate && pacing_differs(rate, old)) {                                                              \
-			u32 on = PACING_SWITCHED_ON;                                                                  \
-			(s)->pacing = rate;                                                                           \
-			if (!old && rate == PACING_UNLIMITED)                                                         \
-				bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &on, sizeof(on));                 \
-			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));                     \
-		}                                                                                                     \
+		if (rate && pacing_differs(rate, old))                                                                \
+			pace_now(ctx, s, rate);                                                                       \
+	})
+
+/* The same at once, and no matter how little the rates differ. */
+#define pace_now(ctx, s, rate)                                                                                        \
+	({                                                                                                            \
+		u32 now = (rate), on = PACING_SWITCHED_ON;                                                            \
+		if (!(s)->pacing && now == PACING_UNLIMITED)                                                          \
+			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &on, sizeof(on));                         \
+		(s)->pacing = now;                                                                                    \
+		bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &now, sizeof(now));                               \
 	})
 
 /* By more than an eighth, or from and to unlimited. */

@@ -6,6 +6,7 @@
  *   options.h   options of our own on a socket              goal.h      goals go up, decisions come down
  *   cdg_ops.h   the law lt_cdg                              window_ops.h, window_law.h  the laws of the window kind: lt_vegas, lt_eclipse,
  *                                                lt_ledbat, lt_ledbatpp, lt_cubic; lt_dctcp and lt_prague, and in
+ *   tide_ops.h  the law lt_tide
  *   marks_ops.h  what these two need besides: ECN                      trace.h     what a trace sees of them
  *   tcp.h       what laws have in common                    state.h     what all share
  */
@@ -16,5 +17,6 @@
 #include "observe.h"
 #include "cdg_ops.h"
 #include "window_ops.h"
+#include "tide_ops.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -269,7 +269,7 @@ impl Law {
 
     /// The names of Lowtide's own laws.
     pub const OWN: &[&str] =
-        &["cdg", "cdg_cubic", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "dctcp", "prague"];
+        &["cdg", "cdg_cubic", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "dctcp", "prague", "tide"];
     /// The names by which the kernel's law is meant where there is one of ours, too.
     pub const KERNELS: &[&str] = &["cubic"];
 

@@ -157,6 +157,7 @@ fn choose(
         Some("cubic") => write_text(&mut open.struct_ops.lt_cubic_mut().name, name),
         Some("dctcp") => write_text(&mut open.struct_ops.lt_dctcp_mut().name, name),
         Some("prague") => write_text(&mut open.struct_ops.lt_prague_mut().name, name),
+        Some("tide") => write_text(&mut open.struct_ops.lt_tide_mut().name, name),
         _ => {}
     }
     for mut map in open.open_object_mut().maps_mut() {

@@ -18,6 +18,7 @@ typedef int64_t s64;
 #include "cubic.h"
 #include "dctcp.h"
 #include "prague.h"
+#include "tide.h"
 
 struct law_table {
 	u64 size;	/* of the law's state, bytes */
@@ -33,9 +34,12 @@ struct law_table {
 	void (*undone)(void *law, struct law_window *w);
 	void (*restart)(void *law, struct law_window *w, u32 nxt, u64 idle_us);
 	u32 (*inspect)(const void *law, const void *parameters, const struct law_weight *weight, s64 *values);
+	/* Of a law that paces itself, else NULL: */
+	u64 (*pace)(const void *law, const void *parameters);
+	bool (*in_pairs)(const void *law);
 };
 
-#define LAW_TABLE(law, of_marks, of_episodes, undo)                                                                                                              \
+#define LAW_TABLE(law, of_marks, of_episodes, undo, pace, in_pairs)                                                                                                              \
 	static void law##_begin_any(void *l, const void *p, struct law_window *w, u32 nxt)                                     \
 	{                                                                                                                      \
 		law##_begin(l, p, w, nxt);                                                                                     \
@@ -76,12 +80,12 @@ struct law_table {
 	}                                                                                                                      \
 	const struct law_table lowtide_##law = {                                                                               \
 		sizeof(struct law), sizeof(struct law##_parameters), of_marks, of_episodes, law##_begin_any, law##_sample_any, law##_ack_any, \
-		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any, law##_inspect_any, \
+		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any, law##_inspect_any, pace, in_pairs, \
 	}
 
-#define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l))
-#define LAW_OF_MARKS(law) LAW_TABLE(law, 1, 0, law##_undone(l, w))
-#define LAW_OF_EPISODES(law) LAW_TABLE(law, 0, 1, law##_undone(l))
+#define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l), 0, 0)
+#define LAW_OF_MARKS(law) LAW_TABLE(law, 1, 0, law##_undone(l, w), 0, 0)
+#define LAW_OF_EPISODES(law) LAW_TABLE(law, 0, 1, law##_undone(l), 0, 0)
 
 LAW(vegas);
 LAW_OF_MARKS(dctcp);
@@ -91,3 +95,15 @@ LAW(ledbat);
 LAW(ledbatpp);
 LAW(cubic);
 LAW_OF_EPISODES(cdg_flow);
+
+static u64 tide_pace_any(const void *l, const void *p)
+{
+	return tide_pace(l, p);
+}
+
+static bool tide_in_pairs_any(const void *l)
+{
+	return tide_in_pairs(l);
+}
+
+LAW_TABLE(tide, 1, 0, tide_undone(l, w), tide_pace_any, tide_in_pairs_any);

@@ -224,6 +224,10 @@ const FORMS: &[Form] = &[
             ("paced", Scale::Switch),
         ]],
     },
+    Form {
+        law: "tide",
+        groups: &[&[("probe_share", Scale::Q32), ("probe_rate", Scale::Milli), ("drain", Scale::Micros)]],
+    },
 ];
 
 /// Of a law with acceleration and overload mode, behind its own: `struct transients_parameters`.
@@ -362,7 +366,7 @@ impl Ported {
                 let is = |key: &str, value: &str| own.iter().any(|it| (it.0, it.1.as_str()) == (key, value));
                 !(is("increase", "reno") && is("blend", "on"))
             }
-            law => matches!(law, Law::Vegas(_) | Law::Eclipse(_) | Law::Dctcp(_) | Law::Prague(_)),
+            law => matches!(law, Law::Vegas(_) | Law::Eclipse(_) | Law::Dctcp(_) | Law::Prague(_) | Law::Tide(_)),
         }
     }
 

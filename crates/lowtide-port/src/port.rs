@@ -3,7 +3,7 @@
 
 use crate::Ported;
 use lowtide_cc::{
-    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Weighted,
+    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Sent, Signal, Weighted,
     part::{DelaySignal, Episode},
 };
 use std::{ffi::c_void, fmt};
@@ -24,6 +24,8 @@ pub(crate) struct Table {
     undone: unsafe extern "C" fn(*mut c_void, *mut Window),
     restart: unsafe extern "C" fn(*mut c_void, *mut Window, u32, u64),
     inspect: unsafe extern "C" fn(*const c_void, *const u32, *const Weight, *mut i64) -> u32,
+    pace: Option<unsafe extern "C" fn(*const c_void, *const u32) -> u64>,
+    in_pairs: Option<unsafe extern "C" fn(*const c_void) -> bool>,
 }
 
 unsafe extern "C" {
@@ -35,6 +37,7 @@ unsafe extern "C" {
     static lowtide_ledbatpp: Table;
     static lowtide_cubic: Table;
     static lowtide_cdg_flow: Table;
+    static lowtide_tide: Table;
 }
 
 /// `struct law_ack`.
@@ -56,6 +59,10 @@ struct LawAck {
     weight: u64,
     reducing: u32,
     mss: u32,
+    lost: u32,
+    rate_delivered: u32,
+    rate_interval_us: u32,
+    rate_app_limited: u32,
     latency_us: u32,
     holes: u32,
     random: u32,
@@ -68,6 +75,7 @@ struct Window {
     cwnd: u64,
     least: u64,
     ssthresh: u64,
+    nxt: u32,
 }
 
 /// `struct law_weight`.
@@ -81,6 +89,8 @@ struct Weight {
 const Q16: f64 = 65_536.0;
 const ONE: u64 = 1 << 16;
 const NO_THRESHOLD: u64 = 0x7fff_ffff << 16;
+/// The second packet of a pair follows as fast as the host can; packets per second.
+const AT_ONCE: u64 = 1_000_000;
 /// That a reduction leaves: two segments (RFC 5681, equation 4).
 const LEAST: u64 = 2 * ONE;
 
@@ -104,6 +114,8 @@ pub struct Port {
     chance: u32,
     /// Of a law of episodes: that of the latest reduction without a loss, as long as it lasts; what was `snd_nxt` at its start.
     reduced: Option<u64>,
+    /// Of a law that sends in pairs: the first of one has been sent.
+    half: bool,
 }
 
 impl Ported {
@@ -116,7 +128,8 @@ impl Ported {
     pub fn port(&self, flow: &Flow) -> Port {
         let table = self.table();
         assert_eq!(table.parameters as usize, 4 * self.count(), "the law's structure in C and its list here");
-        let window = Window { cwnd: u64::from(flow.initial_window) * ONE, least: LEAST, ssthresh: NO_THRESHOLD };
+        let window =
+            Window { cwnd: u64::from(flow.initial_window) * ONE, least: LEAST, ssthresh: NO_THRESHOLD, nxt: 0 };
         let mut port = Port {
             table,
             state: vec![0; (table.size as usize).div_ceil(8)].into(),
@@ -132,6 +145,7 @@ impl Ported {
             chances: Random::new(flow.seed),
             chance: 0,
             reduced: None,
+            half: false,
         };
         port.chance = chance(&mut port.chances);
         // SAFETY: as in all calls below: the state is as long as the table says and ours alone, the parameters are as many as the law
@@ -152,6 +166,7 @@ impl Ported {
                 "ledbatpp" => &lowtide_ledbatpp,
                 "cubic" => &lowtide_cubic,
                 "cdg" => &lowtide_cdg_flow,
+                "tide" => &lowtide_tide,
                 name => unreachable!("{name} has no port, as Ported::new says"),
             }
         }
@@ -189,6 +204,11 @@ impl Port {
     /// Whether it is heard in reduction episodes, too.
     const fn of_marks(&self) -> bool {
         self.table.of_marks != 0
+    }
+
+    fn in_pairs(&self) -> bool {
+        // SAFETY: see Ported::port.
+        self.table.in_pairs.is_some_and(|in_pairs| unsafe { in_pairs(self.state.as_ptr().cast()) })
     }
 
     const fn of_episodes(&self) -> bool {
@@ -237,6 +257,10 @@ impl Port {
 }
 
 impl CongestionControl for Port {
+    fn on_sent(&mut self, _sent: &Sent) {
+        self.half = self.in_pairs() && !self.half;
+    }
+
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
         let micros = |time: std::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let delay = self.signal.sample(ack);
@@ -256,6 +280,10 @@ impl CongestionControl for Port {
             weight: self.weight.weight,
             reducing: ack.reducing.into(),
             mss: u32::try_from(self.mss).unwrap_or(u32::MAX),
+            lost: u32::try_from(ack.lost / self.mss).unwrap_or(u32::MAX),
+            rate_delivered: ack.rate.map_or(0, |rate| u32::try_from(rate.delivered / self.mss).unwrap_or(u32::MAX)),
+            rate_interval_us: ack.rate.map_or(0, |rate| micros(rate.interval)),
+            rate_app_limited: ack.rate.is_some_and(|rate| rate.app_limited).into(),
             latency_us: 0,
             holes: ack.sacked.into(),
             random: self.chance,
@@ -298,6 +326,7 @@ impl CongestionControl for Port {
             return;
         }
         self.before = self.window;
+        self.window.nxt = congestion.nxt as u32;
         let signal = match congestion.signal {
             Signal::Loss => 0,
             Signal::Ecn => 1,
@@ -343,6 +372,14 @@ impl CongestionControl for Port {
 
     fn window(&self) -> u64 {
         self.bytes(self.window.cwnd)
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        let pace = self.table.pace?;
+        // SAFETY: see Ported::port.
+        let rate = unsafe { pace(self.state.as_ptr().cast(), self.parameters.as_ptr()) };
+        let rate = if self.half && self.in_pairs() { AT_ONCE * self.mss } else { rate };
+        (rate > 0).then_some(rate)
     }
 
     fn ssthresh(&self) -> Option<u64> {

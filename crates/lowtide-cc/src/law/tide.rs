@@ -518,8 +518,7 @@ impl CongestionControl for Tide {
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        let rate = self.srtt > 0.0 || matches!(self.phase, Phase::Listen(_));
-        rate.then(|| ((self.pace() * self.mss) as u64).max(1))
+        (self.srtt > 0.0).then(|| ((self.pace() * self.mss) as u64).max(1))
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

@@ -52,6 +52,8 @@ struct cubic_growth {
 	struct cubic_point at, before;	/* `before` the latest reduction */
 	u32 rtt_min_us;		/* 0: none */
 	u32 undoable;		/* the latest reduction was for a loss */
+	u32 less_q16;		/* kept back of Reno's growth and of the search, by a flow that grows less than an ordinary one */
+	u32 unused;
 };
 
 struct cubic {
@@ -160,6 +162,11 @@ static inline u64 cubic_slope_q20(const struct cubic_point *at, const struct cub
 	return ((3 * (Q24_ONE - beta_q24)) << 20) / (Q24_ONE + beta_q24);
 }
 
+static inline u64 cubic_growth_part(const struct cubic_growth *g, u64 growth)
+{
+	return growth * (Q16_ONE - g->less_q16) >> 16;
+}
+
 /* Where the window should be one least round trip from now. */
 static inline u64 cubic_target_q16(const struct cubic_growth *g, const struct cubic_shape *p, u64 cwnd_q16, u64 now_us)
 {
@@ -176,7 +183,7 @@ static inline u64 cubic_target_q16(const struct cubic_growth *g, const struct cu
 		target = at->plateau_q16 + cubic_curve_q16(p->c_q22, t_q20 - at->k_q20);
 	}
 	if (!at->w_max_q16 && p->variant != CUBIC_2008)	/* the search for it */
-		target = at_least(target, cwnd_q16 + cwnd_q16 / 20);
+		target = at_least(target, cwnd_q16 + cubic_growth_part(g, cwnd_q16 / 20));
 	return target;
 }
 
@@ -199,7 +206,7 @@ VERIFIED_APART u64 cubic_growth_ack(struct cubic_growth *g, const struct cubic_s
 	if (gain > most)
 		gain = most;
 	if (p->reno_friendly) {
-		g->at.w_est_q24 += (((cubic_slope_q20(&g->at, p) * acked_q16) << 4) + cwnd / 2) / cwnd;
+		g->at.w_est_q24 += (((cubic_growth_part(g, cubic_slope_q20(&g->at, p)) * acked_q16) << 4) + cwnd / 2) / cwnd;
 		reno = g->at.w_est_q24 >> 8;
 		reno = reno > cwnd ? reno - cwnd : 0;
 		gain = at_least(gain, reno < most ? reno : most);

@@ -14,6 +14,18 @@
 #endif
 
 /*
+ * All ones if a <= b, else 0, for numbers below 2^63: a comparison without a branch, of which the verifier would follow both sides, each time.
+ * The compiler would make one of it if it knew what this is.
+ */
+static inline u64 mask_at_most(u64 a, u64 b)
+{
+	u64 mask = ~((s64)(b - a) >> 63);
+
+	asm volatile("" : "+r"(mask));
+	return mask;
+}
+
+/*
  * exp(-x) in units of 2^-32, for x in units of 2^-16; at most 2^32 - 1, so that a 32-bit random number X < exp(-x)
  * is always true only for x = 0. exp(-x) = 2^-(k + f): k is a shift, 2^-f its Taylor series to the sixth power, in 2^-30.
  * Absolute error below 2e-5, about that of the integer exponential in the thesis on CDG in Linux (Fig. 3.4).

@@ -22,6 +22,11 @@
  *   X_answered  a loss has become a timeout
  *   X_undone   restores the window itself
  *
+ * A law that paces itself is one of those, without their marks, and says how fast:
+ *
+ *   X_pace     bytes per second, of a full segment for each pair where it sends in pairs; 0: not known yet
+ *   X_in_pairs  two packets leave at once, and none until the next pair is due
+ *
  * Windows are units of 2^-16 segments, times microseconds, parameters u32 in the order of the law's table in
  * crates/lowtide-port/src/parameters.rs.
  */
@@ -55,6 +60,8 @@ struct law_ack {
 	u64 weight_q16;		/* w; 0: none */
 	u32 reducing;		/* in a reduction episode that goes on; not after a timeout */
 	u32 mss;		/* payload bytes of a full segment */
+	u32 lost;		/* segments newly marked lost */
+	u32 rate_delivered, rate_interval_us, rate_app_limited;	/* the latest rate sample: so many segments in so much time; an interval of 0: none */
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 holes;		/* SACK blocks are outstanding; for cdg_flow.h alone, as what follows */
 	u32 random;		/* uniform over 32 bits */
@@ -64,6 +71,7 @@ struct law_window {
 	u64 cwnd_q16;
 	u64 least_q16;		/* that a reduction leaves */
 	u64 ssthresh_q16;	/* LAW_NO_THRESHOLD_Q16: none yet */
+	u32 nxt;		/* the sequence number to be sent next, for X_reduce of a law that paces */
 };
 
 /* What a price weight comes to on this socket. */

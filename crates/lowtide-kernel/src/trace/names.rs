@@ -139,6 +139,16 @@ const PRAGUE: &[Value] = &[
     value("rate", "segments/s", Number(Q16), "where it steers by rate"),
     value("increase", "segments", Number(Q24), "additive increase per round trip, before acceleration"),
 ];
+const TIDE: &[Value] = &[
+    value("base_us", "µs", Number(Q8), "empty round trip"),
+    value("noise_us", "µs", Number(Q8), "how much round trips differ without a queue"),
+    value("own_queue_us", "µs", Number(Q8), "queue that it keeps itself at the most"),
+    value("rate", "segments/µs", Number(Q32), "of the link"),
+    value("safe", "segments", Number(Q16), "window up to which it grows fast"),
+    value("growth", "", Number(Q16), "per segment acknowledged; none: it listens"),
+    value("queue_us", "µs", Number(Q8), "that it sees"),
+    value("share", "segments", Number(Q16), "that its weight allows beside others"),
+];
 const KERNEL: &[Value] = &[
     value("signal_chance", "", Number(Q32), "of a phantom signal per segment while congestion is recent"),
     value("loss_interval_us", "µs", Number(1e-3), "between signals of the network, averaged"),
@@ -157,6 +167,7 @@ pub fn values(law: &str, ours: bool) -> &'static [Value] {
         "ledbatpp" => LEDBATPP,
         "dctcp" => DCTCP,
         "prague" => PRAGUE,
+        "tide" => TIDE,
         _ => &[],
     }
 }

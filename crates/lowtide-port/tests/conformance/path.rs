@@ -5,7 +5,7 @@
 //! clock another origin and rate than the sender's.
 
 use super::Pair;
-use lowtide_cc::{Ack, Congestion, Reaction, Recovered, Signal, Time};
+use lowtide_cc::{Ack, Congestion, RateSample, Reaction, Recovered, Signal, Time};
 use std::{collections::VecDeque, time::Duration};
 
 /// Payload bytes of a segment.
@@ -18,6 +18,8 @@ struct Arrival {
     end: u64,
     lost: bool,
     marked: bool,
+    /// What had been delivered when it was sent, and when that was.
+    delivered: (u64, u64),
 }
 
 /// Times are microseconds.
@@ -45,6 +47,10 @@ pub(crate) struct Path {
     arrivals: VecDeque<Arrival>,
     /// Decisions that differed.
     pub(crate) apart: u64,
+    /// Bytes, and when the latest of them were.
+    delivered: (u64, u64),
+    /// Bytes, since the latest ACK.
+    lost: u64,
     /// When the latest segment came to the receiver, and its ACK to us.
     last: (u64, u64),
 }
@@ -74,6 +80,8 @@ impl Path {
             srtt: 0,
             episode: None,
             arrivals: VecDeque::new(),
+            delivered: (0, 1),
+            lost: 0,
             last: (0, 0),
             apart: 0,
         }
@@ -122,7 +130,8 @@ impl Path {
             let back = if quiet { 0 } else { received % 7_000_000 / 500 }; // a queue of up to 14 ms
             let at = self.last.1.max(received + self.base / 2 + back + jitter(&mut self.random));
             self.last = (received, at);
-            self.arrivals.push_back(Arrival { at, sent: self.now, received, end: self.nxt, lost, marked });
+            let (sent, delivered) = (self.now, self.delivered);
+            self.arrivals.push_back(Arrival { at, sent, received, end: self.nxt, lost, marked, delivered });
         }
     }
 
@@ -144,12 +153,18 @@ impl Path {
         let received = arrival.received as i64;
         let one_way_delay = self.one_way.then_some(1000 * (received + received / DRIFT + OFFSET - arrival.sent as i64));
         if arrival.lost {
+            self.lost += u64::from(MSS);
             if self.episode.is_none_or(|(_, loss)| !loss) {
                 self.episode = Some((nxt, true));
                 pair.each(|law| law.on_congestion(&Congestion { now, signal: Signal::Loss, una, nxt, in_flight }));
             }
             return 0;
         }
+        let (delivered, at) = arrival.delivered;
+        self.delivered = (self.delivered.0 + u64::from(MSS), self.now);
+        let interval = Duration::from_micros(self.now - at);
+        let rate = RateSample { delivered: self.delivered.0 - delivered, interval, ..RateSample::default() };
+        let lost = std::mem::take(&mut self.lost);
         let (reference, port) = pair.ack(&Ack {
             now,
             packets: 1,
@@ -163,6 +178,8 @@ impl Path {
             in_flight,
             window_limited: true,
             reducing: self.episode.is_some(),
+            rate: Some(rate),
+            lost,
             ..Ack::default()
         });
         self.apart += u64::from(reference != port);

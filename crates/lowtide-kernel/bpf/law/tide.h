@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tide, without kernel access: submissive, and it fills the link. The reference (lowtide-cc, law/tide.rs) says what it does and why,
+ * docs/tide.md draws it; the parts have the same names here. It leaves a link that others use, and listens by a pair of packets now and then.
+ *
+ * It has windows of its own, and shows the larger one; what brings the shown one down from outside is heard of at the next ACK. Delays are
+ * units of 2^-8 us, rates segments per microsecond in 2^-32, growth and windows 2^-16.
+ */
+#ifndef LOWTIDE_TIDE_H
+#define LOWTIDE_TIDE_H
+
+#include "law.h"
+#include "tide_path.h"
+#include "tide_share.h"
+
+#define TIDE_SETTLE 2			/* rounds that a change of the window is waited for */
+#define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
+#define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* a smaller share leaves in pairs, like probes */
+#define TIDE_LONG 32			/* base round trips of somebody else's queue */
+#define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
+#define TIDE_LEAST_Q16 (2 * Q16_ONE)
+#define TIDE_HEARD 8			/* the latest probes */
+
+struct tide_parameters {
+	u32 probe_share_q32;	/* of the link's rate that probes may take in a full queue */
+	u32 probe_rate_milli;	/* the least pairs of them per second */
+	u32 drain_us;		/* how long without a queue near empty until the base is measured anew; 0: never */
+};
+
+struct tide_round {
+	u32 end;		/* sequence number */
+	u32 samples;
+	u64 sum, least, last;
+	u64 steps;		/* from each sample to the next */
+	u32 packets, lost;
+	u32 grew;		/* the window has grown in it */
+	u32 limited;		/* the window was what limited it */
+};
+
+struct tide_fill {
+	u64 growth_q16;		/* per packet acknowledged */
+	u64 ramp_q16;		/* that of the ramp that has just ended: the queue that it makes is its own */
+	u64 drain_window_q16;	/* to return to */
+	u64 near_empty_us;
+	u32 drain;		/* rounds left of a look at the empty queue */
+	u32 settling;
+	u32 clean;		/* rounds without a queue worth the name, in a row */
+	u32 unused;
+};
+
+struct tide_listen {
+	u64 began_us;
+	u64 peak;
+	u64 heard[TIDE_HEARD];	/* a circle */
+	u32 probes, good;
+};
+
+struct tide {
+	struct tide_path path;
+	struct tide_round round;
+	struct tide_fill fill;
+	struct tide_listen listen;
+	struct tide_share share;
+	u64 now_us;		/* at the latest ACK */
+	u64 window_q16;		/* while it fills */
+	u64 shown_q16;
+	u64 cap_q16;		/* a window that led to a queue; 0: none */
+	u64 last_full_rate_q32;	/* when a ramp last met a queue; 0: never */
+	u64 before_q16;		/* the latest loss; 0: none */
+	s64 loss_q24;
+	u32 listens;
+	u32 confirmed;		/* the link's rate is known for sure */
+	u32 srtt_us;
+	u32 mss;
+};
+
+static inline u64 tide_most(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+static inline u64 tide_least(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static inline void tide_show(struct tide *t, struct law_window *w)
+{
+	u64 alone = t->listens ? TIDE_LEAST_Q16 : t->window_q16;
+
+	t->shown_q16 = w->cwnd_q16 = tide_most(alone, tide_share_q16(&t->share));
+	w->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
+}
+
+static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
+{
+	__builtin_memset(&t->fill, 0, sizeof(t->fill));
+	t->fill.growth_q16 = growth_q16;
+	t->fill.near_empty_us = now_us;
+	t->listens = 0;
+}
+
+static inline void tide_start_round(struct tide *t, u32 nxt)
+{
+	__builtin_memset(&t->round, 0, sizeof(t->round));
+	t->round.end = nxt;
+}
+
+static inline void tide_begin(struct tide *t, const struct tide_parameters *p, struct law_window *w, u32 nxt)
+{
+	__builtin_memset(t, 0, sizeof(*t));
+	t->window_q16 = TIDE_LEAST_Q16;
+	t->round.end = nxt;
+	tide_fills(t, Q16_ONE, 0);
+	tide_show(t, w);
+}
+
+/* What it may grow to fast; 0: not known. */
+static inline u64 tide_safe_q16(const struct tide *t)
+{
+	return t->confirmed ? tide_pipe_q16(&t->path) : t->cap_q16;
+}
+
+/* Linear growth per round: by the root of what is the same delay on any link. */
+VERIFIED_APART u64 tide_step_q16(const struct tide *t)
+{
+	u64 rate;
+
+	if (!t)
+		return 0;
+	rate = tide_rate_q32(&t->path);
+	if (!rate)
+		return Q16_ONE / 10;
+	return at_least(tide_root(tide_least(tide_pipe_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
+}
+
+static inline u64 tide_least_growth_q16(const struct tide *t)
+{
+	u64 part = (tide_own_queue(&t->path) << 16) / at_least(tide_base(&t->path), 1);
+
+	return tide_least(at_least(part, Q16_ONE / 64), Q16_ONE);
+}
+
+static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
+{
+	return (window_q16 * part_q16) >> 16;
+}
+
+#define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
+
+static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt)
+{
+	if (!t->listens) {	/* somebody is there: what was safe before is not */
+		t->cap_q16 = at_least(tide_least(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
+		t->confirmed = 0;
+	}
+	t->path.queued = 1;
+	tide_share_enter(&t->share, t->window_q16);
+	__builtin_memset(&t->listen, 0, sizeof(t->listen));
+	t->listen.began_us = now_us;
+	t->listens = 1;
+	tide_start_round(t, nxt);
+}
+
+/* A ramp ends: it has met a queue, or what is known to be safe. */
+static inline void tide_end_ramp(struct tide *t)
+{
+	t->fill.ramp_q16 = t->fill.growth_q16;
+	t->fill.growth_q16 = 0;
+	t->fill.settling = TIDE_SETTLE;
+}
+
+/* No growth, until rounds are clean again. */
+static inline void tide_hold(struct tide *t)
+{
+	t->fill.growth_q16 = 0;
+	t->fill.clean = 0;
+}
+
+/* A round without a queue worth the name. */
+static inline void tide_regrow(struct tide *t)
+{
+	struct tide_fill *f = &t->fill;
+	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t);
+	u64 near = tide_part_q16(safe, TIDE_PART_Q16(0.93));
+	u64 doubled = at_least(2 * f->growth_q16, least);
+
+	if (!safe || t->window_q16 < near) {
+		f->growth_q16 = tide_least(doubled, Q16_ONE);
+		f->clean = 0;
+		return;
+	}
+	f->clean++;
+	if (f->clean <= (t->confirmed && t->window_q16 > near ? 24 : 1))
+		f->growth_q16 = least;
+	else
+		f->growth_q16 = tide_least(doubled, tide_most(Q16_ONE / 2, least));
+}
+
+/* After a long time with a queue the base may be one that was measured in it. */
+static inline void tide_look_at_base(struct tide *t, const struct tide_parameters *p, u64 now_us, s64 queue)
+{
+	struct tide_fill *f = &t->fill;
+	u64 base = tide_base(&t->path), whole = base + (queue > 0 ? queue : 0), left;
+
+	if (!p->drain_us || f->drain || now_us - f->near_empty_us < p->drain_us)
+		return;
+	f->drain = TIDE_SETTLE;
+	f->drain_window_q16 = t->window_q16;
+	left = tide_part_q16(t->window_q16, TIDE_PART_Q16(0.95));
+	left = left * ((base << 16) / at_least(whole, 1)) >> 16;
+	t->window_q16 = at_least(left > Q16_ONE ? left - Q16_ONE : 0, TIDE_LEAST_Q16);
+}
+
+/* A round is over that found a queue above its own. */
+static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
+{
+	u64 base = tide_base(&t->path);
+	u64 part = ((queue - own) << 16) / at_least(base + queue, 1);
+	u64 off = t->window_q16 / 2 * part >> 16, up = t->window_q16 + tide_step_q16(t);
+
+	t->path.queued = 1;
+	t->window_q16 = at_least(up > off ? up - off : 0, TIDE_LEAST_Q16);
+	t->cap_q16 = t->window_q16;
+	t->confirmed = tide_rate_q32(&t->path) != 0;
+	tide_hold(t);
+}
+
+VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
+{
+	struct tide_round *r;
+	struct tide_fill *f;
+	u64 own, spread, steps, sent;
+	s64 queue;
+
+	if (!t || !p || !a)
+		return 0;
+	r = &t->round;
+	f = &t->fill;
+	own = tide_own_queue(&t->path);
+	queue = (s64)r->least - (s64)tide_base(&t->path);
+	/* growth makes the later ones longer */
+	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
+	steps = r->steps / at_least(r->samples - 1, 1);
+	tide_path_round(&t->path, tide_most(spread, steps));
+	sent = (u64)r->packets + r->lost;
+	if (sent)
+		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
+	if (queue < (s64)(own / 2))
+		f->near_empty_us = a->now_us;
+	if (f->drain) {
+		f->drain--;
+		if (!f->drain) {	/* what comes back at once is a ramp, too */
+			f->ramp_q16 = (f->drain_window_q16 << 16) / at_least(t->window_q16, 1);
+			f->ramp_q16 = f->ramp_q16 > Q16_ONE ? f->ramp_q16 - Q16_ONE : 0;
+			f->settling = TIDE_SETTLE;
+			t->window_q16 = f->drain_window_q16;
+			f->near_empty_us = a->now_us;
+		}
+	} else if (f->settling) {
+		f->settling--;
+	} else if (t->loss_q24 > TIDE_HEAVY_LOSS_Q24) {
+		tide_listens(t, a->now_us, a->nxt);
+		return 0;
+	} else if (queue > (s64)own) {
+		tide_give_way(t, queue, own);
+	} else if (!r->limited) {
+		tide_hold(t);
+	} else if (queue * 4 < (s64)own * 3) {
+		tide_regrow(t);
+	} else {
+		t->window_q16 += tide_step_q16(t);
+		tide_hold(t);
+	}
+	tide_look_at_base(t, p, a->now_us, queue);
+	tide_start_round(t, a->nxt);
+	return 0;
+}
+
+/* A ramp has met a queue. */
+static inline void tide_meet(struct tide *t)
+{
+	u64 rate = tide_rate_q32(&t->path), last = t->last_full_rate_q32;
+
+	t->path.queued = 1;
+	t->window_q16 = at_least((t->window_q16 << 16) / (Q16_ONE + t->fill.growth_q16), TIDE_LEAST_Q16);
+	t->cap_q16 = t->window_q16;
+	tide_end_ramp(t);
+	if (rate && last && (rate > last ? rate - last : last - rate) * 20 < last)
+		t->confirmed = 1;
+	t->last_full_rate_q32 = rate;
+}
+
+VERIFIED_APART int tide_fill_on(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
+{
+	struct tide_fill *f;
+	u64 before, own, foreign, near, ramp, queue;
+
+	if (!t || !p || !a)
+		return 0;
+	f = &t->fill;
+	before = t->window_q16;
+	tide_path_rate(&t->path, a);
+	t->round.limited |= a->window_limited;
+	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16) {
+		t->window_q16 += f->growth_q16 * (a->packets < LAW_PACKETS_MAX ? a->packets : LAW_PACKETS_MAX);
+		t->round.grew = 1;
+	}
+	own = tide_own_queue(&t->path);
+	foreign = tide_foreign_queue(&t->path);
+	if (f->growth_q16 && tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue > own)
+		tide_meet(t);
+	near = tide_part_q16(tide_safe_q16(t), TIDE_PART_Q16(0.95));
+	if (f->growth_q16 > Q16_ONE / 20 && near && before <= near && near < t->window_q16)
+		tide_end_ramp(t);
+	/* what its own growth makes is its own, until it has been seen to end */
+	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);
+	if (tide_filtered_queue(&t->path, &t->path.slow, &queue) && queue > foreign + ramp)
+		tide_listens(t, a->now_us, a->nxt);
+	else if ((s32)(a->una - t->round.end) > 0 && t->round.samples >= tide_samples(&t->path))
+		tide_end_round(t, p, a);
+	return 0;
+}
+
+/* A round of listening is over that found this round trip at least. */
+static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
+{
+	struct tide_listen *l = &t->listen;
+	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe;
+	u32 back = tide_least(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
+
+	l->peak = tide_most(l->peak, rtt - base);
+	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
+	if (l->probes + 1)
+		l->probes++;
+	for (u32 i = 0; i < TIDE_HEARD; i++) {
+		u64 heard = l->heard[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
+
+		if (i < back && i < l->probes && heard < queue)
+			queue = heard;
+	}
+	queue -= base;
+	if (queue >= tide_middle(&t->path)) {
+		l->good = 0;
+		return;
+	}
+	l->good++;
+	if (l->good < 3)
+		return;
+	/* whoever held a queue for long has a buffer that takes a ramp of as much */
+	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->cap_q16 && tide_pipe_q16(&t->path)) {
+		safe = tide_least(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);
+		t->cap_q16 = tide_most(t->cap_q16, safe * tide_pipe_q16(&t->path) >> 16);
+	}
+	tide_fills(t, queue * 4 > tide_own_queue(&t->path) * 3 ? 0 : Q16_ONE, a->now_us);
+	t->window_q16 = TIDE_LEAST_Q16;
+	t->loss_q24 = 0;
+	tide_path_restart(&t->path);
+	tide_start_round(t, a->nxt);
+}
+
+VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
+{
+	u64 least;
+
+	if (!t || !a)
+		return 0;
+	tide_share_ack(&t->share, a);
+	/* what was sent before still comes back for a while */
+	if ((s32)(a->una - t->round.end) <= 0 || !t->round.samples)
+		return 0;
+	least = t->round.least;
+	tide_share_round(&t->share, least - tide_base(&t->path));
+	tide_start_round(t, a->nxt);
+	tide_probe(t, a, least);
+	return 0;
+}
+
+/* The samples of the round, and of the path. */
+VERIFIED_APART int tide_sample_rtt(struct tide *t, const struct law_ack *a)
+{
+	struct tide_round *r;
+	u64 rtt;
+
+	if (!t || !a)
+		return 0;
+	r = &t->round;
+	rtt = (u64)a->rtt_us << 8;
+	if (tide_path_sample(&t->path, a->now_us, a->rtt_us)) {
+		t->cap_q16 = t->last_full_rate_q32 = 0;
+		t->confirmed = 0;
+	}
+	if (!r->samples)
+		r->least = r->last = rtt;
+	r->least = tide_least(r->least, rtt);
+	r->steps += rtt > r->last ? rtt - r->last : r->last - rtt;
+	r->last = rtt;
+	r->samples++;
+	r->sum += rtt;
+	return 0;
+}
+
+static inline void tide_sample(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
+{
+	t->now_us = a->now_us;
+	t->srtt_us = a->srtt_us;
+	t->mss = a->mss;
+	t->round.packets += a->packets;
+	t->round.lost += a->lost;
+	if (a->rtt_us)
+		tide_sample_rtt(t, a);
+}
+
+static inline bool tide_ack(struct tide *t, const struct tide_parameters *p, const struct law_weight *weight,
+			    struct law_window *w, const struct law_ack *a)
+{
+	if (!t->listens && w->cwnd_q16 < t->shown_q16)
+		t->window_q16 = at_least(tide_least(t->window_q16, w->cwnd_q16), TIDE_LEAST_Q16);
+	tide_share_weight(&t->share, weight->weight_q16);
+	if (t->listens)
+		tide_hear(t, a);
+	else
+		tide_fill_on(t, p, a);
+	tide_show(t, w);
+	return false;
+}
+
+/* Losses alone say nothing; they count where there is a queue of its own, where it sends more than the pipe holds, and in a small pipe. */
+VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
+{
+	struct tide_fill *f;
+	u64 pipe, queue, share;
+	bool queued;
+
+	if (!t)
+		return 0;
+	f = &t->fill;
+	share = tide_share_q16(&t->share);
+	if (share && (t->listens || share > t->window_q16))
+		tide_share_reduce(&t->share, signal);
+	if (t->listens)
+		return 0;
+	pipe = tide_pipe_q16(&t->path);
+	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > tide_own_queue(&t->path) * 3;
+	t->before_q16 = f->drain ? f->drain_window_q16 : t->window_q16;
+	if (signal == LAW_TIMEOUT || (!f->growth_q16 && !f->settling && pipe && pipe < TIDE_SMALL_PIPE_Q16)) {
+		tide_listens(t, t->now_us, nxt);
+	} else if (queued || (pipe && t->window_q16 > pipe) || signal != LAW_LOSS) {
+		if (pipe && pipe < t->window_q16)
+			t->window_q16 = pipe;
+		t->window_q16 = at_least(tide_part_q16(t->window_q16, TIDE_PART_Q16(0.95)), TIDE_LEAST_Q16);
+		f->growth_q16 = 0;
+		f->drain = 0;
+	}
+	return 0;
+}
+
+static inline void tide_reduce(struct tide *t, const struct tide_parameters *p, const struct law_weight *weight, struct law_window *w,
+			       enum law_signal signal, u32 random)
+{
+	tide_share_weight(&t->share, weight->weight_q16);
+	tide_congestion(t, signal, w->nxt);
+	tide_show(t, w);
+}
+
+static inline void tide_answered(struct tide *t)
+{
+}
+
+static inline void tide_recovered(struct tide *t, struct law_window *w, u32 nxt)
+{
+	t->before_q16 = 0;
+}
+
+static inline void tide_undone(struct tide *t, struct law_window *w)
+{
+	t->window_q16 = tide_most(t->window_q16, t->before_q16);
+	t->before_q16 = 0;
+	tide_show(t, w);
+}
+
+/* After a pause nobody knows who came meanwhile. */
+static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u64 idle_us)
+{
+	if (!t->listens) {
+		tide_fills(t, Q16_ONE, t->now_us + idle_us);
+		t->window_q16 = TIDE_LEAST_Q16;
+	}
+	tide_share_restart(&t->share, w->cwnd_q16, idle_us);
+	tide_path_restart(&t->path);
+	tide_start_round(t, nxt);
+	tide_show(t, w);
+}
+
+/* It sends probes, two packets at once: a receiver may keep the ACK of a single one back. */
+static inline bool tide_in_pairs(const struct tide *t)
+{
+	return t->listens && tide_share_q16(&t->share) < TIDE_PAIRS_Q16;
+}
+
+/* Segments, or pairs of them, per microsecond, 2^-32. */
+VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
+{
+	u64 srtt, base_us, share, rate, window, wanted, limit, often;
+
+	if (!t || !p)
+		return 0;
+	srtt = at_least(t->srtt_us, 1);
+	base_us = at_least(tide_base(&t->path) >> 8, 1);
+	share = tide_share_q16(&t->share);
+	rate = tide_rate_q32(&t->path);
+	if (!t->listens) {
+		window = tide_most(t->window_q16, share);
+		wanted = window * (t->fill.growth_q16 >= Q16_ONE / 4 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1)) / srtt;
+		if (!t->confirmed || !rate)
+			return wanted;
+		limit = tide_most((rate >> 16) * TIDE_PART_Q16(1.02), window * TIDE_PART_Q16(1.05) / base_us);
+		return tide_least(wanted, limit);
+	}
+	share = share * TIDE_PART_Q16(1.2) / srtt;
+	if (!tide_in_pairs(t))
+		return share;
+	often = (1ULL << 32) / base_us;
+	if (t->listen.probes >= 4 && !t->listen.good) {
+		wanted = rate * (p->probe_share_q32 >> 12) >> 21;
+		wanted = at_least(wanted, ((u64)p->probe_rate_milli << 32) / 1000000000);
+		often = tide_least(wanted, often);
+	}
+	return tide_most(often, share / 2);
+}
+
+/* The same in bytes per second, of a full segment for each pair; 0: not known yet. */
+static inline u64 tide_pace(const struct tide *t, const struct tide_parameters *p)
+{
+	if (!t->srtt_us)
+		return 0;
+	return at_least(((tide_pace_q32(t, p) * t->mss) >> 12) * 1000000 >> 20, 1);
+}
+
+static inline u32 tide_inspect(const struct tide *t, const struct tide_parameters *p, const struct law_weight *weight, s64 *values)
+{
+	u64 queue;
+
+	values[0] = t->path.base.current ? (s64)tide_base(&t->path) : LAW_NO_VALUE;
+	values[1] = t->path.noise;
+	values[2] = tide_own_queue(&t->path);
+	values[3] = tide_rate_q32(&t->path) ? (s64)tide_rate_q32(&t->path) : LAW_NO_VALUE;
+	values[4] = tide_safe_q16(t) ? (s64)tide_safe_q16(t) : LAW_NO_VALUE;
+	values[5] = t->listens ? LAW_NO_VALUE : (s64)t->fill.growth_q16;
+	values[6] = tide_filtered_queue(&t->path, &t->path.slow, &queue) ? (s64)queue : LAW_NO_VALUE;
+	values[7] = tide_share_q16(&t->share);
+	return 8;
+}
+
+#endif

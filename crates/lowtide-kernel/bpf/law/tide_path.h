@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What Tide knows of its path (lowtide-cc, law/tide/path.rs), without kernel access: the empty round trip, the link's rate, the noise of both,
+ * and from these the queue that is its own and the one that is somebody else's.
+ */
+#ifndef LOWTIDE_TIDE_PATH_H
+#define LOWTIDE_TIDE_PATH_H
+
+#include "law.h"
+
+#define TIDE_MS (1000ULL << 8)
+#define TIDE_BASE_SPAN_US 300000000ULL	/* a route may change */
+#define TIDE_RATE_SPAN_US 30000000ULL	/* capacity may go */
+#define TIDE_ROUNDS 8			/* the middle one shows the noise */
+#define TIDE_RTT_MOST_US (1U << 23)
+
+/* The least or greatest value of the last one or two spans; 0: none. */
+struct tide_extreme {
+	u64 began_us, current, previous;
+};
+
+/* The least round trip of two spans with enough samples each. */
+struct tide_filter {
+	u64 began_us;
+	u64 least;
+	u64 before;		/* 0: no span is over yet */
+	u32 samples;
+	u32 unused;
+};
+
+struct tide_path {
+	struct tide_extreme base;
+	struct tide_extreme rate;
+	struct tide_filter fast, slow;
+	u64 differences[TIDE_ROUNDS];	/* how much the round trips of the latest rounds differed: a circle */
+	u64 noise;		/* their median */
+	u32 rounds;		/* counted, for the circle */
+	u32 queued;		/* a queue has been seen at all */
+};
+
+static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 value, u64 span_us, bool least)
+{
+	if (!e->current || now_us - e->began_us > span_us) {
+		e->previous = e->current;
+		e->current = value;
+		e->began_us = now_us;
+	} else if (least ? value < e->current : value > e->current) {
+		e->current = value;
+	}
+}
+
+static inline void tide_filter_add(struct tide_filter *f, u64 now_us, u64 rtt, u32 samples, u64 span)
+{
+	if (!f->samples) {
+		f->began_us = now_us;
+		f->least = rtt;
+	}
+	if (rtt < f->least)
+		f->least = rtt;
+	f->samples++;
+	if (f->samples >= samples && (now_us - f->began_us) << 8 >= span) {
+		f->before = f->least;
+		f->samples = 0;
+	}
+}
+
+/* The empty round trip; 0: not known. */
+static inline u64 tide_base(const struct tide_path *p)
+{
+	const struct tide_extreme *b = &p->base;
+
+	return b->previous && b->previous < b->current ? b->previous : b->current;
+}
+
+/* The link's rate; 0: not known. */
+static inline u64 tide_rate_q32(const struct tide_path *p)
+{
+	return p->rate.previous > p->rate.current ? p->rate.previous : p->rate.current;
+}
+
+/* Segments that fill the link without a queue; 0: not known. */
+static inline u64 tide_pipe_q16(const struct tide_path *p)
+{
+	return tide_rate_q32(p) * (tide_base(p) >> 8) >> 16;
+}
+
+/* So many samples say something. */
+static inline u32 tide_samples(const struct tide_path *p)
+{
+	u64 samples = at_least(p->noise / (TIDE_MS / 2), 4);
+
+	return samples < 32 ? samples : 32;
+}
+
+/* The time of a packet on the link. */
+static inline u64 tide_packet(const struct tide_path *p)
+{
+	u64 rate = tide_rate_q32(p), packet;
+
+	if (!rate || !p->queued)
+		return TIDE_MS * 12 / 10;
+	packet = (1ULL << 40) / rate;
+	return packet < TIDE_MS * 5 / 2 ? packet : TIDE_MS * 5 / 2;
+}
+
+static inline u64 tide_allowance(const struct tide_path *p)
+{
+	u64 of_noise = p->noise / 4, of_base = tide_base(p) / 16;
+
+	return of_noise < of_base ? of_noise : of_base;
+}
+
+/* The queue that Tide keeps itself at the most. */
+VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
+{
+	if (!p)
+		return 0;
+	return at_least(tide_packet(p), TIDE_MS) + tide_allowance(p);
+}
+
+/* A queue that can only be somebody else's. */
+VERIFIED_APART u64 tide_foreign_queue(const struct tide_path *p)
+{
+	if (!p)
+		return 0;
+	return tide_own_queue(p) + at_least(tide_packet(p), 2 * TIDE_MS) + tide_allowance(p);
+}
+
+/* Between the two: what a probe may find on a link that nobody uses. */
+static inline u64 tide_middle(const struct tide_path *p)
+{
+	return (tide_own_queue(p) + tide_foreign_queue(p)) / 2;
+}
+
+/* The queue that a filter sees; false: nothing yet. */
+static inline bool tide_filtered_queue(const struct tide_path *p, const struct tide_filter *f, u64 *queue)
+{
+	u64 rtt = f->samples && f->least < f->before ? f->least : f->before, base = tide_base(p);
+
+	*queue = rtt > base ? rtt - base : 0;
+	return rtt != 0;
+}
+
+/* What is seen from now on has nothing to do with what was before. */
+static inline void tide_path_restart(struct tide_path *p)
+{
+	__builtin_memset(&p->fast, 0, sizeof(p->fast));
+	__builtin_memset(&p->slow, 0, sizeof(p->slow));
+}
+
+/* A round-trip sample. True if the path turned out to be much shorter than it seemed: what was learned was learned behind a queue. */
+VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us)
+{
+	u64 rtt = (u64)(rtt_us < TIDE_RTT_MOST_US ? rtt_us : TIDE_RTT_MOST_US) << 8, base, span;
+	struct tide_extreme kept;
+	bool shorter;
+	u32 samples;
+
+	if (!p)
+		return 0;
+	base = tide_base(p);
+	shorter = base && rtt * 10 < base * 9;
+	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
+	if (shorter) {
+		kept = p->base;
+		kept.previous = 0;
+		__builtin_memset(p, 0, sizeof(*p));
+		p->base = kept;
+	}
+	base = tide_base(p);
+	samples = tide_samples(p);
+	span = base < 4 * p->noise ? base : 4 * p->noise;
+	tide_filter_add(&p->fast, now_us, rtt, samples, span);
+	span = base < 2 * p->noise ? base : 2 * p->noise;
+	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(span, base / 4));
+	return shorter;
+}
+
+/* The link's rate may be this. One that the program limited says only that the link can do as much. */
+static inline void tide_path_rate(struct tide_path *p, const struct law_ack *a)
+{
+	u64 rate;
+
+	if (!a->rate_interval_us)
+		return;
+	rate = ((u64)a->rate_delivered << 32) / a->rate_interval_us;
+	if (rate && (!a->rate_app_limited || (tide_rate_q32(p) && rate > tide_rate_q32(p))))
+		tide_extreme_add(&p->rate, a->now_us, rate, TIDE_RATE_SPAN_US, false);
+}
+
+/* The round trips of a round differed by so much. */
+VERIFIED_APART int tide_path_round(struct tide_path *p, u64 difference)
+{
+	u64 middle = 0;
+
+	if (!p)
+		return 0;
+	p->differences[p->rounds++ & (TIDE_ROUNDS - 1)] = difference;
+	/* the one that half of them and itself are at most, in some order of equal ones */
+	for (u32 i = 0; i < TIDE_ROUNDS; i++) {
+		u64 it = p->differences[i], below = 0;
+
+		for (u32 j = 0; j < TIDE_ROUNDS; j++)
+			below += mask_at_most(p->differences[j] + (j > i), it) & 1;
+		middle |= it & mask_at_most(below ^ (TIDE_ROUNDS / 2 + 1), 0);
+	}
+	p->noise = middle;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tide (law/tide.h) as a TCP congestion control of the kernel. It differs from the laws of window_ops.h in what it hears and in what it says:
+ * it takes its turn at every ACK, in reduction episodes too, where the stack walks to its window; most losses leave that as it is; and it paces
+ * itself. While it listens the window has room for two pairs, since Linux sends at most half of one at once, and the pace lets one out.
+ */
+#ifndef LOWTIDE_TIDE_OPS_H
+#define LOWTIDE_TIDE_OPS_H
+
+#include "window_ops.h"
+
+#define TIDE_PARAMETERS ((const void *)s->parameters)
+
+static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
+{
+	struct law_weight weight = weight_on(s);
+	struct lt_trace_record *r = trace_record(s, tp, event);
+
+	if (!r)
+		return;
+	r->values_count = tide_inspect(&s->tide, TIDE_PARAMETERS, &weight, r->values);
+	bpf_ringbuf_submit(r, 0);
+}
+
+/* By more than 1/64, or from and to unlimited: its pace is a tenth above what the window needs, and less where the link is known. */
+static inline bool tide_pace_differs(u32 rate, u32 old)
+{
+	if (rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
+		return rate != old;
+	return rate > old ? rate - old > old / 64 : old - rate > old / 64;
+}
+
+/* Bytes per second. On a short path only probes are paced. */
+static inline u32 tide_pacing(const struct lt_socket *s, const struct tcp_sock *tp)
+{
+	u64 rate = tide_pace(&s->tide, TIDE_PARAMETERS);
+
+	if (!rate || (!s->tide.listens && srtt_us(tp) < PACING_RTT_MIN_US))
+		return PACING_UNLIMITED;
+	if (tide_in_pairs(&s->tide))
+		rate *= 2;
+	return rate < PACING_UNLIMITED ? rate : PACING_UNLIMITED;
+}
+
+static inline u32 tide_answer(struct lt_socket *s, const struct tcp_sock *tp)
+{
+	struct law_weight weight = weight_on(s);
+	struct law_window w = walking_window(s, tp);
+	u32 signal = s->signal, event = reduction_event(signal, tp), answer;
+
+	s->signal = SIGNAL_NONE;
+	w.nxt = tp->snd_nxt;
+	if (!s->begun || !controller_alive(clock_ns(tp)))
+		w.cwnd_q16 = at_least(w.cwnd_q16 / 2, WINDOW_MIN_Q16);
+	else
+		tide_reduce(&s->tide, TIDE_PARAMETERS, &weight, &w, law_signal(signal, tp), 0);
+	answer = reduced_to(s, &w);
+	TRACE(tide_trace, s, tp, event);
+	return answer;
+}
+
+SEC("struct_ops")
+void BPF_PROG(tide_begin_on, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!s)
+		return;
+	take_parameters(s);
+	s->window_q16 = (u64)tp->snd_cwnd << 16;
+	s->signal = SIGNAL_NONE;
+	s->delivered = s->heard = tp->delivered;
+	s->lost = tp->lost;
+	s->begun = 0;
+	__builtin_memset(&s->owd, 0, sizeof(s->owd));
+}
+
+/* What an ACK brings. The rate sample is that of the one before: the stack takes it after this. */
+static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
+{
+	struct law_ack *a = &s->ack;
+
+	note_ack(s, tp, sample);
+	hear_marks(s, tp);
+	a->lost = tp->lost - s->lost;
+	s->lost = tp->lost;
+	a->rate_delivered = tp->rate_delivered;
+	a->rate_interval_us = tp->rate_interval_us;
+	a->rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	struct law_weight weight;
+	struct law_window w;
+	u32 rate, listened, limit;
+
+	if (!s)
+		return;
+	if (!s->begun) {	/* not before there are sequence numbers */
+		w = window_of(s, tp);
+		tide_begin(&s->tide, TIDE_PARAMETERS, &w, tp->snd_nxt);
+		take_window(s, tp, &w);
+		s->begun = 1;
+	}
+	if (ssthresh_missed(s, tp)) {
+		tp->snd_ssthresh = tide_answer(s, tp);
+		TRACE(tide_trace, s, tp, LT_TRACE_MISSED);
+	}
+	mend_window(s, tp);
+	tide_note(s, tp, sample);
+	if (!controller_alive(clock_ns(tp))) {
+		pace(sk, s, PACING_NONE);
+		return;
+	}
+	weight = weight_on(s);
+	w = walking_window(s, tp);
+	listened = s->tide.listens;
+	tide_sample(&s->tide, TIDE_PARAMETERS, &s->ack);
+	tide_ack(&s->tide, TIDE_PARAMETERS, &weight, &w, &s->ack);
+	take_walking_window(s, tp, &w);
+	if (s->tide.listens && !listened) {
+		count(delay_backoffs, 1);
+		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
+	}
+	TRACE_ACK(tide_trace, s, tp, s->ack.rtt_us, true);
+	rate = tide_pacing(s, tp);
+	limit = s->program_pacing && s->program_pacing < rate ? s->program_pacing : rate;
+	if (limit && (!s->pacing || tide_pace_differs(limit, s->pacing)))
+		pace_now(sk, s, limit);
+}
+
+/* The window has been set already, but for a socket that nobody governs any more. */
+SEC("struct_ops")
+void BPF_PROG(tide_avoid_on, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+	if (s && s->begun && !controller_alive(clock_ns(tp)) && window_limited(tp, s))
+		reno(tp, s, acked);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(tide_ssthresh_on, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+	return s ? tide_answer(s, tp) : at_least(tp->snd_cwnd >> 1, WINDOW_MIN_SEGMENTS);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	u32 before = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
+	struct law_window w;
+
+	if (!s || !s->begun)
+		return;
+	if (state == TCP_CA_LOSS) {
+		tide_congestion(&s->tide, LAW_TIMEOUT, tp->snd_nxt);
+		TRACE(tide_trace, s, tp, LT_TRACE_TIMEOUT);
+	}
+	if (before >= TCP_CA_CWR && state < TCP_CA_CWR) {
+		w = window_of(s, tp);
+		tide_recovered(&s->tide, &w, tp->snd_nxt);
+		w.ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
+		take_window(s, tp, &w);
+		TRACE(tide_trace, s, tp, LT_TRACE_RECOVERED);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	struct law_window w;
+
+	if (!s || !s->begun || event != CA_EVENT_CWND_RESTART)
+		return;
+	w = window_of(s, tp);
+	tide_restart(&s->tide, &w, tp->snd_nxt, bpf_ktime_get_ns() / NSEC_PER_USEC - s->ack.now_us);
+	take_window(s, tp, &w);
+	TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(tide_undo_on, struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	struct law_window w;
+
+	if (!s || !s->begun)
+		return at_least(tp->snd_cwnd, tp->prior_cwnd);
+	w = walking_window(s, tp);
+	tide_undone(&s->tide, &w);
+	s->window_q16 = w.cwnd_q16;
+	TRACE(tide_trace, s, tp, LT_TRACE_UNDONE);
+	return at_least(tp->snd_cwnd, budget_cwnd(w.cwnd_q16));
+}
+
+/* The controller puts the transfer's own name here before loading. */
+SEC(".struct_ops.link")
+struct tcp_congestion_ops lt_tide = {
+	.init = (void *)tide_begin_on,
+	.ssthresh = (void *)tide_ssthresh_on,
+	.cong_avoid = (void *)tide_avoid_on,
+	.pkts_acked = (void *)tide_acked_on,
+	.set_state = (void *)tide_state_on,
+	.cwnd_event = (void *)tide_event_on,
+	.undo_cwnd = (void *)tide_undo_on,
+	.name = "lt_tide",
+};
+
+#endif
