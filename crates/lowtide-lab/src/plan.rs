@@ -22,6 +22,8 @@ use std::{
 pub struct Extent {
     /// Only its `quick` values and `quick_runs`.
     pub quick: bool,
+    /// Of an experiment with a sample for a quick look, as many other cells, none of which is in that.
+    pub held_out: bool,
     /// So many runs of each cell, in place of its own number.
     pub runs: Option<u32>,
     /// The seed of the first run.
@@ -30,7 +32,7 @@ pub struct Extent {
 
 impl Default for Extent {
     fn default() -> Self {
-        Self { quick: false, runs: None, seed: 1 }
+        Self { quick: false, held_out: false, runs: None, seed: 1 }
     }
 }
 
@@ -98,13 +100,14 @@ impl<'a> Plan<'a> {
             }
         }
         if let Some(sample) = experiment.quick_sample.as_ref().filter(|_| extent.quick) {
-            plan.keep(sample);
+            plan.keep(sample, extent.held_out);
         }
         Ok(plan)
     }
 
-    /// Keeps the cells of so many places by chance, always the same ones; fewer of them are the first of more.
-    fn keep(&mut self, sample: &Sample) {
+    /// Keeps the cells of so many places by chance, always the same ones; fewer of them are the first of more. Or of as many of the others.
+    fn keep(&mut self, sample: &Sample, others: bool) {
+        let skipped = if others { sample.number } else { 0 };
         let of = |cell: &PlannedCell<'_>| -> Where {
             cell.place.iter().filter(|(axis, _)| sample.of.contains(axis)).cloned().collect()
         };
@@ -115,9 +118,10 @@ impl<'a> Plan<'a> {
             groups.entry(value.map(|(_, value)| value.clone())).or_default().push(place);
         }
         let mut groups: Vec<_> =
-            groups.into_values().map(|places| by_chance(places, sample.number).into_iter()).collect();
-        let in_turn = (0..sample.number).flat_map(|_| groups.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
-        let places: BTreeSet<Where> = in_turn.take(sample.number).collect();
+            groups.into_values().map(|places| by_chance(places, 2 * sample.number).into_iter()).collect();
+        let in_turn =
+            (0..2 * sample.number).flat_map(|_| groups.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
+        let places: BTreeSet<Where> = in_turn.skip(skipped).take(sample.number).collect();
         self.cells.retain(|cell| places.contains(&of(cell)));
     }
 
@@ -232,7 +236,11 @@ mod tests {
     use super::*;
 
     fn plan(experiment: &Experiment, quick: bool) -> Vec<String> {
-        let plan = Plan::new(experiment, Extent { quick, ..Extent::default() }).unwrap();
+        names(experiment, Extent { quick, ..Extent::default() })
+    }
+
+    fn names(experiment: &Experiment, extent: Extent) -> Vec<String> {
+        let plan = Plan::new(experiment, extent).unwrap();
         let name =
             |cell: &PlannedCell<'_>| cell.place.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ");
         plan.cells.iter().map(name).collect()
@@ -257,6 +265,10 @@ mod tests {
         let expected: Vec<&String> = all.iter().filter(|name| places.contains(&name[..3])).collect();
         assert_eq!(five.iter().collect::<Vec<_>>(), expected);
         assert!(plan(&some(3), true).iter().all(|name| five.contains(name)), "fewer are the first of more");
+        let held_out = Extent { quick: true, held_out: true, ..Extent::default() };
+        let others = names(&some(5), held_out);
+        let other_places: BTreeSet<&str> = others.iter().map(|name| &name[..3]).collect();
+        assert!(other_places.len() == 5 && other_places.is_disjoint(&places), "{other_places:?}");
         assert_eq!(plan(&some(5), false), all);
         assert_eq!(plan(&some(100), true), all);
     }

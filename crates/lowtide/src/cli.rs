@@ -491,6 +491,9 @@ pub struct LabRunArguments {
     /// A quick look: fewer cells and fewer runs
     #[arg(long)]
     pub quick: bool,
+    /// Of an experiment that looks quickly at cells by chance, as many other ones: what was tuned on those can be judged on these
+    #[arg(long, requires = "quick")]
+    pub held_out: bool,
     /// Seed of the first run of each cell; the others follow
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -67,7 +67,6 @@ impl Parameters {
             before: None,
             rounds: Rounds::default(),
             round: Round::default(),
-            mss: f64::from(flow.mss),
             share: None,
             flow: *flow,
         })
@@ -128,9 +127,11 @@ struct Listen {
     peak: f64,
     /// The first of a pair has been sent.
     half: bool,
+    /// Heard of so far.
     probes: u32,
+    /// The latest of them that found a free link, in a row.
     good: u32,
-    /// The latest eight.
+    /// Round trips of the latest eight.
     heard: [f64; 8],
 }
 
@@ -170,7 +171,6 @@ struct Tide {
     before: Option<f64>,
     rounds: Rounds,
     round: Round,
-    mss: f64,
     /// What its weight is worth, if it has one.
     share: Option<Share>,
     flow: Flow,
@@ -209,19 +209,18 @@ impl Tide {
         round.sum += rtt;
     }
 
-    fn listen(&mut self, now: Time, ack_nxt: u64) {
-        if matches!(self.phase, Phase::Fill(_)) {
-            // somebody is there: what was safe before is not
-            self.cap = Some(self.cap.unwrap_or(f64::INFINITY).min(self.window / 2.0).max(2.0));
-            self.confirmed = false;
-        }
+    /// From filling to listening.
+    fn listen(&mut self, now: Time, nxt: u64) {
+        // somebody is there: what was safe before is not
+        self.cap = Some(self.cap.unwrap_or(f64::INFINITY).min(self.window / 2.0).max(2.0));
+        self.confirmed = false;
         self.path.see_queue();
         let window = self.window;
         if let Some(share) = &mut self.share {
             share.enter(window);
         }
         self.phase = Phase::Listen(Listen { began: now, ..Listen::default() });
-        self.start_round(ack_nxt);
+        self.start_round(nxt);
     }
 
     fn start_round(&mut self, nxt: u64) {
@@ -443,7 +442,7 @@ impl CongestionControl for Tide {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
         self.srtt = ack.srtt.as_secs_f64();
         self.round.packets += f64::from(ack.packets);
-        self.round.lost += ack.lost as f64 / self.mss;
+        self.round.lost += ack.lost as f64 / f64::from(self.flow.mss);
         let rtt = ack.rtt.map(|rtt| rtt.as_secs_f64());
         if let Some(rtt) = rtt {
             self.on_sample(ack, rtt);
@@ -512,13 +511,13 @@ impl CongestionControl for Tide {
 
     fn window(&self) -> u64 {
         match self.phase {
-            Phase::Fill(_) => (self.window.max(self.share()) * self.mss) as u64,
-            Phase::Listen(_) => (self.share().max(2.0) * self.mss) as u64,
+            Phase::Fill(_) => (self.window.max(self.share()) * f64::from(self.flow.mss)) as u64,
+            Phase::Listen(_) => (self.share().max(2.0) * f64::from(self.flow.mss)) as u64,
         }
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        (self.srtt > 0.0).then(|| ((self.pace() * self.mss) as u64).max(1))
+        (self.srtt > 0.0).then(|| ((self.pace() * f64::from(self.flow.mss)) as u64).max(1))
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

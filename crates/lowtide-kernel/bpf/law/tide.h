@@ -148,12 +148,12 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 
 #define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
 
+/* From filling to listening. */
 static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt)
 {
-	if (!t->listens) {	/* somebody is there: what was safe before is not */
-		t->cap_q16 = at_least(tide_least(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
-		t->confirmed = 0;
-	}
+	/* somebody is there: what was safe before is not */
+	t->cap_q16 = at_least(tide_least(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
+	t->confirmed = 0;
 	t->path.queued = 1;
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
@@ -291,7 +291,7 @@ static inline void tide_meet(struct tide *t)
 	t->last_full_rate_q32 = rate;
 }
 
-VERIFIED_APART int tide_fill_on(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
+VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_fill *f;
 	u64 before, own, foreign, near, ramp, queue;
@@ -420,7 +420,7 @@ static inline bool tide_ack(struct tide *t, const struct tide_parameters *p, con
 	if (t->listens)
 		tide_hear(t, a);
 	else
-		tide_fill_on(t, p, a);
+		tide_fill_turn(t, p, a);
 	tide_show(t, w);
 	return false;
 }
