@@ -30,6 +30,7 @@ const LAWS: &[&str] = &[
     "lt_cubic",
     "dctcp:accel=on,overload=on",
     "prague:mode=none,accel=on,overload=on",
+    "tide",
 ];
 
 /// So many bytes that repeat nowhere.
