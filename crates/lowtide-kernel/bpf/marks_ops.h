@@ -13,15 +13,14 @@
  * Where ECN was not negotiated the stack would send ECT all the same, so the socket leaves the law. Sockets of the group do it when they are
  * established (sockops.h); this is for those that a program gives the law itself, whose first call comes then.
  */
-static inline bool leaves_for_lack_of_ecn(struct sock *sk, struct tcp_sock *tp, struct lt_socket *s)
+static inline void leaves_for_lack_of_ecn(struct sock *sk, struct tcp_sock *tp, struct lt_socket *s)
 {
 	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
 
 	if (tp->ecn_flags & TCP_ECN_OK || (state != BPF_TCP_ESTABLISHED && state != BPF_TCP_SYN_RECV))
-		return false;
+		return;
 	note_without_ecn(s);
 	bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
-	return true;
 }
 
 /*

@@ -204,33 +204,31 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
  * merely needs to be switched on. A window sent in bursts overflows a short queue before it is full, and loses to flows that pace.
  * A limit that the program set itself stays in force. `ctx`: what bpf_setsockopt takes.
  */
-#define pace(ctx, s, wanted)                                                                                          \
+#define pace(ctx, s, wanted) pace_within(ctx, s, wanted, 8)
+
+/* The same, where the rate in force differs by more than this part of it. */
+#define pace_within(ctx, s, wanted, part)                                                                             \
 	({                                                                                                            \
 		u32 rate = (wanted), old = (s)->pacing;                                                               \
 		if (rate == PACING_NONE && old)                                                                       \
 			rate = PACING_UNLIMITED;                                                                      \
 		if ((s)->program_pacing && (s)->program_pacing < rate)                                                \
 			rate = (s)->program_pacing;                                                                   \
-		if (rate && pacing_differs(rate, old))                                                                \
-			pace_now(ctx, s, rate);                                                                       \
+		if (rate && pacing_differs(rate, old, part)) {                                                        \
+			u32 on = PACING_SWITCHED_ON;                                                                  \
+			(s)->pacing = rate;                                                                           \
+			if (!old && rate == PACING_UNLIMITED)                                                         \
+				bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &on, sizeof(on));                 \
+			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));                     \
+		}                                                                                                     \
 	})
 
-/* The same at once, and no matter how little the rates differ. */
-#define pace_now(ctx, s, rate)                                                                                        \
-	({                                                                                                            \
-		u32 now = (rate), on = PACING_SWITCHED_ON;                                                            \
-		if (!(s)->pacing && now == PACING_UNLIMITED)                                                          \
-			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &on, sizeof(on));                         \
-		(s)->pacing = now;                                                                                    \
-		bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &now, sizeof(now));                               \
-	})
-
-/* By more than an eighth, or from and to unlimited. */
-static inline bool pacing_differs(u32 rate, u32 old)
+/* By more than a part, or from and to unlimited. */
+static inline bool pacing_differs(u32 rate, u32 old, u32 part)
 {
 	if (rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
 		return rate != old;
-	return rate > old ? rate - old > old / 8 : old - rate > old / 8;
+	return rate > old ? rate - old > old / part : old - rate > old / part;
 }
 
 #endif

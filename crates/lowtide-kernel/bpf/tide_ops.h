@@ -9,8 +9,6 @@
 
 #include "window_ops.h"
 
-#define TIDE_PARAMETERS ((const void *)s->parameters)
-
 static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
 	struct law_weight weight = weight_on(s);
@@ -18,28 +16,22 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 
 	if (!r)
 		return;
-	r->values_count = tide_inspect(&s->tide, TIDE_PARAMETERS, &weight, r->values);
+	r->values_count = tide_inspect(&s->tide, PARAMETERS, &weight, r->values);
 	bpf_ringbuf_submit(r, 0);
 }
 
-/* By more than 1/64, or from and to unlimited: its pace is a tenth above what the window needs, and less where the link is known. */
-static inline bool tide_pace_differs(u32 rate, u32 old)
-{
-	if (rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
-		return rate != old;
-	return rate > old ? rate - old > old / 64 : old - rate > old / 64;
-}
+#define TIDE_PACE_PART 64	/* its pace is a tenth above what the window needs, and less where the link is known */
 
 /* Bytes per second. On a short path only probes are paced. */
 static inline u32 tide_pacing(const struct lt_socket *s, const struct tcp_sock *tp)
 {
-	u64 rate = tide_pace(&s->tide, TIDE_PARAMETERS);
+	u64 rate = tide_pace(&s->tide, PARAMETERS);
 
 	if (!rate || (!s->tide.listens && srtt_us(tp) < PACING_RTT_MIN_US))
 		return PACING_UNLIMITED;
 	if (tide_in_pairs(&s->tide))
 		rate *= 2;
-	return rate < PACING_UNLIMITED ? rate : PACING_UNLIMITED;
+	return at_most(rate, PACING_UNLIMITED);
 }
 
 static inline u32 tide_answer(struct lt_socket *s, const struct tcp_sock *tp)
@@ -53,7 +45,7 @@ static inline u32 tide_answer(struct lt_socket *s, const struct tcp_sock *tp)
 	if (!s->begun || !controller_alive(clock_ns(tp)))
 		w.cwnd_q16 = at_least(w.cwnd_q16 / 2, WINDOW_MIN_Q16);
 	else
-		tide_reduce(&s->tide, TIDE_PARAMETERS, &weight, &w, law_signal(signal, tp), 0);
+		tide_reduce(&s->tide, PARAMETERS, &weight, &w, law_signal(signal, tp), 0);
 	answer = reduced_to(s, &w);
 	TRACE(tide_trace, s, tp, event);
 	return answer;
@@ -67,13 +59,9 @@ void BPF_PROG(tide_begin_on, struct sock *sk)
 
 	if (!s)
 		return;
-	take_parameters(s);
-	s->window_q16 = (u64)tp->snd_cwnd << 16;
-	s->signal = SIGNAL_NONE;
-	s->delivered = s->heard = tp->delivered;
+	begin_socket(s, tp);
+	s->heard = tp->delivered;
 	s->lost = tp->lost;
-	s->begun = 0;
-	__builtin_memset(&s->owd, 0, sizeof(s->owd));
 }
 
 /* What an ACK brings. The rate sample is that of the one before: the stack takes it after this. */
@@ -97,13 +85,13 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	struct law_weight weight;
 	struct law_window w;
-	u32 rate, listened, limit;
+	u32 listened;
 
 	if (!s)
 		return;
 	if (!s->begun) {	/* not before there are sequence numbers */
 		w = window_of(s, tp);
-		tide_begin(&s->tide, TIDE_PARAMETERS, &w, tp->snd_nxt);
+		tide_begin(&s->tide, PARAMETERS, &w, tp->snd_nxt);
 		take_window(s, tp, &w);
 		s->begun = 1;
 	}
@@ -120,18 +108,15 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	weight = weight_on(s);
 	w = walking_window(s, tp);
 	listened = s->tide.listens;
-	tide_sample(&s->tide, TIDE_PARAMETERS, &s->ack);
-	tide_ack(&s->tide, TIDE_PARAMETERS, &weight, &w, &s->ack);
+	tide_sample(&s->tide, PARAMETERS, &s->ack);
+	tide_ack(&s->tide, PARAMETERS, &weight, &w, &s->ack);
 	take_walking_window(s, tp, &w);
 	if (s->tide.listens && !listened) {
 		count(delay_backoffs, 1);
 		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
 	}
 	TRACE_ACK(tide_trace, s, tp, s->ack.rtt_us, true);
-	rate = tide_pacing(s, tp);
-	limit = s->program_pacing && s->program_pacing < rate ? s->program_pacing : rate;
-	if (limit && (!s->pacing || tide_pace_differs(limit, s->pacing)))
-		pace_now(sk, s, limit);
+	pace_within(sk, s, tide_pacing(s, tp), TIDE_PACE_PART);
 }
 
 /* The window has been set already, but for a socket that nobody governs any more. */

@@ -42,20 +42,14 @@ void LAW_PROG(begin_on, struct sock *sk)
 
 	if (!s)
 		return;
-	take_parameters(s);
-	s->window_q16 = (u64)tp->snd_cwnd << 16;
-	s->signal = SIGNAL_NONE;
-	s->delivered = tp->delivered;
-	s->begun = 0;
+	begin_socket(s, tp);
 #ifdef LAW_OF_MARKS
 	s->heard = tp->delivered;
 	s->heard_ce = tp->delivered_ce;
 	s->received_ce = 0;
 	s->received_to = tp->rcv_nxt;
-	if (leaves_for_lack_of_ecn(sk, tp, s))
-		return;
+	leaves_for_lack_of_ecn(sk, tp, s);
 #endif
-	__builtin_memset(&s->owd, 0, sizeof(s->owd));
 }
 
 SEC("struct_ops")

@@ -21,6 +21,17 @@ static __always_inline struct law_weight weight_on(const struct lt_socket *s)
 	return weight;
 }
 
+/* The socket gets the law; that begins with the first ACK. */
+static inline void begin_socket(struct lt_socket *s, const struct tcp_sock *tp)
+{
+	take_parameters(s);
+	s->window_q16 = (u64)tp->snd_cwnd << 16;
+	s->signal = SIGNAL_NONE;
+	s->delivered = tp->delivered;
+	s->begun = 0;
+	__builtin_memset(&s->owd, 0, sizeof(s->owd));
+}
+
 /* The window as the law sees it: with our fractions, unless the stack has moved it meanwhile. */
 static __always_inline struct law_window window_of(struct lt_socket *s, const struct tcp_sock *tp)
 {

@@ -28,6 +28,11 @@ static inline u64 at_least(u64 value, u64 floor)
 	return value < floor ? floor : value;
 }
 
+static inline u64 at_most(u64 value, u64 ceiling)
+{
+	return value < ceiling ? value : ceiling;
+}
+
 /*
  * A small share changes much between two ACKs, so the increase per ACK is integrated: dW/dACK = 1/(n W) gives W^2 + 2 acked/n. The root by
  * Newton's method, from above; a dozen steps bring it to a fraction of a segment from anywhere.

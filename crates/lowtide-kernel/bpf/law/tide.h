@@ -74,21 +74,11 @@ struct tide {
 	u32 mss;
 };
 
-static inline u64 tide_most(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
-static inline u64 tide_least(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
 static inline void tide_show(struct tide *t, struct law_window *w)
 {
 	u64 alone = t->listens ? TIDE_LEAST_Q16 : t->window_q16;
 
-	t->shown_q16 = w->cwnd_q16 = tide_most(alone, tide_share_q16(&t->share));
+	t->shown_q16 = w->cwnd_q16 = at_least(alone, tide_share_q16(&t->share));
 	w->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
 }
 
@@ -131,14 +121,14 @@ VERIFIED_APART u64 tide_step_q16(const struct tide *t)
 	rate = tide_rate_q32(&t->path);
 	if (!rate)
 		return Q16_ONE / 10;
-	return at_least(tide_root(tide_least(tide_pipe_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
+	return at_least(tide_root(at_most(tide_pipe_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
 }
 
 static inline u64 tide_least_growth_q16(const struct tide *t)
 {
 	u64 part = (tide_own_queue(&t->path) << 16) / at_least(tide_base(&t->path), 1);
 
-	return tide_least(at_least(part, Q16_ONE / 64), Q16_ONE);
+	return at_most(at_least(part, Q16_ONE / 64), Q16_ONE);
 }
 
 static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
@@ -152,7 +142,7 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt)
 {
 	/* somebody is there: what was safe before is not */
-	t->cap_q16 = at_least(tide_least(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
+	t->cap_q16 = at_least(at_most(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
 	t->confirmed = 0;
 	t->path.queued = 1;
 	tide_share_enter(&t->share, t->window_q16);
@@ -186,7 +176,7 @@ static inline void tide_regrow(struct tide *t)
 	u64 doubled = at_least(2 * f->growth_q16, least);
 
 	if (!safe || t->window_q16 < near) {
-		f->growth_q16 = tide_least(doubled, Q16_ONE);
+		f->growth_q16 = at_most(doubled, Q16_ONE);
 		f->clean = 0;
 		return;
 	}
@@ -194,7 +184,7 @@ static inline void tide_regrow(struct tide *t)
 	if (f->clean <= (t->confirmed && t->window_q16 > near ? 24 : 1))
 		f->growth_q16 = least;
 	else
-		f->growth_q16 = tide_least(doubled, tide_most(Q16_ONE / 2, least));
+		f->growth_q16 = at_most(doubled, at_least(Q16_ONE / 2, least));
 }
 
 /* After a long time with a queue the base may be one that was measured in it. */
@@ -242,7 +232,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	/* growth makes the later ones longer */
 	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
 	steps = r->steps / at_least(r->samples - 1, 1);
-	tide_path_round(&t->path, tide_most(spread, steps));
+	tide_path_round(&t->path, at_least(spread, steps));
 	sent = (u64)r->packets + r->lost;
 	if (sent)
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
@@ -303,7 +293,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	tide_path_rate(&t->path, a);
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16) {
-		t->window_q16 += f->growth_q16 * (a->packets < LAW_PACKETS_MAX ? a->packets : LAW_PACKETS_MAX);
+		t->window_q16 += f->growth_q16 * at_most(a->packets, LAW_PACKETS_MAX);
 		t->round.grew = 1;
 	}
 	own = tide_own_queue(&t->path);
@@ -327,9 +317,9 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 {
 	struct tide_listen *l = &t->listen;
 	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe;
-	u32 back = tide_least(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
+	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
 
-	l->peak = tide_most(l->peak, rtt - base);
+	l->peak = at_least(l->peak, rtt - base);
 	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
 	if (l->probes + 1)
 		l->probes++;
@@ -349,8 +339,8 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 		return;
 	/* whoever held a queue for long has a buffer that takes a ramp of as much */
 	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->cap_q16 && tide_pipe_q16(&t->path)) {
-		safe = tide_least(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);
-		t->cap_q16 = tide_most(t->cap_q16, safe * tide_pipe_q16(&t->path) >> 16);
+		safe = at_most(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);
+		t->cap_q16 = at_least(t->cap_q16, safe * tide_pipe_q16(&t->path) >> 16);
 	}
 	tide_fills(t, queue * 4 > tide_own_queue(&t->path) * 3 ? 0 : Q16_ONE, a->now_us);
 	t->window_q16 = TIDE_LEAST_Q16;
@@ -392,7 +382,7 @@ VERIFIED_APART int tide_sample_rtt(struct tide *t, const struct law_ack *a)
 	}
 	if (!r->samples)
 		r->least = r->last = rtt;
-	r->least = tide_least(r->least, rtt);
+	r->least = at_most(r->least, rtt);
 	r->steps += rtt > r->last ? rtt - r->last : r->last - rtt;
 	r->last = rtt;
 	r->samples++;
@@ -415,7 +405,7 @@ static inline bool tide_ack(struct tide *t, const struct tide_parameters *p, con
 			    struct law_window *w, const struct law_ack *a)
 {
 	if (!t->listens && w->cwnd_q16 < t->shown_q16)
-		t->window_q16 = at_least(tide_least(t->window_q16, w->cwnd_q16), TIDE_LEAST_Q16);
+		t->window_q16 = at_least(at_most(t->window_q16, w->cwnd_q16), TIDE_LEAST_Q16);
 	tide_share_weight(&t->share, weight->weight_q16);
 	if (t->listens)
 		tide_hear(t, a);
@@ -474,7 +464,7 @@ static inline void tide_recovered(struct tide *t, struct law_window *w, u32 nxt)
 
 static inline void tide_undone(struct tide *t, struct law_window *w)
 {
-	t->window_q16 = tide_most(t->window_q16, t->before_q16);
+	t->window_q16 = at_least(t->window_q16, t->before_q16);
 	t->before_q16 = 0;
 	tide_show(t, w);
 }
@@ -510,12 +500,12 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	share = tide_share_q16(&t->share);
 	rate = tide_rate_q32(&t->path);
 	if (!t->listens) {
-		window = tide_most(t->window_q16, share);
+		window = at_least(t->window_q16, share);
 		wanted = window * (t->fill.growth_q16 >= Q16_ONE / 4 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1)) / srtt;
 		if (!t->confirmed || !rate)
 			return wanted;
-		limit = tide_most((rate >> 16) * TIDE_PART_Q16(1.02), window * TIDE_PART_Q16(1.05) / base_us);
-		return tide_least(wanted, limit);
+		limit = at_least((rate >> 16) * TIDE_PART_Q16(1.02), window * TIDE_PART_Q16(1.05) / base_us);
+		return at_most(wanted, limit);
 	}
 	share = share * TIDE_PART_Q16(1.2) / srtt;
 	if (!tide_in_pairs(t))
@@ -524,9 +514,9 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	if (t->listen.probes >= 4 && !t->listen.good) {
 		wanted = rate * (p->probe_share_q32 >> 12) >> 21;
 		wanted = at_least(wanted, ((u64)p->probe_rate_milli << 32) / 1000000000);
-		often = tide_least(wanted, often);
+		often = at_most(wanted, often);
 	}
-	return tide_most(often, share / 2);
+	return at_least(often, share / 2);
 }
 
 /* The same in bytes per second, of a full segment for each pair; 0: not known yet. */

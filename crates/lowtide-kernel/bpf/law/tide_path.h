@@ -87,27 +87,22 @@ static inline u64 tide_pipe_q16(const struct tide_path *p)
 /* So many samples say something. */
 static inline u32 tide_samples(const struct tide_path *p)
 {
-	u64 samples = at_least(p->noise / (TIDE_MS / 2), 4);
-
-	return samples < 32 ? samples : 32;
+	return at_most(at_least(p->noise / (TIDE_MS / 2), 4), 32);
 }
 
 /* The time of a packet on the link. */
 static inline u64 tide_packet(const struct tide_path *p)
 {
-	u64 rate = tide_rate_q32(p), packet;
+	u64 rate = tide_rate_q32(p);
 
 	if (!rate || !p->queued)
 		return TIDE_MS * 12 / 10;
-	packet = (1ULL << 40) / rate;
-	return packet < TIDE_MS * 5 / 2 ? packet : TIDE_MS * 5 / 2;
+	return at_most((1ULL << 40) / rate, TIDE_MS * 5 / 2);
 }
 
 static inline u64 tide_allowance(const struct tide_path *p)
 {
-	u64 of_noise = p->noise / 4, of_base = tide_base(p) / 16;
-
-	return of_noise < of_base ? of_noise : of_base;
+	return at_most(p->noise / 4, tide_base(p) / 16);
 }
 
 /* The queue that Tide keeps itself at the most. */
@@ -151,7 +146,7 @@ static inline void tide_path_restart(struct tide_path *p)
 /* A round-trip sample. True if the path turned out to be much shorter than it seemed: what was learned was learned behind a queue. */
 VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us)
 {
-	u64 rtt = (u64)(rtt_us < TIDE_RTT_MOST_US ? rtt_us : TIDE_RTT_MOST_US) << 8, base, span;
+	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base;
 	struct tide_extreme kept;
 	bool shorter;
 	u32 samples;
@@ -169,10 +164,8 @@ VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us)
 	}
 	base = tide_base(p);
 	samples = tide_samples(p);
-	span = base < 4 * p->noise ? base : 4 * p->noise;
-	tide_filter_add(&p->fast, now_us, rtt, samples, span);
-	span = base < 2 * p->noise ? base : 2 * p->noise;
-	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(span, base / 4));
+	tide_filter_add(&p->fast, now_us, rtt, samples, at_most(base, 4 * p->noise));
+	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * p->noise), base / 4));
 	return shorter;
 }
 

@@ -69,7 +69,7 @@ VERIFIED_APART int tide_share_set(struct tide_share *s, u64 weight_q16)
 		s->cwnd_q16 = TIDE_SHARE_LEAST_Q16;
 		s->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
 	}
-	s->weight_q16 = weight_q16 < Q16_ONE ? weight_q16 : Q16_ONE;
+	s->weight_q16 = at_most(weight_q16, Q16_ONE);
 	s->part_q16 = s->weight_q16 * tide_fifth_root_q12(s->weight_q16) >> 12;
 	/* (1 - 0.7) (1 - w)^0.1 */
 	s->cut_q16 = (tide_fifth_root_q12(tide_root((Q16_ONE - s->weight_q16) << 16)) << 4) * 3 / 10;
