@@ -58,6 +58,11 @@ pub trait CongestionControl: Send {
         None
     }
 
+    /// How many segments leave at once at the least where they are paced (Linux' `min_tso_segs`).
+    fn least_burst(&self) -> u64 {
+        2
+    }
+
     /// Whether the law steers through recovery itself (as BBR does), so that the transport must not run PRR.
     fn steers_recovery(&self) -> bool {
         false

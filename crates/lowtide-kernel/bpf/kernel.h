@@ -153,6 +153,7 @@ struct tcp_congestion_ops {
 	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	u32 (*min_tso_segs)(struct sock *sk);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	u32 flags;

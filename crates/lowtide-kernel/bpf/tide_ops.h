@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tide (law/tide.h) as a TCP congestion control of the kernel. It differs from the laws of window_ops.h in what it hears and in what it says:
- * it takes its turn at every ACK, in reduction episodes too, where the stack walks to its window; most losses leave that as it is; and it paces
- * itself. While it listens the window has room for two pairs, since Linux sends at most half of one at once, and the pace lets one out.
+ * it takes its turn at every ACK, in reduction episodes too, where the stack walks to its window; most losses leave that as it is; it paces
+ * itself, and says how many segments leave at once.
  */
 #ifndef LOWTIDE_TIDE_OPS_H
 #define LOWTIDE_TIDE_OPS_H
@@ -29,8 +29,6 @@ static inline u32 tide_pacing(const struct lt_socket *s, const struct tcp_sock *
 
 	if (!rate || (!s->tide.listens && srtt_us(tp) < PACING_RTT_MIN_US))
 		return PACING_UNLIMITED;
-	if (tide_in_pairs(&s->tide))
-		rate *= 2;
 	return at_most(rate, PACING_UNLIMITED);
 }
 
@@ -193,6 +191,14 @@ u32 BPF_PROG(tide_undo_on, struct sock *sk)
 	return at_least(tp->snd_cwnd, budget_cwnd(w.cwnd_q16));
 }
 
+SEC("struct_ops")
+u32 BPF_PROG(tide_burst_on, struct sock *sk)
+{
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+
+	return s ? tide_least_burst(&s->tide) : 2;
+}
+
 /* The controller puts the transfer's own name here before loading. */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops lt_tide = {
@@ -203,6 +209,7 @@ struct tcp_congestion_ops lt_tide = {
 	.set_state = (void *)tide_state_on,
 	.cwnd_event = (void *)tide_event_on,
 	.undo_cwnd = (void *)tide_undo_on,
+	.min_tso_segs = (void *)tide_burst_on,
 	.name = "lt_tide",
 };
 

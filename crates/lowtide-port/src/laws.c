@@ -36,10 +36,10 @@ struct law_table {
 	u32 (*inspect)(const void *law, const void *parameters, const struct law_weight *weight, s64 *values);
 	/* Of a law that paces itself, else NULL: */
 	u64 (*pace)(const void *law, const void *parameters);
-	bool (*in_pairs)(const void *law);
+	u32 (*least_burst)(const void *law);
 };
 
-#define LAW_TABLE(law, of_marks, of_episodes, undo, pace, in_pairs)                                                                                                              \
+#define LAW_TABLE(law, of_marks, of_episodes, undo, pace, least_burst)                                                                                                           \
 	static void law##_begin_any(void *l, const void *p, struct law_window *w, u32 nxt)                                     \
 	{                                                                                                                      \
 		law##_begin(l, p, w, nxt);                                                                                     \
@@ -80,7 +80,7 @@ struct law_table {
 	}                                                                                                                      \
 	const struct law_table lowtide_##law = {                                                                               \
 		sizeof(struct law), sizeof(struct law##_parameters), of_marks, of_episodes, law##_begin_any, law##_sample_any, law##_ack_any, \
-		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any, law##_inspect_any, pace, in_pairs, \
+		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any, law##_inspect_any, pace, least_burst, \
 	}
 
 #define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l), 0, 0)
@@ -101,9 +101,9 @@ static u64 tide_pace_any(const void *l, const void *p)
 	return tide_pace(l, p);
 }
 
-static bool tide_in_pairs_any(const void *l)
+static u32 tide_least_burst_any(const void *l)
 {
-	return tide_in_pairs(l);
+	return tide_least_burst(l);
 }
 
-LAW_TABLE(tide, 1, 0, tide_undone(l, w), tide_pace_any, tide_in_pairs_any);
+LAW_TABLE(tide, 1, 0, tide_undone(l, w), tide_pace_any, tide_least_burst_any);

@@ -3,7 +3,7 @@
 
 use crate::Ported;
 use lowtide_cc::{
-    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Sent, Signal, Weighted,
+    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Weighted,
     part::{DelaySignal, Episode},
 };
 use std::{ffi::c_void, fmt};
@@ -25,7 +25,7 @@ pub(crate) struct Table {
     restart: unsafe extern "C" fn(*mut c_void, *mut Window, u32, u64),
     inspect: unsafe extern "C" fn(*const c_void, *const u32, *const Weight, *mut i64) -> u32,
     pace: Option<unsafe extern "C" fn(*const c_void, *const u32) -> u64>,
-    in_pairs: Option<unsafe extern "C" fn(*const c_void) -> bool>,
+    least_burst: Option<unsafe extern "C" fn(*const c_void) -> u32>,
 }
 
 unsafe extern "C" {
@@ -89,8 +89,6 @@ struct Weight {
 const Q16: f64 = 65_536.0;
 const ONE: u64 = 1 << 16;
 const NO_THRESHOLD: u64 = 0x7fff_ffff << 16;
-/// The second packet of a pair follows as fast as the host can; packets per second.
-const AT_ONCE: u64 = 1_000_000;
 /// That a reduction leaves: two segments (RFC 5681, equation 4).
 const LEAST: u64 = 2 * ONE;
 
@@ -114,8 +112,6 @@ pub struct Port {
     chance: u32,
     /// Of a law of episodes: that of the latest reduction without a loss, as long as it lasts; what was `snd_nxt` at its start.
     reduced: Option<u64>,
-    /// Of a law that sends in pairs: the first of one has been sent.
-    half: bool,
 }
 
 impl Ported {
@@ -145,7 +141,6 @@ impl Ported {
             chances: Random::new(flow.seed),
             chance: 0,
             reduced: None,
-            half: false,
         };
         port.chance = chance(&mut port.chances);
         // SAFETY: as in all calls below: the state is as long as the table says and ours alone, the parameters are as many as the law
@@ -206,11 +201,6 @@ impl Port {
         self.table.of_marks != 0
     }
 
-    fn in_pairs(&self) -> bool {
-        // SAFETY: see Ported::port.
-        self.table.in_pairs.is_some_and(|in_pairs| unsafe { in_pairs(self.state.as_ptr().cast()) })
-    }
-
     const fn of_episodes(&self) -> bool {
         self.table.of_episodes != 0
     }
@@ -257,10 +247,6 @@ impl Port {
 }
 
 impl CongestionControl for Port {
-    fn on_sent(&mut self, _sent: &Sent) {
-        self.half = self.in_pairs() && !self.half;
-    }
-
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
         let micros = |time: std::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let delay = self.signal.sample(ack);
@@ -378,8 +364,12 @@ impl CongestionControl for Port {
         let pace = self.table.pace?;
         // SAFETY: see Ported::port.
         let rate = unsafe { pace(self.state.as_ptr().cast(), self.parameters.as_ptr()) };
-        let rate = if self.half && self.in_pairs() { AT_ONCE * self.mss } else { rate };
         (rate > 0).then_some(rate)
+    }
+
+    fn least_burst(&self) -> u64 {
+        // SAFETY: see Ported::port.
+        self.table.least_burst.map_or(2, |least| u64::from(unsafe { least(self.state.as_ptr().cast()) }))
     }
 
     fn ssthresh(&self) -> Option<u64> {

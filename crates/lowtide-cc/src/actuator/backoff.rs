@@ -82,6 +82,10 @@ impl CongestionControl for BackoffScaling {
         self.law.ssthresh()
     }
 
+    fn least_burst(&self) -> u64 {
+        self.law.least_burst()
+    }
+
     fn pacing_rate(&self) -> Option<u64> {
         self.law.pacing_rate()
     }

@@ -24,7 +24,7 @@
 //! Not there yet: memory of a path across connections. docs/tide.md has its parts with their reasons, docs/rivals.md has it beside the others.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Sent, Signal, Time, Weighted,
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time, Weighted,
     part::Rounds, text::parameters,
 };
 use std::time::Duration;
@@ -82,10 +82,8 @@ impl Parameters {
 const SETTLE: u32 = 2;
 /// A pipe of fewer packets may have a buffer smaller than the thresholds: there a loss says more.
 const SMALL_PIPE: f64 = 8.0;
-/// A share of fewer packets leaves in pairs, like probes.
+/// The window for pairs of probes: a host lets half of a window go at once.
 const PAIRS: f64 = 4.0;
-/// The second packet of a pair follows as fast as the host can; packets per second.
-const AT_ONCE: f64 = 1e6;
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
 /// Smoothed loss above it is no chance.
@@ -125,8 +123,6 @@ struct Listen {
     began: Time,
     /// The greatest queue that was heard, seconds.
     peak: f64,
-    /// The first of a pair has been sent.
-    half: bool,
     /// Heard of so far.
     probes: u32,
     /// The latest of them that found a free link, in a row.
@@ -410,15 +406,12 @@ impl Tide {
                 if self.share() >= PAIRS {
                     return share;
                 }
-                if listen.half {
-                    return AT_ONCE;
-                }
-                let often = 1.0 / base;
+                let often = 2.0 / base;
                 if listen.probes < 4 || listen.good > 0 {
-                    return often.max(share / 2.0);
+                    return often.max(share);
                 }
                 let probes = self.path.rate().map_or(0.0, |rate| self.parameters.probe_share * rate);
-                (probes / 2.0).max(self.parameters.probe_rate).min(often).max(share / 2.0)
+                probes.max(2.0 * self.parameters.probe_rate).min(often).max(share)
             }
             Phase::Fill(fill) => {
                 let gain = if fill.growth >= 0.25 { 1.25 } else { 1.1 };
@@ -433,12 +426,6 @@ impl Tide {
 }
 
 impl CongestionControl for Tide {
-    fn on_sent(&mut self, _sent: &Sent) {
-        if let Phase::Listen(listen) = &mut self.phase {
-            listen.half = !listen.half;
-        }
-    }
-
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
         self.srtt = ack.srtt.as_secs_f64();
         self.round.packets += f64::from(ack.packets);
@@ -512,12 +499,17 @@ impl CongestionControl for Tide {
     fn window(&self) -> u64 {
         match self.phase {
             Phase::Fill(_) => (self.window.max(self.share()) * f64::from(self.flow.mss)) as u64,
-            Phase::Listen(_) => (self.share().max(2.0) * f64::from(self.flow.mss)) as u64,
+            Phase::Listen(_) => (self.share().max(PAIRS) * f64::from(self.flow.mss)) as u64,
         }
     }
 
     fn pacing_rate(&self) -> Option<u64> {
         (self.srtt > 0.0).then(|| ((self.pace() * f64::from(self.flow.mss)) as u64).max(1))
+    }
+
+    /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
+    fn least_burst(&self) -> u64 {
+        if matches!(self.phase, Phase::Fill(_)) { 1 } else { 2 }
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

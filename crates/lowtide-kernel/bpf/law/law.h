@@ -24,8 +24,8 @@
  *
  * A law that paces itself is one of those, without their marks, and says how fast:
  *
- *   X_pace     bytes per second, of a full segment for each pair where it sends in pairs; 0: not known yet
- *   X_in_pairs  two packets leave at once, and none until the next pair is due
+ *   X_pace     bytes per second; 0: not known yet
+ *   X_least_burst  segments that leave at once at the least
  *
  * Windows are units of 2^-16 segments, times microseconds, parameters u32 in the order of the law's table in
  * crates/lowtide-port/src/parameters.rs.

@@ -15,7 +15,7 @@
 
 #define TIDE_SETTLE 2			/* rounds that a change of the window is waited for */
 #define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
-#define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* a smaller share leaves in pairs, like probes */
+#define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
@@ -76,7 +76,7 @@ struct tide {
 
 static inline void tide_show(struct tide *t, struct law_window *w)
 {
-	u64 alone = t->listens ? TIDE_LEAST_Q16 : t->window_q16;
+	u64 alone = t->listens ? TIDE_PAIRS_Q16 : t->window_q16;
 
 	t->shown_q16 = w->cwnd_q16 = at_least(alone, tide_share_q16(&t->share));
 	w->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
@@ -482,13 +482,16 @@ static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u
 	tide_show(t, w);
 }
 
-/* It sends probes, two packets at once: a receiver may keep the ACK of a single one back. */
-static inline bool tide_in_pairs(const struct tide *t)
+/*
+ * Probes are two packets at once: a receiver may keep the ACK of a single one back. Where it fills the link a packet leaves by itself: the second
+ * of two would find a queue, which on a slow link is all that it allows itself.
+ */
+static inline u32 tide_least_burst(const struct tide *t)
 {
-	return t->listens && tide_share_q16(&t->share) < TIDE_PAIRS_Q16;
+	return t->listens ? 2 : 1;
 }
 
-/* Segments, or pairs of them, per microsecond, 2^-32. */
+/* Segments per microsecond, 2^-32. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
 	u64 srtt, base_us, share, rate, window, wanted, limit, often;
@@ -508,18 +511,18 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 		return at_most(wanted, limit);
 	}
 	share = share * TIDE_PART_Q16(1.2) / srtt;
-	if (!tide_in_pairs(t))
+	if (tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
 		return share;
-	often = (1ULL << 32) / base_us;
+	often = (2ULL << 32) / base_us;
 	if (t->listen.probes >= 4 && !t->listen.good) {
-		wanted = rate * (p->probe_share_q32 >> 12) >> 21;
-		wanted = at_least(wanted, ((u64)p->probe_rate_milli << 32) / 1000000000);
+		wanted = rate * (p->probe_share_q32 >> 12) >> 20;
+		wanted = at_least(wanted, ((u64)p->probe_rate_milli << 33) / 1000000000);
 		often = at_most(wanted, often);
 	}
-	return at_least(often, share / 2);
+	return at_least(often, share);
 }
 
-/* The same in bytes per second, of a full segment for each pair; 0: not known yet. */
+/* The same in bytes per second; 0: not known yet. */
 static inline u64 tide_pace(const struct tide *t, const struct tide_parameters *p)
 {
 	if (!t->srtt_us)

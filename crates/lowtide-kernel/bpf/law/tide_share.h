@@ -10,7 +10,8 @@
 #include "cubic.h"
 #include "hystart.h"
 
-#define TIDE_SHARE_LEAST_Q16 (Q16_ONE / 2)
+#define TIDE_SHARE_LEAST 2		/* of an ordinary flow */
+#define TIDE_SHARE_SLOWEST_Q16 (Q16_ONE / 16)
 #define TIDE_SHARE_BETA_Q32 3006477107U	/* RFC 9438, section 4.6 */
 #define TIDE_SHARE_C_Q22 1677722U	/* 0.4 segments per second cubed */
 #define TIDE_SHARE_REST 3		/* rounds that one back-off of others can take to show */
@@ -18,13 +19,11 @@
 struct tide_share {
 	struct cubic_growth growth;
 	struct hystart hystart;
-	u64 cwnd_q16, ssthresh_q16;	/* a window of 0: there is no weight */
+	u64 cwnd_q16, ssthresh_q16;	/* below the least: that */
 	u64 peak;		/* the greatest queue of a round since the latest reduction, 2^-8 us */
 	u64 weight_q16;
 	u32 part_q16;		/* of an ordinary flow's growth */
-	u32 cut_q16;		/* given up where others back off */
 	u32 rest;		/* rounds until a fall of the queue counts again */
-	u32 unused;
 };
 
 
@@ -54,9 +53,15 @@ static inline u64 tide_fifth_root_q12(u64 x_q16)
 	return root;
 }
 
+static inline u64 tide_share_least_q16(const struct tide_share *s)
+{
+	return s->weight_q16 ? at_least(TIDE_SHARE_LEAST * s->weight_q16, TIDE_SHARE_SLOWEST_Q16) : 0;
+}
+
+/* 0: there is no weight. */
 static inline u64 tide_share_q16(const struct tide_share *s)
 {
-	return s->cwnd_q16;
+	return at_least(s->cwnd_q16, tide_share_least_q16(s));
 }
 
 /* Growth goes with the weight to the power 1.2: so the share of a link beside one CUBIC flow is nearly the weight's. */
@@ -64,15 +69,10 @@ VERIFIED_APART int tide_share_set(struct tide_share *s, u64 weight_q16)
 {
 	if (!s)
 		return 0;
-	if (!s->cwnd_q16) {
-		__builtin_memset(s, 0, sizeof(*s));
-		s->cwnd_q16 = TIDE_SHARE_LEAST_Q16;
+	if (!s->weight_q16)
 		s->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
-	}
 	s->weight_q16 = at_most(weight_q16, Q16_ONE);
 	s->part_q16 = s->weight_q16 * tide_fifth_root_q12(s->weight_q16) >> 12;
-	/* (1 - 0.7) (1 - w)^0.1 */
-	s->cut_q16 = (tide_fifth_root_q12(tide_root((Q16_ONE - s->weight_q16) << 16)) << 4) * 3 / 10;
 	s->growth.less_q16 = Q16_ONE - s->part_q16;
 	return 0;
 }
@@ -88,8 +88,6 @@ static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
 {
 	u64 part = (window_q16 >> 8) * s->weight_q16 >> 8;
 
-	if (!s->cwnd_q16)
-		return;
 	s->cwnd_q16 = at_least(s->cwnd_q16, part);
 	s->peak = 0;
 	s->rest = 0;
@@ -99,16 +97,16 @@ static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
 VERIFIED_APART int tide_share_grow(struct tide_share *s, const struct law_ack *a)
 {
 	struct cubic_shape shape = {
-		.variant = CUBIC_RFC9438, .beta_q32 = TIDE_SHARE_BETA_Q32, .fast_convergence = 1, .reno_friendly = 1,
+		.variant = CUBIC_RFC9438, .beta_q32 = TIDE_SHARE_BETA_Q32, .reno_friendly = 1,
 	};
 	struct law_window w;
 	u64 before, left = 0;
 
 	if (!s || !a)
 		return 0;
-	w.cwnd_q16 = before = s->cwnd_q16;
+	w.cwnd_q16 = before = tide_share_q16(s);
 	w.ssthresh_q16 = s->ssthresh_q16;
-	w.least_q16 = TIDE_SHARE_LEAST_Q16;
+	w.least_q16 = tide_share_least_q16(s);
 	hystart_ack(&s->hystart, HYSTART_DELAY, 2 * Q16_ONE, false, &w, a);
 	if (a->window_limited)
 		left = law_slow_start(&w, a->packets);
@@ -117,22 +115,22 @@ VERIFIED_APART int tide_share_grow(struct tide_share *s, const struct law_ack *a
 	s->ssthresh_q16 = w.ssthresh_q16;
 	cubic_growth_sample(&s->growth, a->rtt_us);
 	shape.c_q22 = at_least((u64)TIDE_SHARE_C_Q22 * s->part_q16 >> 16, 1);
-	s->cwnd_q16 = cubic_growth_ack(&s->growth, &shape, w.cwnd_q16, left, a->now_us);
+	s->cwnd_q16 = cubic_growth_ack(&s->growth, &shape, w.cwnd_q16, at_most(left, before), a->now_us);	/* the rest was probes */
 	return 0;
 }
 
 static inline void tide_share_ack(struct tide_share *s, const struct law_ack *a)
 {
-	if (s->cwnd_q16 && !a->reducing)
+	if (s->weight_q16 && !a->reducing)
 		tide_share_grow(s, a);
 }
 
 static inline void tide_share_lower(struct tide_share *s, u64 left_q16)
 {
-	struct cubic_shape shape = { .beta_q32 = TIDE_SHARE_BETA_Q32, .fast_convergence = 1 };
+	struct cubic_shape shape = { .beta_q32 = TIDE_SHARE_BETA_Q32 };
 
 	cubic_growth_reduce(&s->growth, &shape, s->cwnd_q16, true);
-	s->cwnd_q16 = s->ssthresh_q16 = at_least(left_q16, TIDE_SHARE_LEAST_Q16);
+	s->cwnd_q16 = s->ssthresh_q16 = at_least(left_q16, tide_share_least_q16(s));
 }
 
 /* By a loss, a mark, or the back-off of others. */
@@ -146,13 +144,16 @@ static inline void tide_share_back_off(struct tide_share *s, u64 left_q16)
 /* A round is over that found at least this queue: one that falls by 15 % and a millisecond has lost somebody. */
 static inline void tide_share_round(struct tide_share *s, u64 queue)
 {
-	if (!s->cwnd_q16)
+	if (!s->weight_q16)
 		return;
-	s->peak = at_least(s->peak, queue);
-	if (s->rest)
+	if (s->rest) {
 		s->rest--;
-	if (!s->rest && s->weight_q16 < Q16_ONE && queue + s->peak * 3 / 20 + (1000 << 8) < s->peak)
-		tide_share_back_off(s, s->cwnd_q16 - (s->cwnd_q16 * s->cut_q16 >> 16));
+		s->peak = queue;
+		return;
+	}
+	s->peak = at_least(s->peak, queue);
+	if (queue + s->peak * 3 / 20 + (1000 << 8) < s->peak)
+		tide_share_back_off(s, cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32));
 }
 
 static inline void tide_share_reduce(struct tide_share *s, u32 signal)
@@ -165,13 +166,13 @@ static inline void tide_share_reduce(struct tide_share *s, u32 signal)
 	}
 	tide_share_lower(s, left);
 	cubic_growth_timed_out(&s->growth);
-	s->cwnd_q16 = at_least(s->weight_q16, TIDE_SHARE_LEAST_Q16);
+	s->cwnd_q16 = tide_share_least_q16(s);
 }
 
 /* After a pause this much is left of a window (RFC 2861, section 3.1). */
 static inline void tide_share_restart(struct tide_share *s, u64 left_q16, u64 idle_us)
 {
-	if (!s->cwnd_q16)
+	if (!s->weight_q16)
 		return;
 	cubic_growth_restart(&s->growth, idle_us);
 	if (left_q16 < s->cwnd_q16) {

@@ -124,7 +124,7 @@ const CASES: &[Case] = &[
         segments: 0.01,
     },
     Case { law: "tide", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
-    Case { law: "tide", marks: false, weights: &[0.00390625, 0.125, 0.5, 1.0], part: 0.01, segments: 0.01 },
+    Case { law: TIDE_SHARING, marks: false, weights: &[0.00390625, 0.125, 0.5, 1.0], part: 0.01, segments: 0.01 },
     Case { law: STEEP_CUBIC, marks: false, weights: &[], part: 1e-3, segments: 0.01 },
 ];
 
@@ -154,9 +154,22 @@ const CDG_CUBIC: &str = "cdg:g=3,increase=cubic,hystart=off";
 /// Nor the thesis': a threshold below four segments, after a timeout, has a slow start there and none here.
 const THESIS: &str = "cdg:variant=thesis,g=3";
 
+/// Nor Tide with a weight (the parameter is as without it): a few packets at a time its share comes exactly to where CUBIC's slope changes (RFC 9438,
+/// section 4.3), and the last bit decides.
+const TIDE_SHARING: &str = "tide:drain=10s";
+
 /// Not for random events.
-const PATH_ONLY: &[&str] =
-    &[SWITCHING, PRAGUE_OTHERWISE, STEEP_CUBIC, CDG_WITH_FLOOR, CDG_TOLERANT, CDG_CUBIC, THESIS, THESIS_TOLERANT];
+const PATH_ONLY: &[&str] = &[
+    SWITCHING,
+    TIDE_SHARING,
+    PRAGUE_OTHERWISE,
+    STEEP_CUBIC,
+    CDG_WITH_FLOOR,
+    CDG_TOLERANT,
+    CDG_CUBIC,
+    THESIS,
+    THESIS_TOLERANT,
+];
 
 /// Both, side by side.
 struct Pair {
@@ -240,7 +253,9 @@ fn drive(case: &Case, events: &[Event], one_way: bool) -> Result<(), String> {
     let mut pair = Pair::new(case.law);
     let (mut now, mut una) = (Time::from_nanos(1_000_000), 1u64);
     let mut reported = [0; 4];
+    let mut unheard = false;
     for event in events {
+        unheard &= !matches!(event, Event::Acks { .. });
         let in_flight = pair.reference.window() / u64::from(MSS) * u64::from(MSS);
         let nxt = una + in_flight;
         match *event {
@@ -295,8 +310,11 @@ fn drive(case: &Case, events: &[Event], one_way: bool) -> Result<(), String> {
             Event::Weight(n) => {
                 let weight = case.weights[n % case.weights.len()];
                 pair.each(|law| law.weighted().unwrap().set_weight(weight));
-                continue; // the port hears of it with the next event
+                unheard = true; // the port hears of it with the next ACK
             }
+        }
+        if unheard {
+            continue;
         }
         pair.check(case).map_err(|error| format!("{error} after {event:?}"))?;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pacing: segments leave in bursts of two or more, spread over time.
+//! Pacing: segments leave in bursts, spread over time.
 
 use lowtide_net::Time;
 use std::time::Duration;
@@ -13,8 +13,8 @@ pub(super) struct Pacer {
 
 impl Pacer {
     /// When the next segment may leave at `rate` bytes per second.
-    pub(super) fn release(&self, rate: u64, mss: u64, cwnd: u64) -> Time {
-        if self.sent + mss <= burst(rate, mss, cwnd) { self.from } else { self.end(rate) }
+    pub(super) fn release(&self, rate: u64, mss: u64, least: u64, cwnd: u64) -> Time {
+        if self.sent + mss <= burst(rate, mss, least, cwnd) { self.from } else { self.end(rate) }
     }
 
     /// A segment leaves.
@@ -32,10 +32,10 @@ impl Pacer {
     }
 }
 
-/// Linux' bursts in bytes (`tcp_tso_autosize`, `tcp_cwnd_test`): a millisecond's worth, two segments at least (`net.ipv4.tcp_min_tso_segs`) and
-/// 64 KiB at most, but no more than half a window.
-fn burst(rate: u64, mss: u64, cwnd: u64) -> u64 {
-    (rate / 1000).min(1 << 16).max(2 * mss).min(cwnd / 2).max(mss)
+/// Linux' bursts in bytes (`tcp_tso_autosize`, `tcp_cwnd_test`): a millisecond's worth, so many segments at least
+/// (`net.ipv4.tcp_min_tso_segs`: 2; or the law's) and 64 KiB at most, but no more than half a window.
+fn burst(rate: u64, mss: u64, least: u64, cwnd: u64) -> u64 {
+    (rate / 1000).min(1 << 16).max(least * mss).min(cwnd / 2).max(mss)
 }
 
 #[cfg(test)]
@@ -43,10 +43,10 @@ mod tests {
     use super::*;
 
     /// The times in microseconds at which so many segments of 1000 bytes leave.
-    fn departures(rate: u64, cwnd: u64, segments: usize) -> Vec<u64> {
+    fn departures(rate: u64, least: u64, cwnd: u64, segments: usize) -> Vec<u64> {
         let (mut pacer, mut now) = (Pacer::default(), Time::ZERO);
         let mut step = || {
-            now = now.max(pacer.release(rate, 1000, 1000 * cwnd));
+            now = now.max(pacer.release(rate, 1000, least, 1000 * cwnd));
             pacer.on_sent(now, 1000, rate);
             now.as_nanos() / 1000
         };
@@ -55,30 +55,31 @@ mod tests {
 
     #[test]
     fn bursts_are_pairs_or_a_millisecond_long_but_no_more_than_half_a_window() {
-        for (rate, cwnd, expected) in [
-            (1_000_000, 3, [0, 1000, 2000, 3000, 4000, 5000]),
-            (1_000_000, 4, [0, 0, 2000, 2000, 4000, 4000]),
-            (3_500_000, 100, [0, 0, 0, 857, 857, 857]),
-            (3_500_000, 5, [0, 0, 571, 571, 1142, 1142]),
+        for (rate, least, cwnd, expected) in [
+            (1_000_000, 2, 3, [0, 1000, 2000, 3000, 4000, 5000]),
+            (1_000_000, 2, 4, [0, 0, 2000, 2000, 4000, 4000]),
+            (1_000_000, 1, 4, [0, 1000, 2000, 3000, 4000, 5000]),
+            (3_500_000, 1, 100, [0, 0, 0, 857, 857, 857]),
+            (3_500_000, 2, 5, [0, 0, 571, 571, 1142, 1142]),
         ] {
-            assert_eq!(departures(rate, cwnd, 6), expected, "{rate} {cwnd}");
+            assert_eq!(departures(rate, least, cwnd, 6), expected, "{rate} {least} {cwnd}");
         }
     }
 
     #[test]
     fn two_large_segments_are_a_burst_of_more_than_64_kib() {
-        assert_eq!(burst(1, 60_000, 1 << 20), 120_000);
-        assert_eq!(burst(1 << 30, 1500, 1 << 20), 1 << 16);
+        assert_eq!(burst(1, 60_000, 2, 1 << 20), 120_000);
+        assert_eq!(burst(1 << 30, 1500, 2, 1 << 20), 1 << 16);
     }
 
     #[test]
     fn a_higher_rate_counts_at_once_and_lost_time_is_not_made_up() {
         let mut pacer = Pacer::default();
         pacer.on_sent(Time::ZERO, 1000, 1000);
-        assert_eq!(pacer.release(1000, 1000, 2000).as_nanos(), 1_000_000_000);
-        assert_eq!(pacer.release(100_000, 1000, 2000).as_nanos(), 10_000_000);
+        assert_eq!(pacer.release(1000, 1000, 2, 2000).as_nanos(), 1_000_000_000);
+        assert_eq!(pacer.release(100_000, 1000, 2, 2000).as_nanos(), 10_000_000);
         let late = Time::from_nanos(5_000_000_000);
         pacer.on_sent(late, 1000, 1000);
-        assert_eq!(pacer.release(1000, 1000, 2000).as_nanos(), 6_000_000_000);
+        assert_eq!(pacer.release(1000, 1000, 2, 2000).as_nanos(), 6_000_000_000);
     }
 }

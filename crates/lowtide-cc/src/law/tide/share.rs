@@ -16,7 +16,7 @@ pub(super) struct Share {
     weight: f64,
     cubic: Cubic,
     slow_start: SlowStart,
-    /// Packets; it starts at half of one for each round trip.
+    /// Packets.
     window: Window,
     /// The greatest queue of a round since the latest reduction, seconds.
     peak: f64,
@@ -26,6 +26,12 @@ pub(super) struct Share {
 
 /// CUBIC's (RFC 9438, section 4.6).
 const BETA: f64 = 0.7;
+/// Without fast convergence: newcomers have their room from the back-offs of others that it takes for its own.
+const SHAPE: CubicShape = CubicShape { fast_convergence: false, ..CubicShape::RFC_9438 };
+/// The least window of an ordinary flow.
+const LEAST: f64 = 2.0;
+/// A packet in sixteen round trips is as good as nothing.
+const SLOWEST: f64 = 1.0 / 16.0;
 /// A queue that falls by so much, and a millisecond, has lost somebody.
 const FALL: f64 = 0.15;
 /// Rounds that one back-off of others can take to show.
@@ -34,10 +40,10 @@ const REST: u32 = 3;
 impl Share {
     pub(super) fn new(flow: &Flow, weight: f64) -> Self {
         let mut window = Window::new(flow);
-        (window.cwnd, window.minimum) = (0.5, 0.5);
+        window.cwnd = 0.0;
         let mut share = Self {
             weight: 0.0,
-            cubic: Cubic::new(BETA, CubicShape::RFC_9438),
+            cubic: Cubic::new(BETA, SHAPE),
             slow_start: SlowStart::new(HyStartKind::Delay, 2.0),
             window,
             peak: 0.0,
@@ -50,19 +56,19 @@ impl Share {
     /// Growth goes with the weight to the power 1.2: so the share of a link beside one CUBIC flow is nearly the weight's.
     pub(super) fn set_weight(&mut self, weight: f64) {
         self.weight = weight.clamp(0.0, 1.0);
+        self.window.minimum = (LEAST * self.weight).max(SLOWEST);
         let part = libm::pow(self.weight, 1.2);
-        let ordinary = CubicShape::RFC_9438;
         self.cubic.set_shape(CubicShape {
-            c: (ordinary.c * part).max(1e-9),
+            c: (SHAPE.c * part).max(1e-9),
             reno_slope: part,
-            search: ordinary.search * part,
-            ..ordinary
+            search: SHAPE.search * part,
+            ..SHAPE
         });
     }
 
-    /// Packets that may be in flight; not below half a packet each round trip.
+    /// Packets that may be in flight, or the part of one for each round trip.
     pub(super) fn cwnd(&self) -> f64 {
-        self.window.cwnd
+        self.window.cwnd.max(self.window.minimum)
     }
 
     /// Tide leaves a link that it filled with this window.
@@ -72,21 +78,25 @@ impl Share {
     }
 
     pub(super) fn on_ack(&mut self, ack: &Ack) {
-        let before = self.window.cwnd;
+        let before = self.cwnd();
+        self.window.cwnd = before;
         let left = self.slow_start.on_ack(ack, &mut self.window);
         if before < self.window.cwnd {
             self.window.cwnd = before + self.weight * (self.window.cwnd - before);
         }
-        self.cubic.on_ack(ack, left, &mut self.window);
+        // the rest was probes
+        self.cubic.on_ack(ack, left.min(before), &mut self.window);
     }
 
     /// A round is over that found at least this queue, in seconds.
     pub(super) fn on_round(&mut self, queue: f64) {
+        if self.rest > 0 {
+            (self.rest, self.peak) = (self.rest - 1, queue);
+            return;
+        }
         self.peak = self.peak.max(queue);
-        self.rest = self.rest.saturating_sub(1);
-        if self.rest == 0 && self.weight < 1.0 && queue < self.peak - (FALL * self.peak + 1e-3) {
-            let cut = (1.0 - BETA) * libm::pow(1.0 - self.weight, 0.1);
-            self.reduce(1.0 - cut);
+        if queue < self.peak - (FALL * self.peak + 1e-3) {
+            self.reduce(BETA);
         }
     }
 
@@ -98,7 +108,7 @@ impl Share {
     pub(super) fn on_timeout(&mut self) {
         self.cubic.on_timeout(&self.window);
         self.window.collapse(BETA * self.window.cwnd);
-        self.window.cwnd = self.window.minimum.max(self.weight);
+        self.window.cwnd = self.window.minimum;
     }
 
     pub(super) fn on_restart(&mut self, restart: &Restart) {
@@ -146,16 +156,22 @@ mod tests {
 
     #[test]
     fn the_back_off_of_others_is_its_own() {
-        let cut = 1.0 - 0.3 * libm::pow(0.9, 0.1);
-        // after a fall of the queue from 25 ms, and after one that follows at once: once in three rounds
-        for (weight, queue, left) in [(0.1, 20.0, [cut, cut]), (0.1, 24.0, [1.0, cut]), (1.0, 10.0, [1.0, 1.0])] {
+        let cases: [(&[u32], f64); 5] = [
+            (&[25, 20], 0.7),
+            // less than 15 % and a millisecond
+            (&[25, 21], 1.0),
+            // what goes on falling in the three rounds after is the same back-off
+            (&[25, 20, 10, 5, 1, 1], 0.7),
+            (&[25, 20, 10, 10, 10, 5], 0.49),
+            (&[25, 20, 20, 20, 20, 25, 5], 0.49),
+        ];
+        for (weight, (queues, left)) in [0.1, 1.0].into_iter().flat_map(|weight| cases.map(|case| (weight, case))) {
             let mut share = Share::new(&FLOW, weight);
             share.enter(100.0 / weight);
-            for (queue, left) in [queue, 1.0].into_iter().zip(left) {
-                share.on_round(0.025);
-                share.on_round(queue / 1e3);
-                assert!((share.cwnd() - 100.0 * left).abs() < 1e-9, "{weight} {queue}: {}", share.cwnd());
+            for queue in queues {
+                share.on_round(f64::from(*queue) / 1e3);
             }
+            assert!((share.cwnd() - 100.0 * left).abs() < 1e-9, "{weight} {queues:?}: {}", share.cwnd());
         }
     }
 }

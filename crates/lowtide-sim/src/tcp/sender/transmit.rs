@@ -107,7 +107,7 @@ impl Sender {
             return false;
         }
         if let Some(rate) = self.pacing_rate() {
-            let release = self.pacer.release(rate, self.mss, self.cwnd());
+            let release = self.pacer.release(rate, self.mss, self.law.least_burst(), self.cwnd());
             if release > now {
                 self.release = Some(release);
                 if self.would_fill_window(rate) {
