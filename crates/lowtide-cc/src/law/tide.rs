@@ -78,8 +78,8 @@ impl Parameters {
     }
 }
 
-/// Rounds that a change of the window is waited for: one until it is on the link, one until it is seen.
-const SETTLE: u32 = 2;
+/// Rounds that a change of the window is waited for: the rest of the one in which it is made, one until it is on the link, one until it is seen.
+const SETTLE: u32 = 3;
 /// A pipe of fewer packets may have a buffer smaller than the thresholds: there a loss says more.
 const SMALL_PIPE: f64 = 8.0;
 /// The window for pairs of probes: a host lets half of a window go at once.
@@ -275,7 +275,7 @@ impl Tide {
         let samples = f64::from(round.samples);
         // growth makes the later ones longer
         let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
-        self.path.on_round(spread.max(round.steps / (samples - 1.0).max(1.0)));
+        self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
         let sent = round.packets + round.lost;
         if sent > 0.0 {
             self.loss += (round.lost / sent - self.loss) / 8.0;

@@ -13,7 +13,7 @@
 #include "tide_path.h"
 #include "tide_share.h"
 
-#define TIDE_SETTLE 2			/* rounds that a change of the window is waited for */
+#define TIDE_SETTLE 3			/* rounds that a change of the window is waited for: the rest of this one, two more */
 #define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
@@ -232,7 +232,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	/* growth makes the later ones longer */
 	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
 	steps = r->steps / at_least(r->samples - 1, 1);
-	tide_path_round(&t->path, at_least(spread, steps));
+	tide_path_round(&t->path, a->now_us, at_least(spread, steps));
 	sent = (u64)r->packets + r->lost;
 	if (sent)
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;

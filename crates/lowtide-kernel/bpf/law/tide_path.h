@@ -33,7 +33,8 @@ struct tide_path {
 	struct tide_extreme rate;
 	struct tide_filter fast, slow;
 	u64 differences[TIDE_ROUNDS];	/* how much the round trips of the latest rounds differed: a circle */
-	u64 noise;		/* their median */
+	struct tide_extreme medians;	/* the least one */
+	u64 noise;		/* that */
 	u32 rounds;		/* counted, for the circle */
 	u32 queued;		/* a queue has been seen at all */
 };
@@ -64,12 +65,15 @@ static inline void tide_filter_add(struct tide_filter *f, u64 now_us, u64 rtt, u
 	}
 }
 
+static inline u64 tide_least(const struct tide_extreme *e)
+{
+	return e->previous && e->previous < e->current ? e->previous : e->current;
+}
+
 /* The empty round trip; 0: not known. */
 static inline u64 tide_base(const struct tide_path *p)
 {
-	const struct tide_extreme *b = &p->base;
-
-	return b->previous && b->previous < b->current ? b->previous : b->current;
+	return tide_least(&p->base);
 }
 
 /* The link's rate; 0: not known. */
@@ -84,12 +88,6 @@ static inline u64 tide_pipe_q16(const struct tide_path *p)
 	return tide_rate_q32(p) * (tide_base(p) >> 8) >> 16;
 }
 
-/* So many samples say something. */
-static inline u32 tide_samples(const struct tide_path *p)
-{
-	return at_most(at_least(p->noise / (TIDE_MS / 2), 4), 32);
-}
-
 /* The time of a packet on the link. */
 static inline u64 tide_packet(const struct tide_path *p)
 {
@@ -102,7 +100,7 @@ static inline u64 tide_packet(const struct tide_path *p)
 
 static inline u64 tide_allowance(const struct tide_path *p)
 {
-	return at_most(p->noise / 4, tide_base(p) / 16);
+	return at_most(p->noise, tide_base(p) / 16);
 }
 
 /* The queue that Tide keeps itself at the most. */
@@ -111,6 +109,15 @@ VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
 	if (!p)
 		return 0;
 	return at_least(tide_packet(p), TIDE_MS) + tide_allowance(p);
+}
+
+/* So many samples say something: of a delay of up to three times the noise, the least of them is below the own queue but once in a thousand. */
+static inline u32 tide_samples(const struct tide_path *p)
+{
+	u64 samples = 20 * p->noise / tide_own_queue(p);
+
+	/* the next power of two, of 4 to 32 */
+	return 4 + (mask_at_most(5, samples) & 4) + (mask_at_most(9, samples) & 8) + (mask_at_most(17, samples) & 16);
 }
 
 /* A queue that can only be somebody else's. */
@@ -182,7 +189,7 @@ static inline void tide_path_rate(struct tide_path *p, const struct law_ack *a)
 }
 
 /* The round trips of a round differed by so much. */
-VERIFIED_APART int tide_path_round(struct tide_path *p, u64 difference)
+VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 difference)
 {
 	u64 middle = 0;
 
@@ -197,7 +204,10 @@ VERIFIED_APART int tide_path_round(struct tide_path *p, u64 difference)
 			below += mask_at_most(p->differences[j] + (j > i), it) & 1;
 		middle |= it & mask_at_most(below ^ (TIDE_ROUNDS / 2 + 1), 0);
 	}
-	p->noise = middle;
+	if (p->rounds < TIDE_ROUNDS)
+		return 0;
+	tide_extreme_add(&p->medians, now_us, at_least(middle, 1), TIDE_RATE_SPAN_US, true);
+	p->noise = tide_least(&p->medians);
 	return 0;
 }
 

@@ -82,8 +82,10 @@ pub(super) struct Path {
     queued: bool,
     /// How much the round trips of the latest rounds differed, the latest first.
     differences: [f64; Self::ROUNDS],
-    /// Their median.
-    noise: f64,
+    /// How many of them there have been.
+    rounds: usize,
+    /// The least of their medians: what others do to round trips for a while is none of the path's noise.
+    noise: Extreme,
     fast: Filter,
     slow: Filter,
     mss: f64,
@@ -92,7 +94,7 @@ pub(super) struct Path {
 impl Path {
     /// How long a base delay counts: a route may change.
     const BASE_SPAN: Duration = Duration::from_secs(300);
-    /// How long a greatest rate counts: capacity may go.
+    /// How long a greatest rate counts, and a least noise: capacity may go, and a path may change.
     const RATE_SPAN: Duration = Duration::from_secs(30);
     /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
     const ROUNDS: usize = 8;
@@ -103,7 +105,8 @@ impl Path {
             rate: Extreme::greatest(Self::RATE_SPAN),
             queued: false,
             differences: [0.0; Self::ROUNDS],
-            noise: 0.0,
+            rounds: 0,
+            noise: Extreme::least(Self::RATE_SPAN),
             fast: Filter::default(),
             slow: Filter::default(),
             mss: f64::from(mss),
@@ -141,12 +144,15 @@ impl Path {
     }
 
     /// The round trips of a round differed by so much.
-    pub(super) fn on_round(&mut self, difference: f64) {
+    pub(super) fn on_round(&mut self, now: Time, difference: f64) {
         self.differences.rotate_right(1);
         self.differences[0] = difference;
         let mut sorted = self.differences;
         sorted.sort_unstable_by(f64::total_cmp);
-        self.noise = sorted[Self::ROUNDS / 2];
+        self.rounds += 1;
+        if self.rounds >= Self::ROUNDS {
+            self.noise.add(now, sorted[Self::ROUNDS / 2]);
+        }
     }
 
     /// What is seen from now on has nothing to do with what was before.
@@ -176,12 +182,13 @@ impl Path {
 
     /// How much round trips differ without a queue.
     pub(super) fn noise(&self) -> f64 {
-        self.noise
+        self.noise.value().unwrap_or(0.0)
     }
 
-    /// So many samples say something.
+    /// So many samples say something: of delays of up to J, whose mean step from one to the next is J/3, the least of n is longer than the own
+    /// queue with a chance of about exp(-n own/J): one in a thousand for n = 3 ln(1000) noise/own.
     pub(super) fn samples(&self) -> u32 {
-        (self.noise() / 0.5e-3).clamp(4.0, 32.0) as u32
+        ((20.0 * self.noise() / self.own_queue()).clamp(4.0, 32.0) as u32).next_power_of_two()
     }
 
     /// The time of a packet on the link.
@@ -193,7 +200,7 @@ impl Path {
     }
 
     fn allowance(&self) -> f64 {
-        (self.noise() / 4.0).min(self.base() / 16.0)
+        self.noise().min(self.base() / 16.0)
     }
 
     /// The queue that Tide keeps itself at the most: well under what AQM drops for, and what ends Hybrid Slow Start.
