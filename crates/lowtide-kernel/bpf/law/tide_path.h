@@ -88,14 +88,14 @@ static inline u64 tide_pipe_q16(const struct tide_path *p)
 	return tide_rate_q32(p) * (tide_base(p) >> 8) >> 16;
 }
 
-/* The time of a packet on the link. */
+/* The time of a packet on the link, of 2 Mbit/s at the least. */
 static inline u64 tide_packet(const struct tide_path *p)
 {
 	u64 rate = tide_rate_q32(p);
 
 	if (!rate || !p->queued)
 		return TIDE_MS * 12 / 10;
-	return at_most((1ULL << 40) / rate, TIDE_MS * 5 / 2);
+	return at_most((1ULL << 40) / rate, TIDE_MS * 25 / 4);
 }
 
 static inline u64 tide_allowance(const struct tide_path *p)
@@ -125,7 +125,7 @@ VERIFIED_APART u64 tide_foreign_queue(const struct tide_path *p)
 {
 	if (!p)
 		return 0;
-	return tide_own_queue(p) + at_least(tide_packet(p), 2 * TIDE_MS) + tide_allowance(p);
+	return tide_own_queue(p) + at_least(2 * tide_packet(p), 2 * TIDE_MS) + tide_allowance(p);
 }
 
 /* Between the two: what a probe may find on a link that nobody uses. */

@@ -191,10 +191,10 @@ impl Path {
         ((20.0 * self.noise() / self.own_queue()).clamp(4.0, 32.0) as u32).next_power_of_two()
     }
 
-    /// The time of a packet on the link.
+    /// The time of a packet on the link, of 2 Mbit/s at the least: below, a packet of its own is a queue.
     fn packet(&self) -> f64 {
         match self.rate().filter(|_| self.queued) {
-            Some(rate) => (1.0 / rate).min(2.5e-3),
+            Some(rate) => (1.0 / rate).min(6.25e-3),
             None => 1.2e-3,
         }
     }
@@ -208,9 +208,9 @@ impl Path {
         self.packet().max(1e-3) + self.allowance()
     }
 
-    /// A queue that can only be somebody else's.
+    /// A queue that can only be somebody else's: windows are of whole packets, and an ACK comes for two, so two packets more may be its own.
     pub(super) fn foreign_queue(&self) -> f64 {
-        self.own_queue() + self.packet().max(2e-3) + self.allowance()
+        self.own_queue() + (2.0 * self.packet()).max(2e-3) + self.allowance()
     }
 
     /// Between the two: what a probe may find on a link that nobody uses.
