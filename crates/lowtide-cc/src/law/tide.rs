@@ -29,11 +29,13 @@ use crate::{
 };
 use std::time::Duration;
 
+mod fair;
 mod path;
 mod share;
 #[cfg(test)]
 mod tests;
 
+use fair::Fair;
 use path::Path;
 use share::Share;
 
@@ -67,6 +69,7 @@ impl Parameters {
             before: None,
             rounds: Rounds::default(),
             round: Round::default(),
+            fair: Fair::default(),
             share: None,
             flow: *flow,
         })
@@ -84,8 +87,17 @@ const SETTLE: u32 = 3;
 const SMALL_PIPE: f64 = 8.0;
 /// The window for pairs of probes: a host lets half of a window go at once.
 const PAIRS: f64 = 4.0;
+/// Good probes in a row that say that the link is free; and in a fair queue, which is empty now and then.
+const GOOD: u32 = 3;
+const GOOD_APART: u32 = 6;
+/// Packets of a probe in a fair queue: two ACKs tell whether they arrived together.
+const FOUR: u64 = 4;
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
+/// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change.
+const FAIR_WAIT: Duration = Duration::from_secs(300);
+/// A receiver that keeps an ACK back does so for 40 ms or more.
+const ACK_DELAY: Duration = Duration::from_millis(30);
 /// Smoothed loss above it is no chance.
 const HEAVY_LOSS: f64 = 0.04;
 
@@ -129,6 +141,19 @@ struct Listen {
     good: u32,
     /// Round trips of the latest eight.
     heard: [f64; 8],
+    /// In a fair queue: the rate of the whole link, packets per second.
+    whole: Option<f64>,
+    /// From the first ACK of the latest probe to the last: packets, and the time that they took.
+    packets: f64,
+    seconds: f64,
+    acknowledged: Time,
+}
+
+impl Listen {
+    /// Packets of a probe.
+    const fn burst(&self) -> u64 {
+        if self.whole.is_some() { FOUR } else { 2 }
+    }
 }
 
 /// The samples of a round.
@@ -167,6 +192,7 @@ struct Tide {
     before: Option<f64>,
     rounds: Rounds,
     round: Round,
+    fair: Fair,
     /// What its weight is worth, if it has one.
     share: Option<Share>,
     flow: Flow,
@@ -211,12 +237,23 @@ impl Tide {
         self.cap = Some(self.cap.unwrap_or(f64::INFINITY).min(self.window / 2.0).max(2.0));
         self.confirmed = false;
         self.path.see_queue();
+        self.fair.restart();
         let window = self.window;
         if let Some(share) = &mut self.share {
             share.enter(window);
         }
         self.phase = Phase::Listen(Listen { began: now, ..Listen::default() });
         self.start_round(nxt);
+    }
+
+    /// From a fair part of the link to listening, until probes find that nobody else is served in turn.
+    fn listen_for_whole(&mut self, now: Time, nxt: u64, whole: f64) {
+        let window = self.window;
+        self.listen(now, nxt);
+        self.cap = Some(window);
+        if let Phase::Listen(listen) = &mut self.phase {
+            listen.whole = Some(whole);
+        }
     }
 
     fn start_round(&mut self, nxt: u64) {
@@ -232,6 +269,9 @@ impl Tide {
     fn fill(&mut self, ack: &Ack) {
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.path.on_rate(ack);
+        if let Some(whole) = self.path.rate() {
+            self.fair.on_ack(ack.now, ack.packets, whole);
+        }
         self.round.limited |= ack.window_limited;
         let before = self.window;
         if ack.window_limited && !ack.reducing && fill.settling == 0 && fill.drain.is_none() && fill.growth > 0.0 {
@@ -282,6 +322,12 @@ impl Tide {
         }
         if queue < own / 2.0 {
             fill.near_empty = ack.now;
+        }
+        if let Some(whole) = self.path.rate()
+            && self.fair.on_round(ack.now, round.packets, queue > 0.75 * own, whole)
+        {
+            self.listen_for_whole(ack.now, ack.nxt, whole);
+            return;
         }
         if let Some((left, window)) = fill.drain {
             fill.drain = Some((left - 1, window)).filter(|(left, _)| *left > 0);
@@ -354,6 +400,15 @@ impl Tide {
         if let Some(share) = self.share.as_mut().filter(|_| !ack.reducing) {
             share.on_ack(ack);
         }
+        if let Phase::Listen(listen) = &mut self.phase {
+            let passed = ack.now - listen.acknowledged;
+            // the first packets of a probe end the round of the one before; the ACK of a single one may have waited for another
+            if !self.rounds.ended(ack.una) && ack.packets > 0 && (ack.packets > 1 || passed < ACK_DELAY) {
+                listen.packets += f64::from(ack.packets);
+                listen.seconds += passed.as_secs_f64();
+            }
+            listen.acknowledged = ack.now;
+        }
         // what was sent before still comes back for a while
         if !self.rounds.ended(ack.una) || self.round.samples == 0 {
             return;
@@ -369,6 +424,7 @@ impl Tide {
     fn probe(&mut self, ack: &Ack, rtt: f64) {
         let (noise, middle, own, base) =
             (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
+        let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
         listen.peak = listen.peak.max(rtt - base);
         listen.heard.rotate_right(1);
@@ -377,18 +433,27 @@ impl Tide {
         let look_back = (noise / 1e-3).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
-        if queue >= middle {
+        let (seconds, packets) = (std::mem::take(&mut listen.seconds), std::mem::take(&mut listen.packets));
+        let since = ack.now - listen.began;
+        if listen.whole.is_some() && since > FAIR_WAIT {
+            listen.whole = None;
+            self.path.forget_rate();
+        }
+        // what its weight sends leaves otherwise
+        let apart = probes_only
+            && listen.probes > 1
+            && listen.whole.is_some_and(|whole| !Fair::together(seconds, packets, whole));
+        if queue >= middle || apart {
             listen.good = 0;
             return;
         }
         listen.good += 1;
-        if listen.good < 3 {
+        if listen.good < if listen.whole.is_some() { GOOD_APART } else { GOOD } {
             return;
         }
+        let long = since.as_secs_f64() > LONG * base;
         // whoever held a queue for long has a buffer that takes a ramp of as much
-        if (ack.now - listen.began).as_secs_f64() > LONG * base
-            && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe())
-        {
+        if long && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe()) {
             self.cap = Some(cap.max((listen.peak / base).clamp(0.5, 1.0) * pipe));
         }
         self.phase = Phase::Fill(Fill::new(if queue > 0.75 * own { 0.0 } else { 1.0 }, ack.now));
@@ -484,6 +549,7 @@ impl CongestionControl for Tide {
             share.on_restart(restart);
         }
         self.path.restart_filters();
+        self.fair.restart();
         self.start_round(restart.nxt);
     }
 
@@ -498,8 +564,12 @@ impl CongestionControl for Tide {
 
     fn window(&self) -> u64 {
         match self.phase {
-            Phase::Fill(_) => (self.window.max(self.share()) * f64::from(self.flow.mss)) as u64,
-            Phase::Listen(_) => (self.share().max(PAIRS) * f64::from(self.flow.mss)) as u64,
+            Phase::Fill(_) => {
+                ((self.window - self.fair.held_back()).max(2.0).max(self.share()) * f64::from(self.flow.mss)) as u64
+            }
+            Phase::Listen(ref listen) => {
+                (self.share().max((2 * listen.burst()) as f64) * f64::from(self.flow.mss)) as u64
+            }
         }
     }
 
@@ -509,7 +579,10 @@ impl CongestionControl for Tide {
 
     /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
     fn least_burst(&self) -> u64 {
-        if matches!(self.phase, Phase::Fill(_)) { 1 } else { 2 }
+        match &self.phase {
+            Phase::Fill(_) => self.fair.burst(),
+            Phase::Listen(listen) => listen.burst(),
+        }
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

@@ -10,12 +10,17 @@
 #define LOWTIDE_TIDE_H
 
 #include "law.h"
+#include "tide_fair.h"
 #include "tide_path.h"
 #include "tide_share.h"
 
 #define TIDE_SETTLE 3			/* rounds that a change of the window is waited for: the rest of this one, two more */
 #define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
+#define TIDE_GOOD 3			/* probes in a row that say that the link is free */
+#define TIDE_GOOD_APART 6		/* and in a fair queue, which is empty now and then */
+#define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
+#define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
@@ -52,7 +57,12 @@ struct tide_listen {
 	u64 began_us;
 	u64 peak;
 	u64 heard[TIDE_HEARD];	/* a circle */
+	u64 whole_q32;		/* in a fair queue: the rate of the whole link; else 0 */
+	u64 acknowledged_us;
+	u64 us;			/* from the first ACK of the latest probe to the last, and the packets of these */
+	u32 packets;
 	u32 probes, good;
+	u32 unused;
 };
 
 struct tide {
@@ -60,6 +70,7 @@ struct tide {
 	struct tide_round round;
 	struct tide_fill fill;
 	struct tide_listen listen;
+	struct tide_fair fair;
 	struct tide_share share;
 	u64 now_us;		/* at the latest ACK */
 	u64 window_q16;		/* while it fills */
@@ -74,10 +85,24 @@ struct tide {
 	u32 mss;
 };
 
+/*
+ * Probes are two packets at once: a receiver may keep the ACK of a single one back. In a fair queue they are four: two ACKs tell whether they
+ * arrived together. Where it fills the link a packet leaves by itself: the second of two would find a queue, which on a slow link is all that it
+ * allows itself.
+ */
+static inline u32 tide_least_burst(const struct tide *t)
+{
+	return t->listens ? t->listen.whole_q32 ? 4 : 2 : tide_fair_burst(&t->fair);
+}
+
 static inline void tide_show(struct tide *t, struct law_window *w)
 {
-	u64 alone = t->listens ? TIDE_PAIRS_Q16 : t->window_q16;
+	u64 held_back = tide_fair_held_back_q16(&t->fair), alone;
 
+	if (t->listens)
+		alone = 2ULL * tide_least_burst(t) << 16;
+	else
+		alone = at_least(t->window_q16 > held_back ? t->window_q16 - held_back : 0, TIDE_LEAST_Q16);
 	t->shown_q16 = w->cwnd_q16 = at_least(alone, tide_share_q16(&t->share));
 	w->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
 }
@@ -145,11 +170,20 @@ static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt)
 	t->cap_q16 = at_least(at_most(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
 	t->confirmed = 0;
 	t->path.queued = 1;
+	tide_fair_restart(&t->fair);
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
 	t->listen.began_us = now_us;
 	t->listens = 1;
 	tide_start_round(t, nxt);
+}
+
+/* From a fair part of the link to listening, until probes find that nobody else is served in turn. */
+static inline void tide_listens_for_whole(struct tide *t, u64 now_us, u32 nxt)
+{
+	tide_listens(t, now_us, nxt);
+	t->cap_q16 = t->window_q16;
+	t->listen.whole_q32 = tide_rate_q32(&t->path);
 }
 
 /* A ramp ends: it has met a queue, or what is known to be safe. */
@@ -238,6 +272,10 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
 	if (queue < (s64)(own / 2))
 		f->near_empty_us = a->now_us;
+	if (tide_rate_q32(&t->path) && tide_fair_round(&t->fair, a->now_us, r->packets, queue * 4 > (s64)own * 3, tide_rate_q32(&t->path))) {
+		tide_listens_for_whole(t, a->now_us, a->nxt);
+		return 0;
+	}
 	if (f->drain) {
 		f->drain--;
 		if (!f->drain) {	/* what comes back at once is a ramp, too */
@@ -291,6 +329,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	f = &t->fill;
 	before = t->window_q16;
 	tide_path_rate(&t->path, a);
+	tide_fair_ack(&t->fair, a->now_us, a->packets, tide_rate_q32(&t->path));
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16) {
 		t->window_q16 += f->growth_q16 * at_most(a->packets, LAW_PACKETS_MAX);
@@ -312,12 +351,33 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	return 0;
 }
 
+/* Whether the packets of the latest probe came with others' between them, in a fair queue. */
+VERIFIED_APART int tide_apart(struct tide *t, u64 now_us)
+{
+	struct tide_listen *l;
+	int apart;
+
+	if (!t)
+		return 0;
+	l = &t->listen;
+	if (l->whole_q32 && now_us - l->began_us > TIDE_FAIR_WAIT_US) {
+		l->whole_q32 = 0;
+		tide_path_forget_rate(&t->path);
+	}
+	/* what its weight sends leaves otherwise */
+	apart = l->whole_q32 && l->probes && tide_share_q16(&t->share) < TIDE_PAIRS_Q16 &&
+		!tide_fair_together(l->us, l->packets, l->whole_q32);
+	l->us = l->packets = 0;
+	return apart;
+}
+
 /* A round of listening is over that found this round trip at least. */
 static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 {
 	struct tide_listen *l = &t->listen;
 	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe;
 	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
+	bool apart = tide_apart(t, a->now_us);
 
 	l->peak = at_least(l->peak, rtt - base);
 	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
@@ -330,12 +390,12 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 			queue = heard;
 	}
 	queue -= base;
-	if (queue >= tide_middle(&t->path)) {
+	if (apart || queue >= tide_middle(&t->path)) {
 		l->good = 0;
 		return;
 	}
 	l->good++;
-	if (l->good < 3)
+	if (l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD))
 		return;
 	/* whoever held a queue for long has a buffer that takes a ramp of as much */
 	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->cap_q16 && tide_pipe_q16(&t->path)) {
@@ -349,6 +409,22 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	tide_start_round(t, a->nxt);
 }
 
+/* The first packets of a probe end the round of the one before; the ACK of a single one may have waited for another. */
+VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
+{
+	u64 passed;
+
+	if (!t || !a)
+		return 0;
+	passed = a->now_us - t->listen.acknowledged_us;
+	if ((s32)(a->una - t->round.end) <= 0 && a->packets && (a->packets > 1 || passed < TIDE_ACK_DELAY_US)) {
+		t->listen.packets += a->packets;
+		t->listen.us += passed;
+	}
+	t->listen.acknowledged_us = a->now_us;
+	return 0;
+}
+
 VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
 {
 	u64 least;
@@ -356,6 +432,7 @@ VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
 	if (!t || !a)
 		return 0;
 	tide_share_ack(&t->share, a);
+	tide_arrivals(t, a);
 	/* what was sent before still comes back for a while */
 	if ((s32)(a->una - t->round.end) <= 0 || !t->round.samples)
 		return 0;
@@ -478,17 +555,9 @@ static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u
 	}
 	tide_share_restart(&t->share, w->cwnd_q16, idle_us);
 	tide_path_restart(&t->path);
+	tide_fair_restart(&t->fair);
 	tide_start_round(t, nxt);
 	tide_show(t, w);
-}
-
-/*
- * Probes are two packets at once: a receiver may keep the ACK of a single one back. Where it fills the link a packet leaves by itself: the second
- * of two would find a queue, which on a slow link is all that it allows itself.
- */
-static inline u32 tide_least_burst(const struct tide *t)
-{
-	return t->listens ? 2 : 1;
 }
 
 /* Segments per microsecond, 2^-32. */

@@ -188,6 +188,12 @@ static inline void tide_path_rate(struct tide_path *p, const struct law_ack *a)
 		tide_extreme_add(&p->rate, a->now_us, rate, TIDE_RATE_SPAN_US, false);
 }
 
+/* The link's rate may have changed without a sign. */
+static inline void tide_path_forget_rate(struct tide_path *p)
+{
+	__builtin_memset(&p->rate, 0, sizeof(p->rate));
+}
+
 /* The round trips of a round differed by so much. */
 VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 difference)
 {

@@ -228,9 +228,9 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let signals = vec![Signal::Loss, Signal::Ecn, Signal::Phantom, Signal::Timeout];
     let acks = (1u32..40, 0u32..40, 10u64..17_000, 0.0..1.0, any::<bool>(), 0u32..10);
     let acks = acks.prop_map(|(segments, marked, rtt, back, limited, reducing)| {
-        // The clock, which goes on by a tenth, counts microseconds, too; and no delay is a whole number of milliseconds above another, where
-        // real numbers in seconds decide by their last bit.
-        let (marked, rtt_us) = (marked.min(segments), 30 * rtt);
+        // Of a prime number of microseconds, so that none is tenths of milliseconds above another, where real numbers in seconds decide by their
+        // last bit.
+        let (marked, rtt_us) = (marked.min(segments), 37 * rtt);
         let return_us = (rtt_us as f64 * back) as u64;
         Event::Acks { segments, marked, rtt_us, return_us, limited, reducing: reducing == 0 }
     });

@@ -143,6 +143,11 @@ impl Path {
         }
     }
 
+    /// The link's rate may have changed without a sign.
+    pub(super) fn forget_rate(&mut self) {
+        self.rate = Extreme::greatest(Self::RATE_SPAN);
+    }
+
     /// The round trips of a round differed by so much.
     pub(super) fn on_round(&mut self, now: Time, difference: f64) {
         self.differences.rotate_right(1);
