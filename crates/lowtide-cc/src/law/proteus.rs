@@ -8,7 +8,8 @@
 //!
 //! A rate is tried for a monitor interval, which is about a round trip; a round trip later its losses and round trips are known. The parts:
 //! [`interval`] measures, [`noise`] says what of it counts, [`ascent`] decides (PCC Vivace: Dong et al., NSDI 2018), and here all of it meets the
-//! transport. Where the paper leaves a number or a rule to the authors' code (`PCCproject/PCC-Uspace`), the code's is taken.
+//! transport. Utility and the three pairs of trials are the paper's. The other numbers, and the rules of noise, steps and intervals, are those of the
+//! authors' code (`PCCproject/PCC-Uspace`, `src/pcc`), which need not be the text's in every detail.
 //!
 //! Notable differences from the two:
 //! * Three pairs of trials and their majority for -S as for -P, as in the paper; the code has two for -S, which must agree, and lets -P decrease
@@ -26,6 +27,8 @@
 //!   Here a rate is left by steps that grow, and utility is the same in all phases.
 //! * Moving ends with the better of the two latest rates; the code takes back the step that it would have made.
 //! * The window is three times what the rate needs, and limits only what is lost in an outage. An idle time ends the trials under way.
+//!
+//! In a simulator that has no noise the primary leaves the link to CUBIC nearly as the scavenger does; docs/deviations.md (26) has why.
 
 use crate::{Ack, Congestion, CongestionControl, EcnUse, Flow, Lost, Reaction, Restart, Sent, Time, text::parameters};
 use std::time::Duration;
