@@ -2,6 +2,7 @@
 //! What every control law is.
 
 use crate::{Ack, Congestion, Lost, Prices, Recovered, Restart, Sent};
+use std::time::Duration;
 
 /// What a law did on an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -61,6 +62,12 @@ pub trait CongestionControl: Send {
     /// How many segments leave at once at the least where they are paced (Linux' `min_tso_segs`).
     fn least_burst(&self) -> u64 {
         2
+    }
+
+    /// For how long at the pacing rate a burst may last, unless it is the [least](Self::least_burst) (Linux' `sk_pacing_shift`: a
+    /// millisecond).
+    fn longest_burst(&self) -> Duration {
+        Duration::from_millis(1)
     }
 
     /// Whether the law steers through recovery itself (as BBR does), so that the transport must not run PRR.

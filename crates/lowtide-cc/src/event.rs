@@ -71,6 +71,8 @@ pub struct RateSample {
 pub struct Lost {
     /// When it was declared lost.
     pub now: Time,
+    /// When it was sent (the latest time).
+    pub sent: Time,
     /// Its payload, bytes.
     pub bytes: u64,
     /// Bytes in flight just after it was sent (the latest time).

@@ -87,6 +87,12 @@ fn about(name: &str) -> About {
             "Vegas that halves its window when many segments of a round found a queue, to far below one segment.",
             "A halving begins an episode. Below one segment the window doubles in a round without congestion.",
         ),
+        "proteus" => (
+            "proteus.rs",
+            "Meng, Rozen Schiff, Godfrey and Schapira, SIGCOMM 2020; `PCCproject/PCC-Uspace`; the rate control: Dong et al., NSDI 2018",
+            "Tries rates and goes where utility rises; a round trip that wavers is a price. `d=0`: the primary flow, not the scavenger.",
+            "Three pairs of trials as in the paper, not the code's two. Utility is of the rate that was tried, and the same in all phases.",
+        ),
         "tide" => (
             "tide.rs",
             "Lowtide's own; what is whose stands at its head",

@@ -54,6 +54,7 @@ fn a_law_can_be_the_port_of_the_kernel() {
     for (cc, sentence) in [
         ("vegas:variant=original,port=kernel", "the kernel's vegas has variant=linux, and not variant=original"),
         ("nice:port=kernel", "nice is not ported to the kernel; there are vegas"),
+        ("proteus:port=kernel", "proteus is not ported to the kernel; there are vegas"),
         ("vegas:port=moon", "a law has one port, port=kernel"),
     ] {
         let error = parse(SMALL, &[&format!("flow.cc={cc}")]).unwrap_err();

@@ -91,6 +91,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
         (&["load", "vegas:variant=original"], "variant=linux, and not variant=original"),
         (&["load", "cdg:window=5"], "window has no such value"),
         (&["load", "nice"], "is not registered in this kernel; there are cdg"),
+        (&["load", "proteus"], "is not registered in this kernel; there are cdg"),
         (&["load", "reno"], "there is nothing to load"),
         (&["load", "vegas", "--weight", "2"], "at most 1"),
         (&["unload", "vegas"], "lt_vegas is not loaded"),

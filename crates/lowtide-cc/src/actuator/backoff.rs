@@ -5,6 +5,7 @@ use crate::{
     Ack, Congestion, CongestionControl, Flow, Lost, Prices, Reaction, Recovered, Restart, Sent, Signal, Weighted,
     price::Meter,
 };
+use std::time::Duration;
 
 /// A law whose reductions leave `w` times what they would leave, but no less than the law's minimum.
 ///
@@ -84,6 +85,10 @@ impl CongestionControl for BackoffScaling {
 
     fn least_burst(&self) -> u64 {
         self.law.least_burst()
+    }
+
+    fn longest_burst(&self) -> Duration {
+        self.law.longest_burst()
     }
 
     fn pacing_rate(&self) -> Option<u64> {

@@ -215,6 +215,9 @@ impl Law {
                 "it follows a model of the path and ignores single signals; take a law without a model, like cdg or cubic",
             ));
         }
+        if self.goes_by_trials() {
+            return Err(refused("it goes by trials of rates and ignores single signals; take cdg or cubic"));
+        }
         let mut law = make(self);
         let accurate = matches!(self.ecn_use(), EcnUse::Accurate | EcnUse::L4s);
         match actuator {
@@ -246,7 +249,7 @@ impl Law {
 
     /// The actuator to take where none is named; `None` if the law takes none.
     pub fn default_actuator(&self) -> Option<Actuator> {
-        if self.follows_a_model() {
+        if !self.takes_weight() {
             return None;
         }
         // DCTCP's own weight cannot do more than halve the window after each marked round trip: half of another's share.
@@ -257,10 +260,14 @@ impl Law {
 
     /// Whether it takes a price weight by some actuator.
     pub fn takes_weight(&self) -> bool {
-        !self.follows_a_model()
+        !self.follows_a_model() && !self.goes_by_trials()
     }
 
     const fn follows_a_model(&self) -> bool {
         matches!(self, Self::Bbr1(_) | Self::Bbr2(_) | Self::Bbr3(_))
+    }
+
+    const fn goes_by_trials(&self) -> bool {
+        matches!(self, Self::Proteus(_))
     }
 }

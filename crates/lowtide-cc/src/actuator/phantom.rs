@@ -6,6 +6,7 @@ use crate::{
     Ack, Congestion, CongestionControl, Flow, Lost, Prices, Random, Reaction, Recovered, Restart, Sent, Signal,
     Weighted, price::Meter,
 };
+use std::time::Duration;
 
 /// The reductions that are looked at to judge whether delay explains them.
 const LOOKED_AT: u32 = 16;
@@ -178,6 +179,10 @@ impl CongestionControl for PhantomEcn {
 
     fn least_burst(&self) -> u64 {
         self.law.least_burst()
+    }
+
+    fn longest_burst(&self) -> Duration {
+        self.law.longest_burst()
     }
 
     fn pacing_rate(&self) -> Option<u64> {

@@ -15,6 +15,7 @@ pub mod ledbatpp;
 pub mod lp;
 pub mod nice;
 pub mod prague;
+pub mod proteus;
 pub mod reno;
 pub mod tide;
 pub mod vegas;
@@ -84,6 +85,8 @@ laws! {
         LowPriority(lp),
         /// TCP Nice.
         Nice(nice),
+        /// PCC Proteus.
+        Proteus(proteus),
         /// Tide, a law of our own.
         Tide(tide),
         /// Data Center TCP.

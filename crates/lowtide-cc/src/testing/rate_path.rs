@@ -297,6 +297,7 @@ impl<C: CongestionControl> Path<C> {
         if self.tells_losses {
             self.law.on_lost(&Lost {
                 now: self.now,
+                sent: missing.sent,
                 bytes: SIZE,
                 in_flight_at_send: missing.in_flight,
                 lost_since_send: self.lost - missing.lost_before,

@@ -33,6 +33,7 @@ const NOTABLE: &[&str] = &[
     "prague:variant=v0.6,accel=on,overload=on,overload_rounds=every",
     "vegas:ecn=on",
     "nice:ecn=on",
+    "proteus:d=0,pairs=5",
     "tide:ecn=on,drain=1s",
     "lp:variant=paper,ecn=on",
     "ledbat:ecn=on",

@@ -385,9 +385,9 @@ impl Transport {
     fn lose(&mut self, n: usize) {
         self.segments[n].fate = Fate::Lost;
         self.totals.lost += MSS;
-        let Segment { in_flight, totals, app_limited, .. } = self.segments[n];
+        let Segment { sent, in_flight, totals, app_limited, .. } = self.segments[n];
         let lost_since_send = self.totals.lost - totals.lost;
-        let lost = Lost { now: self.now, bytes: MSS, in_flight_at_send: in_flight, lost_since_send, app_limited };
+        let lost = Lost { now: self.now, sent, bytes: MSS, in_flight_at_send: in_flight, lost_since_send, app_limited };
         let before = self.window();
         self.call(|control| control.on_lost(&lost));
         self.limits.check_other(before, self.window(), self.greatest);

@@ -84,11 +84,18 @@ impl Rate {
         }
     }
 
-    /// A segment of so many bytes was declared lost, of which this was known when it was sent.
-    pub(super) const fn on_lost(&mut self, now: lowtide_cc::Time, bytes: u64, at_send: &Snapshot) -> Lost {
+    /// A segment of so many bytes that was last sent at `sent` was declared lost; this was known when it was sent.
+    pub(super) const fn on_lost(
+        &mut self,
+        now: lowtide_cc::Time,
+        sent: lowtide_cc::Time,
+        bytes: u64,
+        at_send: &Snapshot,
+    ) -> Lost {
         self.lost += bytes;
         Lost {
             now,
+            sent,
             bytes,
             in_flight_at_send: at_send.in_flight,
             lost_since_send: self.lost - at_send.lost,
@@ -176,9 +183,9 @@ mod tests {
     fn losses_and_marks_are_counted_from_the_sending_on() {
         let mut rate = Rate::default();
         let earlier = rate.on_sent(at(0), 1000, 0);
-        rate.on_lost(lowtide_cc::Time::ZERO, 500, &earlier);
+        rate.on_lost(lowtide_cc::Time::ZERO, lowtide_cc::Time::ZERO, 500, &earlier);
         let snapshot = rate.on_sent(at(0), 1000, 0);
-        let lost = rate.on_lost(lowtide_cc::Time::ZERO, 3000, &snapshot);
+        let lost = rate.on_lost(lowtide_cc::Time::ZERO, lowtide_cc::Time::ZERO, 3000, &snapshot);
         assert_eq!((lost.bytes, lost.lost_since_send, lost.in_flight_at_send), (3000, 3000, 1000));
         rate.on_marked(1000);
         let mut newest = None;

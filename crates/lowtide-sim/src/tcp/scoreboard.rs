@@ -65,7 +65,7 @@ pub(super) struct Scoreboard {
     /// Segments that are flying a second time.
     retransmitted_flying: u64,
     /// Length and snapshot of the segments found lost that nobody has been told of.
-    newly_lost: Vec<(u64, Snapshot)>,
+    newly_lost: Vec<(u64, Time, Snapshot)>,
     /// The ids of lost segments, lowest first, and of some that no longer are.
     lost_ids: BinaryHeap<Reverse<u64>>,
     /// No segment below this id is flying for the first time.
@@ -217,12 +217,12 @@ impl Scoreboard {
         self.lost += segment.len();
         self.retransmitted_flying -= u64::from(segment.retransmitted);
         segment.fate = Fate::Lost;
-        self.newly_lost.push((segment.len(), segment.at_send));
+        self.newly_lost.push((segment.len(), segment.sent, segment.at_send));
         self.lost_ids.push(Reverse(id));
     }
 
-    /// The segments found lost since the last call: their lengths, and what was known when each was sent.
-    pub(super) fn take_newly_lost(&mut self) -> impl Iterator<Item = (u64, Snapshot)> + '_ {
+    /// The segments found lost since the last call: their lengths, when each was sent, and what was known then.
+    pub(super) fn take_newly_lost(&mut self) -> impl Iterator<Item = (u64, Time, Snapshot)> + '_ {
         self.newly_lost.drain(..)
     }
 

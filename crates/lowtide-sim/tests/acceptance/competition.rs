@@ -48,6 +48,7 @@ fn background_laws_give_way_to_cubic() {
     for (law, buffer) in [
         ("eclipse", "1bdp"),
         ("nice", "1bdp"),
+        ("proteus", "1bdp"),
         ("tide", "1bdp"),
         ("cdg:g=0.1", "1bdp"),
         ("cdg:g=0.5", "1bdp"),
@@ -69,6 +70,27 @@ fn background_laws_give_way_to_cubic() {
                 0.0..=0.25,
             );
             table.row("  utilisation", result.bottlenecks[0].utilisation, 0.97..=1.001);
+        }
+    }
+    table.check();
+}
+
+#[test]
+fn proteus_shares_with_its_like_and_the_scavenger_yields_to_the_primary() {
+    // Its paper: -S among itself and -P among itself are fair, and -S leaves most to -P, which leaves it the link where alone.
+    let mut table = Table::default();
+    let link = Link { rate: "50mbit", rtt: "30ms", more: "buffer = \"2bdp\"" };
+    for (a, b, band) in [
+        ("proteus", "proteus", 0.35..=0.65),
+        ("proteus:d=0", "proteus:d=0", 0.35..=0.65),
+        ("proteus", "proteus:d=0", 0.0..=0.3),
+        ("proteus", "cubic", 0.0..=0.1),
+    ] {
+        let result = flows(link, &[a, b], 30, 110);
+        table.row(&format!("{a} beside {b}: share"), share(&result), band);
+        table.row("  utilisation", result.bottlenecks[0].utilisation, 0.9..=1.001);
+        if b != "cubic" {
+            table.row("  ms queued", result.bottlenecks[0].mean_queue_ms, 0.0..=5.0);
         }
     }
     table.check();

@@ -319,6 +319,7 @@ mod tests {
             ("cubic:variant=linux,beta=0.8", "", None, "cubic:variant=linux"),
             ("reno", "", None, "reno:whole_segments=on"),
             ("nice", "", None, "nice is not ported"),
+            ("proteus", PACED, None, "proteus is not ported to the kernel; reno, cubic, cdg"),
             ("vegas", "", None, "pacing = true"),
             ("vegas:variant=original", PACED, None, "and not variant=original"),
             ("cdg:hystart=delay", "", None, "pacing = true"),

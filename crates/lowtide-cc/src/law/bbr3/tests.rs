@@ -316,6 +316,7 @@ fn a_lost_segment_of_a_probe_ends_the_probe() {
     assert!(path.run_until(ms(4000), |path| path.law.state == State::Up));
     let lost = |lost_since_send| Lost {
         now: path.now,
+        sent: path.now,
         bytes: 1000,
         in_flight_at_send: 200_000,
         lost_since_send,

@@ -118,8 +118,8 @@ impl Sender {
 
     /// Tells the law of each segment that was found lost.
     pub(super) fn tell_losses(&mut self, now: Time) {
-        for (bytes, at_send) in self.board.take_newly_lost() {
-            self.law.on_lost(&self.rate.on_lost(law_time(now), bytes, &at_send));
+        for (bytes, sent, at_send) in self.board.take_newly_lost() {
+            self.law.on_lost(&self.rate.on_lost(law_time(now), law_time(sent), bytes, &at_send));
         }
         self.refresh_window();
     }

@@ -2,7 +2,7 @@
 //! What is sent, and when.
 
 use super::{Handshake, Sender, law_time, nanos};
-use crate::tcp::Segment;
+use crate::tcp::{Segment, pacing::Bursts};
 use lowtide_cc::{EcnUse, Restart, Sent};
 use lowtide_net::{Ecn, Time};
 
@@ -107,7 +107,8 @@ impl Sender {
             return false;
         }
         if let Some(rate) = self.pacing_rate() {
-            let release = self.pacer.release(rate, self.mss, self.law.least_burst(), self.cwnd());
+            let bursts = Bursts { least: self.law.least_burst(), longest: self.law.longest_burst() };
+            let release = self.pacer.release(rate, self.mss, bursts, self.cwnd());
             if release > now {
                 self.release = Some(release);
                 if self.would_fill_window(rate) {
