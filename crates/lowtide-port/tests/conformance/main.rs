@@ -124,6 +124,8 @@ const CASES: &[Case] = &[
         segments: 0.01,
     },
     Case { law: "tide", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
+    Case { law: "tide:base_rtt=17ms", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
+    Case { law: "tide:base_rtt=10.5ms", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
     Case { law: TIDE_SHARING, marks: false, weights: &[0.00390625, 0.125, 0.5, 1.0], part: 0.01, segments: 0.01 },
     Case { law: STEEP_CUBIC, marks: false, weights: &[], part: 1e-3, segments: 0.01 },
 ];
