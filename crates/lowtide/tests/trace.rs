@@ -17,8 +17,8 @@ use std::{
 };
 
 use lifecycle::{
-    Ended, Receiver, Running, dev_tcp, finish, groups_of, inside, kernel, law_loaded_since, listed_laws, lowtide, name,
-    run_script, until,
+    Ended, Receiver, Running, children, dev_tcp, finish, groups_of, inside, kernel, law_loaded_since, listed_laws,
+    lowtide, name, run_script, until,
 };
 use lowtide_emu::{Config, Emulator};
 use lowtide_kernel::{
@@ -289,7 +289,6 @@ fn what_is_wrong_is_said_in_a_sentence() {
 /// A link of 40 ms on which transfers by Tide begin with what is in a file.
 struct Remembering {
     link: Emulator,
-    receiver: Receiver,
     directory: tempfile::TempDir,
 }
 
@@ -297,8 +296,7 @@ impl Remembering {
     fn new() -> Remembering {
         let config = Config::new(name("mema"), name("memb"), "20mbit".parse().unwrap(), Duration::from_millis(40));
         let link = Emulator::start(config).unwrap();
-        let receiver = Receiver::start(link.b(), link.b4());
-        Remembering { link, receiver, directory: tempfile::tempdir().unwrap() }
+        Remembering { link, directory: tempfile::tempdir().unwrap() }
     }
 
     fn file(&self) -> String {
@@ -313,23 +311,31 @@ impl Remembering {
         paths.map(|path| (text(&path["from"]), text(&path["to"]), path["base_us"].as_u64().unwrap())).collect()
     }
 
-    fn send(&self, memory: &str, seconds: u32) -> Running {
+    /// A receiver for one transfer: the last one's connection may still have something to send.
+    fn receiver(&self) -> Receiver {
+        Receiver::start(self.link.b(), self.link.b4())
+    }
+
+    fn send(&self, receiver: &Receiver, memory: &str, seconds: u32) -> Running {
         let mut command = lowtide(["run", "--quiet", "--cc", "tide", "--path-memory", memory, "--"]);
         command.args([env!("CARGO_BIN_EXE_lowtide"), "traffic", "send", "--seconds", &seconds.to_string(), "--to"]);
-        command.arg(self.receiver.address.to_string());
+        command.arg(receiver.address.to_string());
         Running::start(&mut inside(self.link.a(), command))
     }
 
     /// The base round trips in microseconds that a transfer goes by, as its trace has them.
     fn bases(&self, memory: &str) -> Vec<f64> {
-        let before = self.receiver.received();
-        let run = self.send(memory, 60);
-        until("data", || (self.receiver.received() > before).then_some(()));
+        let receiver = self.receiver();
+        let run = self.send(&receiver, memory, 60);
+        until("data", || (receiver.received() > 0).then_some(()));
         let file = self.directory.path().join("trace.jsonl");
-        let port = self.receiver.port().to_string();
+        let port = receiver.port().to_string();
         let mut trace = lowtide(["trace", "--for", "2s", "--port", &port, "-o"]);
         let ended = finish(trace.arg(&file));
         assert!(ended.status.success(), "{ended:?}");
+        // what it has in its buffers may take long: the second signal is for Lowtide, which would wait for that
+        run.signal(Signal::SIGTERM);
+        until("PROGRAM's end", || children(run.pid()).is_empty().then_some(()));
         run.signal(Signal::SIGTERM);
         run.end();
         let text = fs::read_to_string(&file).unwrap();
@@ -342,7 +348,7 @@ impl Remembering {
 fn a_transfer_begins_with_what_an_earlier_one_has_measured() {
     let Some(_alone) = alone() else { return };
     let path = Remembering::new();
-    let ended = path.send(&path.file(), 2).end();
+    let ended = path.send(&path.receiver(), &path.file(), 2).end();
     assert!(ended.status.success() && ended.err.is_empty(), "{ended:?}");
     let kept = path.kept();
     let network = |address: std::net::Ipv4Addr| {
@@ -374,7 +380,7 @@ fn a_damaged_memory_is_one_sentence() {
     assert!(ended.sentence().contains(&path.file()), "{ended:?}");
     let ended = run("cdg");
     assert_eq!((ended.status.code(), ended.err.as_str()), (Some(3), ""), "who does not need it does not read it");
-    let ended = path.send(&path.file(), 2).end();
+    let ended = path.send(&path.receiver(), &path.file(), 2).end();
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(path.kept().len(), 1);
 }
