@@ -371,3 +371,23 @@ fn a_million_acks_on_a_path() {
         }
     }
 }
+
+/// A hint that is too small costs ten seconds, of both the same: the reference's window is the one that sends, so that a port that parts from it there
+/// would do so for a second's ACKs at least.
+#[test]
+fn a_hint_is_dropped_by_both_at_once() {
+    for hint in [10, 20, 33] {
+        let mut pair = Pair::new(&format!("tide:base_rtt={hint}ms"));
+        let never = Duration::from_secs(1_000_000);
+        let mut path = Path::new(Duration::from_millis(40), 830.0, 50.0, false, 1).marking(never, never);
+        let (mut acks, mut apart) = (0u64, 0u64);
+        while acks < 10_000 {
+            acks += path.step(&mut pair);
+            let [reference, port] = pair.windows();
+            apart += u64::from((reference - port).abs() > 0.01 + 1e-3 * reference);
+        }
+        let windows @ [reference, _] = pair.windows();
+        assert!(reference > 8.0, "{hint} ms: it listens still, {windows:?}");
+        assert!(apart * 200 <= acks, "{hint} ms: apart at {apart} of {acks} ACKs, {windows:?}");
+    }
+}
