@@ -30,9 +30,11 @@ struct sock_common {
 	unsigned short skc_family;
 	unsigned char skc_state;
 	u32 skc_daddr;
+	u32 skc_rcv_saddr;
 	u16 skc_dport;
 	u16 skc_num;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct inode {

@@ -5,6 +5,7 @@
 
 #include "state.h"
 #include "goal.h"
+#include "paths.h"
 
 SEC("iter/bpf_sk_storage_map")
 int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
@@ -36,6 +37,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.mss = tp->mss_cache;
 	record.own_law = s->own_law;
 	record.delays = s->owd.use;
+	path_observed(s, tp, &sk->__sk_common, &record);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

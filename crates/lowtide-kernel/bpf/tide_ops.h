@@ -8,6 +8,7 @@
 #define LOWTIDE_TIDE_OPS_H
 
 #include "window_ops.h"
+#include "paths.h"
 
 static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
@@ -60,6 +61,34 @@ void BPF_PROG(tide_begin_on, struct sock *sk)
 	begin_socket(s, tp);
 	s->heard = tp->delivered;
 	s->lost = tp->lost;
+	/* here, as the verifier has enough to do with the program for ACKs; the addresses are known before the first segment leaves */
+	s->hint_us = known_base_us(&sk->__sk_common);
+}
+
+/* The parameter, the transfer's or the program's, is as good as what other connections know. */
+VERIFIED_APART int tide_choose_hint(struct lt_socket *s)
+{
+	const struct tide_parameters *p;
+
+	if (!s)
+		return 0;
+	p = PARAMETERS;
+	if (p->base_rtt_us)
+		s->hint_us = p->base_rtt_us;
+	tide_hint(&s->tide, s->hint_us);
+	s->wrong_hint_us = 0;
+	return 0;
+}
+
+/* For the controller. */
+VERIFIED_APART int tide_tell(struct lt_socket *s)
+{
+	if (!s)
+		return 0;
+	s->base_us = tide_measured_us(&s->tide);
+	if (tide_refutes_hint(&s->tide))
+		s->wrong_hint_us = s->hint_us;
+	return 0;
 }
 
 /* What an ACK brings. The rate sample is that of the one before: the stack takes it after this. */
@@ -90,6 +119,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	if (!s->begun) {	/* not before there are sequence numbers */
 		w = window_of(s, tp);
 		tide_begin(&s->tide, PARAMETERS, &w, tp->snd_nxt);
+		tide_choose_hint(s);
 		take_window(s, tp, &w);
 		s->begun = 1;
 	}
@@ -109,6 +139,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	tide_sample(&s->tide, PARAMETERS, &s->ack);
 	tide_ack(&s->tide, PARAMETERS, &weight, &w, &s->ack);
 	take_walking_window(s, tp, &w);
+	tide_tell(s);
 	if (s->tide.listens && !listened) {
 		count(delay_backoffs, 1);
 		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);

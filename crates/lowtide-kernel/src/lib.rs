@@ -19,6 +19,7 @@ mod law;
 mod machine;
 #[cfg(test)]
 mod native;
+mod paths;
 mod price;
 mod program;
 mod programs;
@@ -34,6 +35,7 @@ pub use error::{Error, Result};
 pub use goals::SocketGoal;
 pub use law::{CdgIncrease, CdgParameters, Law};
 pub use machine::{About, MachineLaw, Pinned};
+pub use paths::{Path, Seen};
 pub use program::{Exit, Program, inherited_tcp_sockets};
 pub use transfer::{Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};
 pub use user::User;

@@ -4,6 +4,7 @@
 mod beta;
 mod cdg;
 mod cubic;
+mod network;
 mod owd;
 mod price;
 mod transients;

@@ -7,11 +7,12 @@ use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::{
-    Actuator, Cgroup, Error, Law, Pressure, Result,
+    Actuator, Cgroup, Error, Law, Path, Pressure, Result, Seen,
     doctor::{self, LINKS_SINCE},
     fixed::{Q16, Q32},
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
     kernel_words::KernelWords,
+    paths::{self, Change, Paths},
     programs::{Programs, apply, text_of, types},
 };
 
@@ -172,6 +173,7 @@ pub struct Transfer {
     programs: Programs,
     acknowledged: u64,
     goals: Vec<GoalRecord>,
+    paths: Paths,
 }
 
 impl std::fmt::Debug for Transfer {
@@ -201,7 +203,7 @@ impl Transfer {
         }
         links.extend(programs.attach(cgroup, &words)?);
         let observer = programs.observe(&words)?;
-        Ok(Transfer { observer, _links: links, programs, acknowledged: 0, goals: Vec::new() })
+        Ok(Transfer { observer, _links: links, programs, acknowledged: 0, goals: Vec::new(), paths: Paths::default() })
     }
 
     /// Applies new values and shows the programs that the controller lives.
@@ -252,9 +254,43 @@ impl Transfer {
         self.acknowledged = self.acknowledged.max(totals.acknowledged);
         totals.acknowledged = self.acknowledged;
         let now = monotonic_now();
+        for (path, seen) in records.iter().filter_map(paths::seen) {
+            let changes = self.paths.learn(path, seen, now);
+            self.tell(&changes)?;
+        }
         let all = records.iter().map(|record| (record, false)).chain(closed.iter().map(|record| (record, true)));
         self.goals = all.filter(|(r, _)| r.goal.id > 0).map(|(r, closed)| goal_record(r, closed, now)).collect();
         Ok(summarize(totals, &records, now))
+    }
+
+    /// Tells the connections that are to come what an earlier transfer has [seen](Transfer::seen_paths) of a path. Only laws that
+    /// [go by it](crate::Law::goes_by_base_rtt) listen, and take it for a hint.
+    ///
+    /// # Errors
+    /// [`Error::Observe`]: the kernel does not take it.
+    pub fn recall(&mut self, path: Path, base: Duration) -> Result<()> {
+        let changes = self.paths.recall(path, base);
+        self.tell(&changes)
+    }
+
+    /// What the transfer's connections had to say of their paths until the last look, and how long ago they said it.
+    pub fn seen_paths(&self) -> impl Iterator<Item = (Path, Seen, Duration)> {
+        self.paths.seen(monotonic_now())
+    }
+
+    fn tell(&self, changes: &[Change]) -> Result<()> {
+        let map = &self.programs.maps().paths;
+        for change in changes {
+            match change {
+                Change::Forgotten(path) => map.delete(&paths::key(path)),
+                Change::Known(path, base) => {
+                    let base = u32::try_from(base.as_micros()).unwrap_or(u32::MAX);
+                    map.update(&paths::key(path), &base.to_ne_bytes(), MapFlags::ANY)
+                }
+            }
+            .map_err(|error| Error::Observe(std::io::Error::other(error)))?;
+        }
+        Ok(())
     }
 
     /// Connections with a goal of their own at the last look; those that had closed by then come after the live ones.

@@ -72,6 +72,7 @@ fn every_law_of_ours_loads_and_goes() {
         "lt_cubic",
         "dctcp:accel=on,overload=on",
         "prague:accel=on,overload=on",
+        "tide",
     ] {
         let (_cgroup, transfer) = start(Law::parse(text).unwrap());
         let name = transfer.law_name();

@@ -226,7 +226,12 @@ const FORMS: &[Form] = &[
     },
     Form {
         law: "tide",
-        groups: &[&[("probe_share", Scale::Q32), ("probe_rate", Scale::Milli), ("drain", Scale::Micros)]],
+        groups: &[&[
+            ("probe_share", Scale::Q32),
+            ("probe_rate", Scale::Milli),
+            ("drain", Scale::Micros),
+            ("base_rtt", Scale::Micros),
+        ]],
     },
 ];
 

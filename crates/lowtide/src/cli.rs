@@ -214,6 +214,10 @@ pub struct RunArguments {
     #[arg(long)]
     pub allow_own_cc: bool,
 
+    /// Keep in this file what was measured of paths, the least round trip from and to a network, for a week (with --cc tide, which begins with it as a hint); none: do not keep it
+    #[arg(long, value_name = "FILE|none", default_value = "/var/lib/lowtide/paths.json")]
+    pub path_memory: PathBuf,
+
     /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,

@@ -21,7 +21,9 @@
 //! With a weight it is no less submissive where it can be alone, and takes its part of a link that others hold full: [`Share`], which at a weight
 //! of 1 is one ordinary flow. Without one it only probes.
 //!
-//! Not there yet: memory of a path across connections. docs/tide.md has its parts with their reasons, docs/rivals.md has it beside the others.
+//! What another connection has measured as the empty round trip is a hint to it, until the evidence is against it: [`Hint`](hint::Hint).
+//!
+//! docs/tide.md has its parts with their reasons, docs/rivals.md has it beside the others.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time, Weighted,
@@ -30,6 +32,7 @@ use crate::{
 use std::time::Duration;
 
 mod fair;
+mod hint;
 mod path;
 mod share;
 #[cfg(test)]
@@ -50,6 +53,8 @@ parameters! {
         drain: Duration = Duration::from_secs(10), in Duration::ZERO..=Duration::from_secs(3600);
         /// Whether to use classic ECN.
         ecn: bool = false;
+        /// What is known of the base delay from before: a hint; 0: nothing.
+        base_rtt: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(8);
     }
 }
 
@@ -58,7 +63,7 @@ impl Parameters {
     pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
         Box::new(Tide {
             parameters: self.clone(),
-            path: Path::new(flow.mss),
+            path: Path::new(flow.mss, (!self.base_rtt.is_zero()).then_some(self.base_rtt)),
             phase: Phase::Fill(Fill::new(1.0, Time::ZERO)),
             window: 2.0,
             cap: None,

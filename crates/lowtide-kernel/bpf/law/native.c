@@ -13,6 +13,7 @@ typedef int64_t s64;
 #include "cdg.h"
 #include "cubic.h"
 #include "fixed.h"
+#include "network.h"
 #include "owd.h"
 #include "phantom.h"
 #include "price.h"
@@ -199,4 +200,9 @@ u64 native_overshoot_us(u32 q, u32 latency_us, u32 rtt_us)
 u64 native_acceleration_scale_q16(u64 tested_q16, u32 q, u32 latency_us, u32 srtt_us)
 {
 	return acceleration_scale_q16(tested_q16, q, latency_us, srtt_us);
+}
+
+bool native_path_between(struct lt_path *path, const struct lt_address *local, const struct lt_address *remote)
+{
+	return path_between(path, local, remote);
 }

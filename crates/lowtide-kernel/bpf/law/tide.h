@@ -30,6 +30,7 @@ struct tide_parameters {
 	u32 probe_share_q32;	/* of the link's rate that probes may take in a full queue */
 	u32 probe_rate_milli;	/* the least pairs of them per second */
 	u32 drain_us;		/* how long without a queue near empty until the base is measured anew; 0: never */
+	u32 base_rtt_us;	/* what is known of the base from before: a hint; 0: nothing */
 };
 
 struct tide_round {
@@ -121,9 +122,28 @@ static inline void tide_start_round(struct tide *t, u32 nxt)
 	t->round.end = nxt;
 }
 
+/* At the begin: so long was the empty round trip to another connection; 0: nothing is known. */
+static inline void tide_hint(struct tide *t, u32 base_us)
+{
+	t->path.hint.base = (u64)base_us << 8;
+}
+
+/* The least round trip; 0: there was none. */
+static inline u32 tide_measured_us(const struct tide *t)
+{
+	return tide_least(&t->path.base) >> 8;
+}
+
+/* Whether the hint has turned out to be too small. */
+static inline bool tide_refutes_hint(const struct tide *t)
+{
+	return t->path.hint.wrong;
+}
+
 static inline void tide_begin(struct tide *t, const struct tide_parameters *p, struct law_window *w, u32 nxt)
 {
 	__builtin_memset(t, 0, sizeof(*t));
+	tide_hint(t, p->base_rtt_us);
 	t->window_q16 = TIDE_LEAST_Q16;
 	t->round.end = nxt;
 	tide_fills(t, Q16_ONE, 0);

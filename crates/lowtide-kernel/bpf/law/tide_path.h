@@ -13,6 +13,9 @@
 #define TIDE_RATE_SPAN_US 30000000ULL	/* capacity may go */
 #define TIDE_ROUNDS 8			/* the middle one shows the noise */
 #define TIDE_RTT_MOST_US (1U << 23)
+#define TIDE_HINT_STILL_US 10000000ULL	/* round trips that stand still for so long are no queue */
+#define TIDE_HINT_SPANS 6		/* and for so many spans */
+#define TIDE_HINT_LIMIT_US 60000000ULL	/* a hint that no round trip has come down to by then is wrong in any case */
 
 /* The least or greatest value of the last one or two spans; 0: none. */
 struct tide_extreme {
@@ -28,8 +31,20 @@ struct tide_filter {
 	u32 unused;
 };
 
+/* What another connection has measured as the empty round trip (law/tide/hint.rs): a hint, until the evidence is against it. */
+struct tide_hint {
+	u64 base;		/* 0: none */
+	u64 given_us;		/* at the first round trip; 0: there was none yet */
+	u64 still_us;		/* since when round trips stand still */
+	u64 least, most;	/* of the spans since then */
+	u32 spans;
+	u32 wrong;		/* there was one, and it was too small */
+};
+
 struct tide_path {
 	struct tide_extreme base;
+	u64 empty;		/* the least of that, or the hint */
+	struct tide_hint hint;
 	struct tide_extreme rate;
 	struct tide_filter fast, slow;
 	u64 differences[TIDE_ROUNDS];	/* how much the round trips of the latest rounds differed: a circle */
@@ -50,6 +65,7 @@ static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 valu
 	}
 }
 
+/* Without samples after it: a span is over, `before` is its least. */
 static inline void tide_filter_add(struct tide_filter *f, u64 now_us, u64 rtt, u32 samples, u64 span)
 {
 	if (!f->samples) {
@@ -73,7 +89,7 @@ static inline u64 tide_least(const struct tide_extreme *e)
 /* The empty round trip; 0: not known. */
 static inline u64 tide_base(const struct tide_path *p)
 {
-	return tide_least(&p->base);
+	return p->empty;
 }
 
 /* The link's rate; 0: not known. */
@@ -150,30 +166,87 @@ static inline void tide_path_restart(struct tide_path *p)
 	__builtin_memset(&p->slow, 0, sizeof(p->slow));
 }
 
-/* A round-trip sample. True if the path turned out to be much shorter than it seemed: what was learned was learned behind a queue. */
+/* Nothing is known but the least round trip, and whether there was a wrong hint. */
+static inline void tide_path_forget(struct tide_path *p, u32 wrong)
+{
+	struct tide_extreme base = p->base;
+
+	base.previous = 0;
+	__builtin_memset(p, 0, sizeof(*p));
+	p->base = base;
+	p->empty = base.current;
+	p->hint.wrong = wrong;
+}
+
+/* Whether the round trips say that the hint is too small, and it goes. One that is too large says nothing and goes, too. */
+VERIFIED_APART u64 tide_doubts_hint(struct tide_path *p, u64 now_us)
+{
+	struct tide_hint *h;
+	u64 measured, rtt;
+
+	if (!p)
+		return 0;
+	h = &p->hint;
+	if (!h->base)
+		return 0;
+	measured = tide_least(&p->base);
+	if (measured <= h->base) {
+		h->base = 0;
+		return 0;
+	}
+	if (!h->given_us)
+		h->given_us = now_us;
+	if (!p->slow.samples) {
+		rtt = p->slow.before;
+		h->spans++;
+		h->least = at_most(h->least, rtt);
+		h->most = at_least(h->most, rtt);
+		if (h->spans == 1 || h->most - h->least > at_most(tide_own_queue(p), (measured - h->base) / 2)) {
+			h->still_us = now_us;
+			h->spans = 1;
+			h->least = h->most = rtt;
+		}
+	}
+	if ((h->spans < TIDE_HINT_SPANS || now_us - h->still_us < TIDE_HINT_STILL_US) && now_us - h->given_us < TIDE_HINT_LIMIT_US)
+		return 0;
+	tide_path_forget(p, 1);
+	return 1;
+}
+
+/* True: the path is much shorter than it seemed. */
+VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
+{
+	u64 shorter;
+
+	if (!p)
+		return 0;
+	shorter = rtt * 10 < tide_base(p) * 9;
+	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
+	if (shorter)
+		tide_path_forget(p, p->hint.wrong);
+	p->empty = tide_least(&p->base);
+	if (p->hint.base)
+		p->empty = at_most(p->empty, p->hint.base);
+	return shorter;
+}
+
+/*
+ * A round-trip sample. True if the path turned out to be another than it seemed, much shorter or longer than the hint: what was learned was
+ * learned behind a queue, or under a mistake.
+ */
 VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us)
 {
-	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base;
-	struct tide_extreme kept;
-	bool shorter;
+	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base, another;
 	u32 samples;
 
 	if (!p)
 		return 0;
-	base = tide_base(p);
-	shorter = base && rtt * 10 < base * 9;
-	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
-	if (shorter) {
-		kept = p->base;
-		kept.previous = 0;
-		__builtin_memset(p, 0, sizeof(*p));
-		p->base = kept;
-	}
+	another = tide_base_sample(p, now_us, rtt);
 	base = tide_base(p);
 	samples = tide_samples(p);
 	tide_filter_add(&p->fast, now_us, rtt, samples, at_most(base, 4 * p->noise));
 	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * p->noise), base / 4));
-	return shorter;
+	return another | tide_doubts_hint(p, now_us);
 }
 
 /* The link's rate may be this. One that the program limited says only that the link can do as much. */

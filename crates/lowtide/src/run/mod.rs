@@ -5,6 +5,7 @@ mod clock;
 mod control;
 mod goals;
 mod journal;
+mod memory;
 mod report;
 mod screen;
 mod signals;
@@ -29,6 +30,7 @@ use crate::{
 };
 use clock::Clock;
 use journal::Journal;
+use memory::Memory;
 use report::{Report, ReportFile};
 use screen::Screen;
 use signals::{Event, Signals};
@@ -46,6 +48,7 @@ struct Plan {
     policy: Policy,
     setup: Setup,
     user: Option<User>,
+    memory: Option<Memory>,
     program: Vec<String>,
 }
 
@@ -66,7 +69,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let signals = Signals::block()?;
     let inherited = inherited_tcp_sockets();
 
-    let (cgroup, transfer) = match govern(&plan) {
+    let (cgroup, mut transfer) = match govern(&plan) {
         Ok(governed) => governed,
         Err(error) if arguments.best_effort => {
             eprintln!("lowtide: not governed, as --best-effort allows: {error:#}");
@@ -77,6 +80,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         }
         Err(error) => return Err(error),
     };
+    recall(&plan, &mut transfer);
     let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
     let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
     let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
@@ -115,6 +119,9 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
             arguments.w_max
         );
     }
+    let memory = Some(&arguments.path_memory)
+        .filter(|file| law.goes_by_base_rtt() && file.as_os_str() != "none")
+        .map(|file| Memory::new(file));
     let dscp = match arguments.dscp {
         DscpArgument::Le => Dscp::Le,
         DscpArgument::Cs1 => Dscp::Cs1,
@@ -127,6 +134,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
         policy,
         setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
         user: User::choose(arguments.user.as_deref())?,
+        memory,
         program: arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
     })
 }
@@ -146,6 +154,17 @@ fn govern(plan: &Plan) -> Result<(Cgroup, Transfer)> {
             None => anyhow!(error),
         }
     })
+}
+
+/// Tells the transfer what earlier ones have measured of paths. Without that it begins as if there had been none.
+fn recall(plan: &Plan, transfer: &mut Transfer) {
+    let Some(memory) = &plan.memory else { return };
+    let told = memory
+        .recall(plan.clock.wall(plan.clock.now()))
+        .and_then(|known| known.into_iter().try_for_each(|(path, base)| Ok(transfer.recall(path, base)?)));
+    if let Err(error) = told {
+        eprintln!("lowtide: {error:#}");
+    }
 }
 
 fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals) -> Result<ExitCode> {
@@ -258,6 +277,12 @@ impl Session {
         let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
         let ending = Ending { exit, finished, inherited: self.inherited };
         self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending));
+        if let Some(memory) = &self.plan.memory {
+            let seen: Vec<_> = self.controller.seen_paths().collect();
+            if let Err(error) = memory.keep(&seen, self.plan.clock.wall(self.plan.clock.now())) {
+                self.screen.say(&format!("{error:#}"));
+            }
+        }
         let Some(file) = report else { return Ok(()) };
         file.write(&Report::new(&self.journal, &self.plan, &ending))
     }

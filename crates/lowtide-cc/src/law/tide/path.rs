@@ -2,6 +2,7 @@
 //! What Tide knows of its path: the empty round trip, the link's rate, the noise of both, and from these the queue that is its own and the one
 //! that is somebody else's.
 
+use super::hint::Hint;
 use crate::{Ack, Time};
 use std::time::Duration;
 
@@ -51,8 +52,8 @@ struct Filter {
 }
 
 impl Filter {
-    /// A span is over after so many samples and so many seconds.
-    fn add(&mut self, now: Time, rtt: f64, samples: u32, seconds: f64) {
+    /// A span is over after so many samples and so many seconds; then its least.
+    fn add(&mut self, now: Time, rtt: f64, samples: u32, seconds: f64) -> Option<f64> {
         if self.samples == 0 {
             (self.began, self.least) = (now, rtt);
         }
@@ -60,7 +61,9 @@ impl Filter {
         self.samples += 1;
         if self.samples >= samples && (now - self.began).as_secs_f64() >= seconds {
             (self.before, self.samples) = (Some(self.least), 0);
+            return self.before;
         }
+        None
     }
 
     /// `None` before the first span is over.
@@ -77,6 +80,8 @@ impl Filter {
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     base: Extreme,
+    /// What another connection has measured.
+    hint: Option<Hint>,
     rate: Extreme,
     /// Whether a queue has been seen yet at all.
     queued: bool,
@@ -99,9 +104,11 @@ impl Path {
     /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
     const ROUNDS: usize = 8;
 
-    pub(super) fn new(mss: u32) -> Self {
+    /// `hint`: the empty round trip as another connection has measured it.
+    pub(super) fn new(mss: u32, hint: Option<Duration>) -> Self {
         Self {
             base: Extreme::least(Self::BASE_SPAN),
+            hint: hint.map(Hint::new),
             rate: Extreme::greatest(Self::RATE_SPAN),
             queued: false,
             differences: [0.0; Self::ROUNDS],
@@ -113,23 +120,38 @@ impl Path {
         }
     }
 
-    /// A round-trip sample. True if the path turned out to be much shorter than it seemed: all that was learned before was learned behind
-    /// somebody's queue.
+    /// A round-trip sample. True if the path turned out to be another than it seemed, much shorter or longer than the hint: all that was learned
+    /// before was learned behind somebody's queue, or under a mistake.
     pub(super) fn on_sample(&mut self, now: Time, rtt: f64) -> bool {
-        let shorter = self.base.value().is_some_and(|base| rtt < 0.9 * base);
+        let shorter = rtt < 0.9 * self.base();
         self.base.add(now, rtt);
         if shorter {
             self.forget();
         }
         let (samples, base, noise) = (self.samples(), self.base(), self.noise());
         self.fast.add(now, rtt, samples, base.min(4.0 * noise));
-        self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)));
-        shorter
+        let span = self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)));
+        let longer = self.doubts_hint(now, span);
+        if longer {
+            self.forget();
+        }
+        shorter || longer
+    }
+
+    /// Whether the hint has turned out to be too small. One that is too large says nothing and goes, too.
+    fn doubts_hint(&mut self, now: Time, span: Option<f64>) -> bool {
+        let own = self.own_queue();
+        let (Some(hint), Some(measured)) = (&mut self.hint, self.base.value()) else { return false };
+        let wrong = hint.is_wrong(now, measured, span, own);
+        if wrong || measured <= hint.base() {
+            self.hint = None;
+        }
+        wrong
     }
 
     fn forget(&mut self) {
         let Self { base, mss, .. } = *self;
-        *self = Self { base, ..Self::new(mss as u32) };
+        *self = Self { base, ..Self::new(mss as u32, None) };
         self.base.previous = None;
     }
 
@@ -170,9 +192,10 @@ impl Path {
         self.queued = true;
     }
 
-    /// The empty round trip, as far as known.
+    /// The empty round trip, as far as known: nothing before the first sample.
     pub(super) fn base(&self) -> f64 {
-        self.base.value().unwrap_or(0.0)
+        let measured = self.base.value().unwrap_or(0.0);
+        self.hint.map_or(measured, |hint| hint.base().min(measured))
     }
 
     /// The link's rate, once known.

@@ -35,3 +35,67 @@ fn a_queue_of_others_silences_it_within_three_round_trips_and_it_comes_back() {
     let used = (path.delivered - before) as f64 / (2.0 * 1700.0);
     assert!(used > 0.95, "{used}");
 }
+
+/// Filled to the brim by others all the time, in a queue that goes up and down by a quarter of `queue`, as one of loss-based flows does.
+fn beside_others(path: &mut Path, queue: Duration, time: Duration) {
+    let steps = (time.as_millis() / 100) as u32;
+    for step in 0..steps {
+        path.others = queue * 3 / 4 + queue / 4 * (step % 40) / 40;
+        path.run(ms(100), |_| {});
+    }
+}
+
+#[test]
+fn a_right_hint_silences_it_in_a_queue_that_was_there_before() {
+    let sent = |law| {
+        let mut path = Path::new(law, ms(40), 1700);
+        path.others = ms(60);
+        beside_others(&mut path, ms(80), ms(30_000));
+        path
+    };
+    let knows = sent("tide:base_rtt=40ms");
+    assert_eq!(knows.value("listens"), 1.0);
+    assert!((knows.value("base") - 40.0).abs() < 1e-9);
+    assert!(knows.delivered < 400, "probes take half a percent: {}", knows.delivered);
+    let knows_nothing = sent("tide");
+    assert!(knows_nothing.delivered > 2 * knows.delivered, "{} {}", knows_nothing.delivered, knows.delivered);
+}
+
+#[test]
+fn a_hint_that_is_too_small_is_dropped_within_some_seconds() {
+    for hint in [20, 30, 36, 38] {
+        let mut path = Path::new(&format!("tide:base_rtt={hint}ms"), ms(40), 1700);
+        path.run(ms(9_000), |_| {});
+        assert!(path.value("base") < 39.0, "{hint}: ten seconds are not over");
+        path.run(ms(5_000), |_| {});
+        assert!((path.value("base") - 40.6).abs() < 0.1, "{hint}: {}", path.value("base"));
+        let before = path.delivered;
+        path.run(ms(10_000), |_| {});
+        let used = (path.delivered - before) as f64 / (10.0 * 1700.0);
+        assert!(used > 0.95, "{hint}: {used}");
+    }
+}
+
+#[test]
+fn a_hint_that_nothing_comes_down_to_is_dropped_after_a_minute() {
+    let mut path = Path::new("tide:base_rtt=40ms", ms(40), 1700);
+    path.others = ms(60);
+    beside_others(&mut path, ms(80), ms(59_000));
+    assert!((path.value("base") - 40.0).abs() < 1e-9);
+    beside_others(&mut path, ms(80), ms(2_000));
+    assert!((path.value("base") - 100.6).abs() < 1.0, "{}", path.value("base"));
+}
+
+#[test]
+fn what_is_measured_below_a_hint_counts() {
+    let base = |law| {
+        let mut path = Path::new(law, ms(40), 1700);
+        path.run(ms(2_000), |_| {});
+        (path.value("base"), path.delivered)
+    };
+    assert_eq!(base("tide:base_rtt=80ms"), base("tide"));
+    // and a hint is gone for good, once the path has been found to be shorter
+    let mut path = Path::new("tide:base_rtt=45ms", ms(40), 1700);
+    path.run(ms(70_000), |_| {});
+    assert_eq!(path.value("listens"), 0.0);
+}
