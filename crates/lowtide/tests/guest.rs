@@ -71,6 +71,33 @@ fn a_law_of_ours_leaves_the_guests_kernel() {
     assert!(outcome.console.contains("can outlive its process") && lines[2].starts_with("6.1."), "{}", outcome.console);
 }
 
+/// Whose verifier keeps less in mind than a newer kernel's.
+#[test]
+fn laws_of_many_states_load_in_the_guests_kernel() {
+    let program = |path: &str| Program { name: "lowtide".to_owned(), path: path.into() };
+    let guest = usable(|place| {
+        let programs =
+            [program(env!("CARGO_BIN_EXE_lowtide")), Program::of_the_system("ip")?, Program::of_the_system("tc")?];
+        Ok(Guest::new(Image::find(place)?, &programs)?)
+    });
+    let Some(guest) = guest else { return };
+    let laws = ["cdg:hystart=delay", "eclipse", "ledbatpp", "tide"];
+    let play = |law: &str| {
+        format!(
+            "lowtide lab play {law}.toml -o recording --bottleneck tc --plain-registration && echo {law} >> result\n"
+        )
+    };
+    let mut job = Job::new(laws.map(play).concat());
+    for law in laws {
+        let flow = format!("[[flow]]\nname = \"ours\"\ncc = \"{law}\"\ntcp = {{ pacing = true }}\n");
+        let text = format!("duration = \"1s\"\nbottleneck = {{ rate = \"1mbit\", rtt = \"20ms\" }}\n{flow}");
+        job.files.push((format!("{law}.toml"), text.into()));
+    }
+    let outcome = guest.run(&job).unwrap();
+    let result = String::from_utf8(outcome.result).unwrap();
+    assert_eq!(result.lines().collect::<Vec<_>>(), laws, "{}", outcome.console);
+}
+
 #[test]
 fn a_small_scenario_is_played_in_a_guest() {
     let Some(player) = usable(|place| GuestPlayer::new(place, env!("CARGO_BIN_EXE_lowtide").as_ref())) else { return };

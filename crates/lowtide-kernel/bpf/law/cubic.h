@@ -66,11 +66,11 @@ static inline u32 cubic_normalise(u64 *x)
 {
 	u32 shift = 0;
 
-	for (u32 step = 32; step; step >>= 1) {
-		if (!(*x >> (64 - step))) {
-			*x <<= step;
-			shift += step;
-		}
+	for (int bit = 5; bit >= 0; bit--) {
+		u32 by = is_at_most(*x >> (64 - (1 << bit)), 0) << bit;
+
+		*x <<= by;
+		shift += by;
 	}
 	return shift;
 }

@@ -14,15 +14,17 @@
 #endif
 
 /*
- * All ones if a <= b, else 0, for numbers below 2^63: a comparison without a branch, of which the verifier would follow both sides, each time.
- * The compiler would make one of it if it knew what this is.
+ * 1 if a <= b, else 0, for numbers below 2^63: a comparison without a branch, of which the verifier would follow both sides, each time. The
+ * compiler would make one of it if it knew what this is; and of a mask of all ones or none, newer verifiers follow both values, too.
  */
-static inline u64 mask_at_most(u64 a, u64 b)
+static inline u64 is_at_most(u64 a, u64 b)
 {
-	u64 mask = ~((s64)(b - a) >> 63);
+	u64 above = b - a;
 
-	asm volatile("" : "+r"(mask));
-	return mask;
+	asm volatile("" : "+r"(above));
+	above >>= 63;
+	asm volatile("" : "+r"(above));
+	return above ^ 1;
 }
 
 /*

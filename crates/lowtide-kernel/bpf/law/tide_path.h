@@ -133,7 +133,7 @@ static inline u32 tide_samples(const struct tide_path *p)
 	u64 samples = 20 * p->noise / tide_own_queue(p);
 
 	/* the next power of two, of 4 to 32 */
-	return 4 + (mask_at_most(5, samples) & 4) + (mask_at_most(9, samples) & 8) + (mask_at_most(17, samples) & 16);
+	return 4 + (is_at_most(5, samples) << 2) + (is_at_most(9, samples) << 3) + (is_at_most(17, samples) << 4);
 }
 
 /* A queue that can only be somebody else's. */
@@ -275,13 +275,15 @@ VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 differen
 	if (!p)
 		return 0;
 	p->differences[p->rounds++ & (TIDE_ROUNDS - 1)] = difference;
-	/* the one that half of them and itself are at most, in some order of equal ones */
+	/* the one that half of them and itself are at most, in some order of equal ones; a verifier goes through a loop once for each sum */
+#pragma GCC unroll 8
 	for (u32 i = 0; i < TIDE_ROUNDS; i++) {
 		u64 it = p->differences[i], below = 0;
 
+#pragma GCC unroll 8
 		for (u32 j = 0; j < TIDE_ROUNDS; j++)
-			below += mask_at_most(p->differences[j] + (j > i), it) & 1;
-		middle |= it & mask_at_most(below ^ (TIDE_ROUNDS / 2 + 1), 0);
+			below += is_at_most(p->differences[j] + (j > i), it);
+		middle |= it & -is_at_most(below ^ (TIDE_ROUNDS / 2 + 1), 0);
 	}
 	if (p->rounds < TIDE_ROUNDS)
 		return 0;

@@ -35,7 +35,7 @@ VERIFIED_APART u64 tide_root(u64 x)
 	for (int bit = 30; bit >= 0; bit--) {
 		u64 next = root | 1ULL << bit;
 
-		root |= 1ULL << bit & mask_at_most(next * next, x);
+		root |= is_at_most(next * next, x) << bit;
 	}
 	return root;
 }
@@ -48,7 +48,7 @@ static inline u64 tide_fifth_root_q12(u64 x_q16)
 	for (int bit = 12; bit >= 0; bit--) {
 		u64 next = root | 1ULL << bit;
 
-		root |= 1ULL << bit & mask_at_most(next * next * next * next * next, x_q16 << 44);
+		root |= is_at_most(next * next * next * next * next, x_q16 << 44) << bit;
 	}
 	return root;
 }
