@@ -75,6 +75,17 @@ fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
     });
 }
 
+/// By itself: several links at once on a small machine are a path with jitter.
+#[test]
+fn tide_leaves_more_to_the_foreground_and_uses_more_of_an_idle_link() {
+    kept(|| {
+        let far = far("tide", 1);
+        println!("tide: kept {:.3}, alone {:.3}", far.kept, far.idle);
+        within("what the foreground keeps beside tide", far.kept, 0.93..)?;
+        within("what tide uses alone", far.idle, 0.80..)
+    });
+}
+
 #[test]
 fn many_connections_yield_as_one_does() {
     kept(|| {
