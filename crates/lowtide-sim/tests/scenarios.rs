@@ -525,7 +525,7 @@ fn the_scenarios_that_come_along_can_be_read() {
             number += 1;
         }
     }
-    assert_eq!(number, 32);
+    assert_eq!(number, 33);
 }
 
 /// Texts that come near to a scenario.
