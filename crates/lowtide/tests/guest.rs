@@ -46,16 +46,19 @@ fn usable<T>(made: impl FnOnce(&Path) -> anyhow::Result<T>) -> Option<T> {
     }
 }
 
+/// A guest in which `lowtide lab play` works.
+fn with_lowtide() -> Option<Guest> {
+    usable(|place| {
+        let lowtide = Program { name: "lowtide".to_owned(), path: env!("CARGO_BIN_EXE_lowtide").into() };
+        let programs = [lowtide, Program::of_the_system("ip")?, Program::of_the_system("tc")?];
+        Ok(Guest::new(Image::find(place)?, &programs)?)
+    })
+}
+
 /// Before 6.4 a law of ours is registered without a link; it goes with its transfer all the same.
 #[test]
 fn a_law_of_ours_leaves_the_guests_kernel() {
-    let program = |path: &str| Program { name: "lowtide".to_owned(), path: path.into() };
-    let guest = usable(|place| {
-        let programs =
-            [program(env!("CARGO_BIN_EXE_lowtide")), Program::of_the_system("ip")?, Program::of_the_system("tc")?];
-        Ok(Guest::new(Image::find(place)?, &programs)?)
-    });
-    let Some(guest) = guest else { return };
+    let Some(guest) = with_lowtide() else { return };
     let listed = "grep -c lt_cdg /proc/sys/net/ipv4/tcp_available_congestion_control >> result";
     let play = "lowtide lab play scenario.toml -o recording --bottleneck tc";
     let mut job = Job::new(format!(
@@ -74,13 +77,7 @@ fn a_law_of_ours_leaves_the_guests_kernel() {
 /// Whose verifier keeps less in mind than a newer kernel's.
 #[test]
 fn laws_of_many_states_load_in_the_guests_kernel() {
-    let program = |path: &str| Program { name: "lowtide".to_owned(), path: path.into() };
-    let guest = usable(|place| {
-        let programs =
-            [program(env!("CARGO_BIN_EXE_lowtide")), Program::of_the_system("ip")?, Program::of_the_system("tc")?];
-        Ok(Guest::new(Image::find(place)?, &programs)?)
-    });
-    let Some(guest) = guest else { return };
+    let Some(guest) = with_lowtide() else { return };
     let laws = ["cdg:hystart=delay", "eclipse", "ledbatpp", "tide"];
     let play = |law: &str| {
         format!(

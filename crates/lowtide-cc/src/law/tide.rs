@@ -456,9 +456,10 @@ impl Tide {
         if listen.good < if listen.whole.is_some() { GOOD_APART } else { GOOD } {
             return;
         }
-        let long = since.as_secs_f64() > LONG * base;
         // whoever held a queue for long has a buffer that takes a ramp of as much
-        if long && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe()) {
+        if since.as_secs_f64() > LONG * base
+            && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe())
+        {
             self.cap = Some(cap.max((listen.peak / base).clamp(0.5, 1.0) * pipe));
         }
         self.phase = Phase::Fill(Fill::new(if queue > 0.75 * own { 0.0 } else { 1.0 }, ack.now));
