@@ -110,6 +110,16 @@ impl Cubic {
         self.shape = shape;
     }
 
+    /// Every window is this many times what it was.
+    pub fn scale(&mut self, factor: f64) {
+        self.state.w_max *= factor;
+        self.state.cwnd_prior *= factor;
+        if let Some(epoch) = &mut self.state.epoch {
+            epoch.plateau *= factor;
+            epoch.w_est *= factor;
+        }
+    }
+
     /// Grows the window by this many acknowledged segments.
     pub fn on_ack(&mut self, ack: &Ack, packets: f64, window: &mut Window) {
         if let Some(rtt) = ack.rtt {

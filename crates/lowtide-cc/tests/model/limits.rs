@@ -64,9 +64,10 @@ impl Limits {
             assert!(reaction == Reaction::None || !ack.reducing || self.deeper, "a second reduction in one episode");
             return;
         }
-        assert_eq!(reaction, Reaction::None, "a reduction to more: {before} → {after}");
         let packets = f64::from(ack.packets);
         let most = self.usual(before, greatest) as f64 + MSS as f64 * (self.growth.0 * packets + self.growth.1);
+        // a phantom signal may come with the ACK that a small window grows by, and leave nine tenths of it
+        assert!(reaction == Reaction::None || (after as f64) < most, "a reduction to more: {before} → {after}");
         assert!(after as f64 <= most, "{packets} segments acknowledged, window {before} → {after}");
         assert!(self.in_episodes || !ack.reducing, "grown in an episode: {before} → {after}");
         assert!(self.unused || ack.window_limited, "grown without use: {before} → {after}");

@@ -26,7 +26,6 @@ struct tide_share {
 	u32 rest;		/* rounds until a fall of the queue counts again */
 };
 
-
 /* The root of less than 2^62, rounded down. */
 VERIFIED_APART u64 tide_root(u64 x)
 {
@@ -64,14 +63,32 @@ static inline u64 tide_share_q16(const struct tide_share *s)
 	return at_least(s->cwnd_q16, tide_share_least_q16(s));
 }
 
-/* Growth goes with the weight to the power 1.2: so the share of a link beside one CUBIC flow is nearly the weight's. */
+static inline u64 tide_scaled(u64 x, u64 by, u64 over)
+{
+	return over ? x / over * by + x % over * by / over : x;
+}
+
+/*
+ * What stands goes with the weight at once, since small windows take long to grow. Growth goes with the weight to the power 1.2: so the share
+ * of a link beside one CUBIC flow is nearly the weight's.
+ */
 VERIFIED_APART int tide_share_set(struct tide_share *s, u64 weight_q16)
 {
+	u64 before;
+
 	if (!s)
 		return 0;
-	if (!s->weight_q16)
-		s->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
+	before = s->weight_q16;
 	s->weight_q16 = at_most(weight_q16, Q16_ONE);
+	s->cwnd_q16 = tide_scaled(s->cwnd_q16, s->weight_q16, before);
+	if (!before)
+		s->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
+	else if (s->ssthresh_q16 != LAW_NO_THRESHOLD_Q16)
+		s->ssthresh_q16 = tide_scaled(s->ssthresh_q16, s->weight_q16, before);
+	s->growth.at.w_max_q16 = tide_scaled(s->growth.at.w_max_q16, s->weight_q16, before);
+	s->growth.at.prior_q16 = tide_scaled(s->growth.at.prior_q16, s->weight_q16, before);
+	s->growth.at.plateau_q16 = tide_scaled(s->growth.at.plateau_q16, s->weight_q16, before);
+	s->growth.at.w_est_q24 = tide_scaled(s->growth.at.w_est_q24, s->weight_q16, before);
 	s->part_q16 = s->weight_q16 * tide_fifth_root_q12(s->weight_q16) >> 12;
 	s->growth.less_q16 = Q16_ONE - s->part_q16;
 	return 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What of a full link a weight is worth: the window of an ordinary CUBIC flow that grows less and gives way more.
 
+use std::mem;
+
 use crate::{
     Ack, Flow, Restart,
     part::{Cubic, CubicShape, HyStartKind, SlowStart, Window},
@@ -53,9 +55,16 @@ impl Share {
         share
     }
 
-    /// Growth goes with the weight to the power 1.2: so the share of a link beside one CUBIC flow is nearly the weight's.
+    /// What stands goes with the weight at once, since small windows take long to grow. Growth goes with the weight to the power 1.2: so the
+    /// share of a link beside one CUBIC flow is nearly the weight's.
     pub(super) fn set_weight(&mut self, weight: f64) {
-        self.weight = weight.clamp(0.0, 1.0);
+        let before = mem::replace(&mut self.weight, weight.clamp(0.0, 1.0));
+        if before > 0.0 {
+            let factor = self.weight / before;
+            self.window.cwnd *= factor;
+            self.window.ssthresh *= factor;
+            self.cubic.scale(factor);
+        }
         self.window.minimum = (LEAST * self.weight).max(SLOWEST);
         let part = libm::pow(self.weight, 1.2);
         self.cubic.set_shape(CubicShape {
@@ -152,6 +161,28 @@ mod tests {
         // CUBIC is where it was after cbrt(30/0.4) = 4.2 s, and 0.4 (20 - 4.2)^3 beyond at 20 s
         assert!((grown[4] - (100.0 + 0.4 * 15.8 * 15.8 * 15.8)).abs() < 60.0, "{grown:?}");
         assert!(grown[0] < 105.0, "{grown:?}");
+    }
+
+    #[test]
+    fn what_stands_goes_with_the_weight() {
+        let (mut raised, mut whole) = (Share::new(&FLOW, 0.25), Share::new(&FLOW, 1.0));
+        for share in [&mut raised, &mut whole] {
+            share.enter(100.0);
+            share.on_congestion();
+        }
+        assert_eq!((raised.cwnd(), whole.cwnd()), (17.5, 70.0));
+        raised.set_weight(1.0);
+        assert_eq!(raised.cwnd(), 70.0);
+        for round in 0..200 {
+            let now = Time::ZERO + Duration::from_millis(50 * round);
+            for share in [&mut raised, &mut whole] {
+                let rtt = Some(Duration::from_millis(50));
+                share.on_ack(&Ack { now, rtt, packets: 50, window_limited: true, ..Ack::default() });
+            }
+            assert!((raised.cwnd() - whole.cwnd()).abs() < 1e-9, "{round}: {} and {}", raised.cwnd(), whole.cwnd());
+        }
+        raised.set_weight(0.5);
+        assert!((raised.cwnd() - whole.cwnd() / 2.0).abs() < 1e-9);
     }
 
     #[test]
