@@ -24,6 +24,8 @@ struct tide_share {
 	u64 weight_q16;
 	u32 part_q16;		/* of an ordinary flow's growth */
 	u32 rest;		/* rounds until a fall of the queue counts again */
+	u32 paid;		/* the next back-off of others is paid for, by a loss of its own */
+	u32 unused;
 };
 
 /* The root of less than 2^62, rounded down. */
@@ -150,10 +152,8 @@ static inline void tide_share_lower(struct tide_share *s, u64 left_q16)
 	s->cwnd_q16 = s->ssthresh_q16 = at_least(left_q16, tide_share_least_q16(s));
 }
 
-/* By a loss, a mark, or the back-off of others. */
-static inline void tide_share_back_off(struct tide_share *s, u64 left_q16)
+static inline void tide_share_pause(struct tide_share *s)
 {
-	tide_share_lower(s, left_q16);
 	s->peak = 0;
 	s->rest = TIDE_SHARE_REST;
 }
@@ -169,19 +169,23 @@ static inline void tide_share_round(struct tide_share *s, u64 queue)
 		return;
 	}
 	s->peak = at_least(s->peak, queue);
-	if (queue + s->peak * 3 / 20 + (1000 << 8) < s->peak)
-		tide_share_back_off(s, cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32));
+	if (queue + s->peak * 3 / 20 + (1000 << 8) >= s->peak)
+		return;
+	if (s->paid)
+		s->paid = 0;
+	else
+		tide_share_lower(s, cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32));
+	tide_share_pause(s);
 }
 
 static inline void tide_share_reduce(struct tide_share *s, u32 signal)
 {
-	u64 left = cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32);
-
+	tide_share_lower(s, cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32));
 	if (signal != LAW_TIMEOUT) {
-		tide_share_back_off(s, left);
+		tide_share_pause(s);
+		s->paid = 1;
 		return;
 	}
-	tide_share_lower(s, left);
 	cubic_growth_timed_out(&s->growth);
 	s->cwnd_q16 = tide_share_least_q16(s);
 }

@@ -11,8 +11,8 @@ use crate::{
 /// A window runs with a weight while somebody else's queue stands, and rests while Tide fills the link by itself.
 ///
 /// A flow that grows slowly is almost never the one whose packet finds a full queue, so its losses alone would not make its rate follow its
-/// weight. Therefore it takes every back-off of the others for one of its own, and makes it: both then have the same epochs, and share by how
-/// fast they grow.
+/// weight. Therefore it takes the back-offs of the others for its own, and makes them: both then have the same epochs, and share by how
+/// fast they grow. A loss of its own has paid for the next of them: otherwise it would back off more often than the others do.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     weight: f64,
@@ -24,6 +24,8 @@ pub(super) struct Share {
     peak: f64,
     /// Rounds until a fall of the queue counts again.
     rest: u32,
+    /// The next back-off of others is paid for.
+    paid: bool,
 }
 
 /// CUBIC's (RFC 9438, section 4.6).
@@ -50,6 +52,7 @@ impl Share {
             window,
             peak: 0.0,
             rest: 0,
+            paid: false,
         };
         share.set_weight(weight);
         share
@@ -105,13 +108,18 @@ impl Share {
         }
         self.peak = self.peak.max(queue);
         if queue < self.peak - (FALL * self.peak + 1e-3) {
-            self.reduce(BETA);
+            if !mem::take(&mut self.paid) {
+                self.reduce();
+            }
+            self.pause();
         }
     }
 
     /// A loss, or a mark.
     pub(super) fn on_congestion(&mut self) {
-        self.reduce(BETA);
+        self.reduce();
+        self.pause();
+        self.paid = true;
     }
 
     pub(super) fn on_timeout(&mut self) {
@@ -125,9 +133,13 @@ impl Share {
         self.window.restart(restart);
     }
 
-    fn reduce(&mut self, left: f64) {
+    fn reduce(&mut self) {
         self.cubic.on_reduction(&self.window);
-        self.window.reduce_to(left * self.window.cwnd);
+        self.window.reduce_to(BETA * self.window.cwnd);
+    }
+
+    /// What falls now is the same back-off.
+    fn pause(&mut self) {
         (self.peak, self.rest) = (0.0, REST);
     }
 }
@@ -204,5 +216,19 @@ mod tests {
             }
             assert!((share.cwnd() - 100.0 * left).abs() < 1e-9, "{weight} {queues:?}: {}", share.cwnd());
         }
+    }
+
+    #[test]
+    fn a_loss_of_its_own_pays_for_the_next_back_off_of_others() {
+        let mut share = Share::new(&FLOW, 0.5);
+        share.enter(200.0);
+        share.on_congestion();
+        assert!((share.cwnd() - 70.0).abs() < 1e-9, "{}", share.cwnd());
+        let mut back_off = || {
+            [20, 20, 20, 25, 25, 10].map(|queue| share.on_round(f64::from(queue) / 1e3));
+            share.cwnd()
+        };
+        let (paid, not) = (back_off(), back_off());
+        assert!((paid - 70.0).abs() < 1e-9 && (not - 49.0).abs() < 1e-9, "{paid}, {not}");
     }
 }
