@@ -110,6 +110,11 @@ impl Cubic {
         self.shape = shape;
     }
 
+    /// Whether the saturation point is put lower from now on when it was not reached again.
+    pub const fn set_fast_convergence(&mut self, on: bool) {
+        self.shape.fast_convergence = on;
+    }
+
     /// Every window is this many times what it was.
     pub fn scale(&mut self, factor: f64) {
         self.state.w_max *= factor;

@@ -144,12 +144,12 @@ static inline void tide_share_ack(struct tide_share *s, const struct law_ack *a)
 		tide_share_grow(s, a);
 }
 
-static inline void tide_share_lower(struct tide_share *s, u64 left_q16)
+static inline void tide_share_lower(struct tide_share *s, bool own)
 {
-	struct cubic_shape shape = { .beta_q32 = TIDE_SHARE_BETA_Q32 };
+	struct cubic_shape shape = { .beta_q32 = TIDE_SHARE_BETA_Q32, .fast_convergence = own };
 
 	cubic_growth_reduce(&s->growth, &shape, s->cwnd_q16, true);
-	s->cwnd_q16 = s->ssthresh_q16 = at_least(left_q16, tide_share_least_q16(s));
+	s->cwnd_q16 = s->ssthresh_q16 = at_least(cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32), tide_share_least_q16(s));
 }
 
 static inline void tide_share_pause(struct tide_share *s)
@@ -174,13 +174,13 @@ static inline void tide_share_round(struct tide_share *s, u64 queue)
 	if (s->paid)
 		s->paid = 0;
 	else
-		tide_share_lower(s, cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32));
+		tide_share_lower(s, false);
 	tide_share_pause(s);
 }
 
 static inline void tide_share_reduce(struct tide_share *s, u32 signal)
 {
-	tide_share_lower(s, cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32));
+	tide_share_lower(s, true);
 	if (signal != LAW_TIMEOUT) {
 		tide_share_pause(s);
 		s->paid = 1;

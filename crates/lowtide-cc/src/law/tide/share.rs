@@ -109,7 +109,7 @@ impl Share {
         self.peak = self.peak.max(queue);
         if queue < self.peak - (FALL * self.peak + 1e-3) {
             if !mem::take(&mut self.paid) {
-                self.reduce();
+                self.reduce(false);
             }
             self.pause();
         }
@@ -117,7 +117,7 @@ impl Share {
 
     /// A loss, or a mark.
     pub(super) fn on_congestion(&mut self) {
-        self.reduce();
+        self.reduce(true);
         self.pause();
         self.paid = true;
     }
@@ -133,7 +133,8 @@ impl Share {
         self.window.restart(restart);
     }
 
-    fn reduce(&mut self) {
+    fn reduce(&mut self, own: bool) {
+        self.cubic.set_fast_convergence(own);
         self.cubic.on_reduction(&self.window);
         self.window.reduce_to(BETA * self.window.cwnd);
     }
