@@ -23,6 +23,7 @@
 #include <lowtide.h>
 
 #define NSEC_PER_USEC 1000ULL
+#define NSEC_PER_SEC 1000000000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
 
 struct lt_settings settings = {};
@@ -42,6 +43,7 @@ struct {
 	u64 at_ns;
 	u64 goals;	/* sockets that have been given a goal, ever */
 	u64 lost_ns;	/* the latest real congestion */
+	u64 numbers;	/* sockets that take turns (turns.h) have got, ever */
 	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
 	u64 round_end_ns;
 	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
@@ -88,6 +90,15 @@ struct lt_socket {
 	u32 hint_us;		/* and as known from before, 0: not */
 	u32 wrong_hint_us;	/* the same, once that has turned out to be too small */
 	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
+	struct {		/* of a law whose connections take turns (turns.h) */
+		struct lt_path path;
+		u64 number;	/* among the transfer's sockets; 0: it takes no part */
+		u64 limited_ns;	/* when its window last held it back */
+		u64 taken_ns, held_ns;	/* when it last took the turn, and last had it; 0: never */
+		u32 waits, next;
+		u32 claims;	/* the turn is its own from its next packet on */
+		u32 next_from;	/* what it sends from here on it sends as the next */
+	} turn;
 	/* Of a law of marks: */
 	u32 heard, heard_ce;	/* segments delivered, and of those with CE, up to the latest ACK */
 	u32 received_ce;	/* the latest segment that came had CE */

@@ -8,7 +8,7 @@
 #define LOWTIDE_TIDE_OPS_H
 
 #include "window_ops.h"
-#include "paths.h"
+#include "turns.h"
 
 static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
@@ -30,6 +30,8 @@ static inline u32 tide_pacing(const struct lt_socket *s, const struct tcp_sock *
 
 	if (!rate || (!s->tide.listens && srtt_us(tp) < PACING_RTT_MIN_US))
 		return PACING_UNLIMITED;
+	if (turn_fresh_pacing(s, tp))
+		rate = turn_fresh_pacing(s, tp);
 	return at_most(rate, PACING_UNLIMITED);
 }
 
@@ -45,6 +47,7 @@ static inline u32 tide_answer(struct lt_socket *s, const struct tcp_sock *tp)
 		w.cwnd_q16 = at_least(w.cwnd_q16 / 2, WINDOW_MIN_Q16);
 	else
 		tide_reduce(&s->tide, PARAMETERS, &weight, &w, law_signal(signal, tp), 0);
+	turn_window(s, &w);
 	answer = reduced_to(s, &w);
 	TRACE(tide_trace, s, tp, event);
 	return answer;
@@ -63,6 +66,7 @@ void BPF_PROG(tide_begin_on, struct sock *sk)
 	s->lost = tp->lost;
 	/* here, as the verifier has enough to do with the program for ACKs; the addresses are known before the first segment leaves */
 	s->hint_us = known_base_us(&sk->__sk_common);
+	turn_begin(s, &sk->__sk_common);
 }
 
 /* The parameter, the transfer's or the program's, is as good as what other connections know. */
@@ -105,6 +109,29 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	a->rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
 }
 
+/* Whether it is another connection's turn; it then sends no more than that it is heard of. */
+static __noinline int tide_waits(struct lt_socket *s, struct tcp_sock *tp)
+{
+	struct turn_view view = {
+		.now_ns = clock_ns(tp),
+		.srtt_ns = srtt_us(tp) * NSEC_PER_USEC,
+		.gap_ns = 2 * tp->mss_cache * NSEC_PER_SEC / at_least(s->pacing, 1),
+		.una = tp->snd_una,
+		.nxt = tp->snd_nxt,
+		.limited = window_limited(tp, s),
+		.unsent = tp->write_seq != tp->snd_nxt,
+	};
+	struct law_window w;
+
+	if (!turn_waits(s, &view))
+		return 0;
+	w = walking_window(s, tp);
+	turn_window(s, &w);
+	w.ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
+	take_walking_window(s, tp, &w);
+	return 1;
+}
+
 SEC("struct_ops")
 void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 {
@@ -131,6 +158,10 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	tide_note(s, tp, sample);
 	if (!controller_alive(clock_ns(tp))) {
 		pace(sk, s, PACING_NONE);
+		return;
+	}
+	if (tide_waits(s, tp)) {
+		pace_within(sk, s, turn_pacing(s, tp, PARAMETERS), TIDE_PACE_PART);
 		return;
 	}
 	weight = weight_on(s);
@@ -185,6 +216,7 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	if (before >= TCP_CA_CWR && state < TCP_CA_CWR) {
 		w = window_of(s, tp);
 		tide_recovered(&s->tide, &w, tp->snd_nxt);
+		turn_window(s, &w);
 		w.ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
 		take_window(s, tp, &w);
 		TRACE(tide_trace, s, tp, LT_TRACE_RECOVERED);
@@ -202,6 +234,7 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 		return;
 	w = window_of(s, tp);
 	tide_restart(&s->tide, &w, tp->snd_nxt, bpf_ktime_get_ns() / NSEC_PER_USEC - s->ack.now_us);
+	turn_window(s, &w);
 	take_window(s, tp, &w);
 	TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
 }
@@ -217,6 +250,7 @@ u32 BPF_PROG(tide_undo_on, struct sock *sk)
 		return at_least(tp->snd_cwnd, tp->prior_cwnd);
 	w = walking_window(s, tp);
 	tide_undone(&s->tide, &w);
+	turn_window(s, &w);
 	s->window_q16 = w.cwnd_q16;
 	TRACE(tide_trace, s, tp, LT_TRACE_UNDONE);
 	return at_least(tp->snd_cwnd, budget_cwnd(w.cwnd_q16));
@@ -227,7 +261,7 @@ u32 BPF_PROG(tide_burst_on, struct sock *sk)
 {
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 
-	return s ? tide_least_burst(&s->tide) : 2;
+	return !s ? 2 : s->turn.waits ? 1 : tide_least_burst(&s->tide);
 }
 
 /* The controller puts the transfer's own name here before loading. */

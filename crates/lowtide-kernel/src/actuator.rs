@@ -39,6 +39,12 @@ impl Actuator {
     pub fn check(self, law: &Law) -> Result<()> {
         let why = match self {
             Actuator::Native if !law.takes_weight() => "has no weight of its own",
+            Actuator::Phantom | Actuator::Beta if law.takes_turns() => {
+                let (actuator, law) = (self.name(), law.name());
+                return Err(Error::Law(format!(
+                    "--actuator {actuator}: --cc {law} answers no signals but its own, so the weight would have no effect; leave --actuator out, or take --cc cdg"
+                )));
+            }
             Actuator::Beta if !law.is_ours() => "is the kernel's, whose decrease factor Lowtide cannot reach",
             _ => return Ok(()),
         };

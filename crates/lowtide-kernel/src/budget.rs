@@ -15,12 +15,15 @@ pub(crate) struct Budget {
     own: BTreeMap<u64, usize>,
     sending: u32,
     others: u32,
+    /// How many flows the others are.
+    flows: u32,
     alpha: f64,
 }
 
 impl Budget {
-    /// `sending` sockets, of which those of `goals` that are sending and not over stand for themselves; the others share `weight`.
-    pub(crate) fn new(weight: Weight, sending: u32, goals: &[SocketGoal], alpha: f64) -> Budget {
+    /// `sending` sockets, of which those of `goals` that are sending and not over stand for themselves; the others share `weight`, as that many
+    /// `flows` at the most.
+    pub(crate) fn new(weight: Weight, sending: u32, flows: u32, goals: &[SocketGoal], alpha: f64) -> Budget {
         let active = |goal: &&SocketGoal| goal.sending && !goal.over && goal.decision.is_some();
         let own: Vec<&SocketGoal> = goals.iter().filter(active).collect();
         let others = sending.saturating_sub(own.len() as u32);
@@ -28,7 +31,14 @@ impl Budget {
         let mut weights = vec![weight; first];
         weights.extend(own.iter().filter_map(|goal| goal.decision).map(|decision| decision.weight));
         let own = own.iter().enumerate().map(|(i, goal)| (goal.id, first + i)).collect();
-        Budget { division: Division::new(&weights, alpha), own, sending: sending.max(1), others, alpha }
+        Budget {
+            division: Division::new(&weights, alpha),
+            own,
+            sending: sending.max(1),
+            others,
+            flows: flows.min(others),
+            alpha,
+        }
     }
 
     /// The weight of the one flow that all sockets together are.
@@ -39,7 +49,7 @@ impl Budget {
     /// The weight of each socket without a goal where each stands for itself.
     pub(crate) fn each_of_the_others(&self) -> Weight {
         let together = if self.have_a_part() { self.division.weight(0) } else { self.whole() };
-        socket_weight(together, self.others.max(1), self.alpha)
+        socket_weight(together, self.flows.max(1), self.alpha)
     }
 
     /// The weight of a socket with a goal where each stands for itself.
@@ -112,7 +122,7 @@ mod tests {
     fn without_goals_nothing_is_new() {
         let w = Bounds::default().min();
         for sending in [0, 1, 8] {
-            let budget = Budget::new(w, sending, &[], 2.0);
+            let budget = Budget::new(w, sending, sending, &[], 2.0);
             close(budget.whole().get(), w.get());
             close(budget.increase_of_the_others(), 1.0);
             close(budget.each_of_the_others().get(), socket_weight(w, sending, 2.0).get());
@@ -123,7 +133,7 @@ mod tests {
     fn windows_grow_as_the_parts_say_and_as_one_flow_in_all() {
         // parts of a flow: the three others 0.2 together, the sockets with goals 0.5 and 0.1
         let goals = [goal(7, 0.25, true, false), goal(9, 0.01, true, false)];
-        let budget = Budget::new(weight(0.04), 5, &goals, 2.0);
+        let budget = Budget::new(weight(0.04), 5, 5, &goals, 2.0);
         close(budget.whole().get(), 0.64);
         let growth = 3.0 * budget.increase_of_the_others() + goals.iter().map(|g| budget.own_increase(g)).sum::<f64>();
         close(growth / 5.0, 1.0);
@@ -136,7 +146,7 @@ mod tests {
     #[test]
     fn many_goals_are_one_flow() {
         let goals: Vec<_> = (1..=16).map(|id| goal(id, 1.0, true, false)).collect();
-        let budget = Budget::new(weight(0.004), 16, &goals, 2.0);
+        let budget = Budget::new(weight(0.004), 16, 16, &goals, 2.0);
         close(budget.whole().get(), 1.0);
         close(budget.own(&goals[3]).get(), 1.0 / 256.0);
         close(budget.own_increase(&goals[3]), 1.0);
@@ -146,7 +156,7 @@ mod tests {
     #[test]
     fn idle_and_ended_goals_take_no_part() {
         let goals = [goal(1, 1.0, false, false), goal(2, 1.0, true, true)];
-        let budget = Budget::new(weight(0.01), 2, &goals, 2.0);
+        let budget = Budget::new(weight(0.01), 2, 2, &goals, 2.0);
         close(budget.whole().get(), 0.01);
         close(budget.increase_of_the_others(), 1.0);
     }

@@ -94,7 +94,8 @@ impl Controller {
         }
         let (goals, gone) = self.goals.tick(self.transfer.goals(), &seen);
         let alpha = self.law.exponent(self.price.get(), snapshot.srtt.map(|rtt| rtt.as_secs_f64()));
-        let budget = Budget::new(decision.weight, snapshot.sending, &goals, alpha);
+        let flows = if self.law.takes_turns() { snapshot.paths } else { snapshot.sending };
+        let budget = Budget::new(decision.weight, snapshot.sending, flows, &goals, alpha);
         let steering = self.steering(&snapshot, &decision, &budget);
         self.transfer.steer(&steering);
         self.transfer.steer_sockets(&self.decisions(now, &goals, &budget), &gone)?;

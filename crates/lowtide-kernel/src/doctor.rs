@@ -62,7 +62,7 @@ impl Diagnosis {
 }
 
 const RUN_AT_ALL: &str = "nothing can be governed";
-const OWN_LAWS: &str = "Lowtide's own laws (--cc cdg) cannot be loaded";
+const OWN_LAWS: &str = "Lowtide's own laws (--cc tide, the default) cannot be loaded";
 const SOCKET_GOALS: &str =
     "programs cannot set size and deadline on a socket of their own; goals of whole runs are not affected";
 const EMULATE: &str = "emulate and demo do not work; run does";
@@ -142,7 +142,7 @@ fn own_laws() -> Feature {
             mend: "boot Linux 6.4 or newer, or use --cc cubic or --cc reno",
         })
     } else {
-        try_law(Law::Cdg(Default::default())).map(|()| "struct_ops by link".to_owned()).map_err(|error| Missing {
+        try_law(Law::parse("tide").expect("it is one of ours")).map(|()| "struct_ops by link".to_owned()).map_err(|error| Missing {
             why: error.to_string(),
             consequence: OWN_LAWS,
             mend: "run as root; kernels need CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; or use --cc cubic or --cc reno",

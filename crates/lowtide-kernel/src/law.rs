@@ -239,7 +239,7 @@ impl Law {
         let (asked, text) = (text, text.strip_prefix("kernel:").unwrap_or(text));
         if DEAF.contains(&text) {
             return Err(Error::Law(format!(
-                "--cc {asked} cannot be governed: it goes by what it measures and not by a congestion signal of ours, so no weight would have an effect; use cdg, cubic or reno"
+                "--cc {asked} cannot be governed: it goes by what it measures and not by a congestion signal of ours, so no weight would have an effect; use tide, cubic or reno"
             )));
         }
         let available = fs::read_to_string(AVAILABLE).map_err(Error::system("reading the kernel's list of laws"))?;
@@ -305,6 +305,11 @@ impl Law {
         matches!(self, Law::Cdg(_))
     }
 
+    /// Whether its sockets on one path take turns (`bpf/turns.h`), so that each of them has the weight of one flow while it is the one.
+    pub fn takes_turns(&self) -> bool {
+        self.name() == "tide"
+    }
+
     /// Whether the law itself knows the weight; the others get phantom signals.
     pub fn takes_weight(&self) -> bool {
         match self {
@@ -354,6 +359,7 @@ impl Law {
                     _ => RENO,
                 },
                 "vegas" | "nv" => 1.0,
+                "tide" => 1.0,             // as its share has it
                 "dctcp" | "prague" => 1.0, // a number of marks per round trip
                 _ => RENO,
             },
@@ -435,7 +441,7 @@ mod tests {
     fn laws_that_ignore_signals_are_refused() {
         for law in DEAF {
             let error = Law::parse(&format!("kernel:{law}")).unwrap_err().to_string();
-            assert!(error.contains(law) && error.contains("use cdg"), "{error}");
+            assert!(error.contains(law) && error.contains("use tide"), "{error}");
         }
     }
 

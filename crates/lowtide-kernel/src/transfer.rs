@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The BPF programs of one transfer: loaded, attached, steered and read.
 
-use std::{io::Read, time::Duration};
+use std::{collections::HashSet, io::Read, time::Duration};
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
 use nix::time::{ClockId, clock_gettime};
@@ -141,6 +141,8 @@ pub struct Snapshot {
     pub sockets: u32,
     /// Those that have sent in the last second (or four round trips), or still have something to send.
     pub sending: u32,
+    /// Pairs of networks that these go between, one at the least.
+    pub paths: u32,
     /// Some sending connection has more to send than it may.
     pub backlogged: bool,
     /// Some connection has data in flight or waiting.
@@ -372,10 +374,13 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         let known: Vec<u64> = sending.iter().map(|r| u64::from(value(r))).filter(|v| *v > 0).collect();
         (!known.is_empty()).then(|| known.iter().sum::<u64>() / known.len() as u64)
     };
+    let known = sending.iter().filter(|r| r.base_us > 0);
+    let paths: HashSet<_> = known.map(|r| (r.path.local.word, r.path.remote.word)).collect();
     Snapshot {
         totals,
         sockets: records.len() as u32,
         sending: sending.len() as u32,
+        paths: paths.len().max(1) as u32,
         backlogged: sending.iter().any(|r| r.unsent > 0),
         unfinished: records.iter().any(|r| r.unsent > 0 || r.packets_out > 0),
         srtt: mean(|r| r.srtt_us).map(Duration::from_micros),

@@ -183,7 +183,7 @@ pub struct RunArguments {
 
     /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
     /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)
-    #[arg(long, value_name = "LAW", default_value = "cdg")]
+    #[arg(long, value_name = "LAW", default_value = "tide")]
     pub cc: String,
 
     /// What moves the price weight towards a deadline; mbc where the law has a model, else pid, unless given
@@ -215,7 +215,7 @@ pub struct RunArguments {
     pub allow_own_cc: bool,
 
     /// Keep in this file what was measured of paths, the least round trip from and to a network, for a week (with --cc tide, which begins with it as a hint); none: do not keep it
-    #[arg(long, value_name = "FILE|none", default_value = "/var/lib/lowtide/paths.json")]
+    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_PATH_MEMORY", default_value = "/var/lib/lowtide/paths.json")]
     pub path_memory: PathBuf,
 
     /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
@@ -550,7 +550,7 @@ pub struct DemoArguments {
     pub seconds: u64,
 
     /// Control law of the transfer under `run`
-    #[arg(long, value_name = "LAW", default_value = "cdg")]
+    #[arg(long, value_name = "LAW", default_value = "tide")]
     pub cc: String,
 
     /// Where it is played; unless given, on this machine's kernel if that is possible, else in the simulator

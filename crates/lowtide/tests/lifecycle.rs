@@ -347,7 +347,7 @@ fn the_report_says_what_the_receiver_got() {
     assert!(number("received_bytes") <= 1.0, "{report}");
     assert_eq!(report["retransmitted_bytes"], 0);
     assert_eq!(report["schema"], "lowtide-report/1");
-    assert_eq!((&report["law"], &report["met"], &report["exit_code"]), (&"cdg".into(), &true.into(), &0.into()));
+    assert_eq!((&report["law"], &report["met"], &report["exit_code"]), (&"tide".into(), &true.into(), &0.into()));
     assert!(report["exit_signal"].is_null());
     assert_eq!((number("w_min"), number("w_max")), (0.01, 1.0));
     assert_eq!(report["connections"], 1);
@@ -456,7 +456,7 @@ fn two_runs_side_by_side_do_not_touch_each_other() {
     };
     let (one, other) = (start(&receivers[0]), start(&receivers[1]));
     let laws = [law_of(&space, &receivers[0]), law_of(&space, &receivers[1])];
-    assert!(laws.iter().all(|law| law.starts_with("lt_cdg_") && listed_laws().contains(law)), "{laws:?}");
+    assert!(laws.iter().all(|law| law.starts_with("lt_tide_") && listed_laws().contains(law)), "{laws:?}");
     assert_ne!(laws[0], laws[1]);
 
     one.signal(Signal::SIGTERM);

@@ -48,7 +48,7 @@ fn connections_of_the_program_and_its_children_run_the_law_and_send_le_over_ipv4
     let _run = Running::start(&mut inside(&space, run_script(&["--quiet"], &script)));
     for port in [four.port(), six.port()] {
         for law in laws(&space, port, 2) {
-            assert!(law.starts_with("lt_cdg_") && listed_laws().contains(&law), "{law}");
+            assert!(law.starts_with("lt_tide_") && listed_laws().contains(&law), "{law}");
         }
     }
     until("bytes", || (four.received() > 20_000 && six.received() > 20_000).then_some(()));
@@ -86,7 +86,7 @@ fn connections_that_the_program_accepts_run_the_law_and_send_le() {
         (found.len() == 2).then_some(found)
     });
     for socket in accepted {
-        assert!(socket.law().starts_with("lt_cdg_"), "{}", socket.text);
+        assert!(socket.law().starts_with("lt_tide_"), "{}", socket.text);
     }
     for (version, client) in [(6, ours[0]), (4, ours[1])] {
         let seen = wire.seen();
@@ -131,7 +131,7 @@ fn sockets_outside_the_group_are_left_alone() {
     let space = namespace("outside");
     let (ours, others) = (Receiver::start(&space, LOCALHOST), Receiver::start(&space, LOCALHOST));
     let _run = Running::start(&mut inside(&space, run_script(&["--quiet"], &trickle(&[ours.address]))));
-    assert!(laws(&space, ours.port(), 1)[0].starts_with("lt_cdg_"));
+    assert!(laws(&space, ours.port(), 1)[0].starts_with("lt_tide_"));
     let _stream = space.run(|| TcpStream::connect(others.address)).unwrap().unwrap();
     let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
     assert_eq!(laws(&space, others.port(), 1), [default.trim()]);
@@ -186,7 +186,7 @@ fn a_program_that_chooses_a_law_itself_is_kept_on_ours_and_sees_success() {
     }
     for (test, before) in [("kept-after", false), ("kept-before", true)] {
         let (report, law) = with_own_law(test, &[], before);
-        assert!(law.starts_with("lt_cdg_"), "{test}: {law}");
+        assert!(law.starts_with("lt_tide_"), "{test}: {law}");
         assert_eq!(report["not_controlled"]["own_law_requests"], 1, "{test}");
         assert_eq!(report["not_controlled"]["sockets_with_own_law"], 0, "{test}");
     }
@@ -293,10 +293,10 @@ fn capabilities_that_lowtide_was_given_are_not_the_programs() {
 fn is_governed_by(space: &Namespace, mut wrapper: Command) {
     let receiver = Receiver::start(space, LOCALHOST);
     wrapper.args([env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--", "bash", "-c", &trickle(&[receiver.address])]);
-    wrapper.env_remove("SUDO_UID");
+    wrapper.env_remove("SUDO_UID").env("LOWTIDE_PATH_MEMORY", "none");
     let run = Running::start(&mut wrapper);
     let laws = laws(space, receiver.port(), 1);
-    assert!(laws[0].starts_with("lt_cdg_"), "{laws:?}");
+    assert!(laws[0].starts_with("lt_tide_"), "{laws:?}");
     run.signal(nix::sys::signal::Signal::SIGTERM);
     let ended = run.end();
     assert_eq!(ended.err, "");
@@ -370,7 +370,7 @@ fn dual_stack_sockets_carry_the_code_point_over_ipv4_too() {
     let wire = Wire::tap(&space);
     let mapped = SocketAddr::new(IpAddr::V6(LOCALHOST.to_ipv6_mapped()), receiver.port());
     let _run = Running::start(&mut inside(&space, run_script(&["--quiet"], &trickle(&[mapped]))));
-    assert!(laws(&space, receiver.port(), 1)[0].starts_with("lt_cdg_"), "{}", dev_tcp(mapped));
+    assert!(laws(&space, receiver.port(), 1)[0].starts_with("lt_tide_"), "{}", dev_tcp(mapped));
     let sent = until("packets", || {
         let sent: Vec<_> = wire.seen().into_iter().filter(|packet| packet.destination == receiver.port()).collect();
         (!sent.is_empty() && receiver.received() > 10_000).then_some(sent)

@@ -580,6 +580,45 @@ static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u
 	tide_show(t, w);
 }
 
+/*
+ * It goes on with what another connection over the same path knew and did, all but that one's least round trip, which is a hint, and the rounds.
+ * `base` is its own.
+ */
+static inline void tide_go_on(struct tide *t, const struct tide_extreme *base, u32 nxt)
+{
+	u64 known = tide_base(&t->path), own = tide_least(base);
+
+	t->path.base = *base;
+	__builtin_memset(&t->path.hint, 0, sizeof(t->path.hint));
+	t->path.empty = own;
+	if (!own || known < own)
+		t->path.empty = t->path.hint.base = known;
+	tide_path_restart(&t->path);
+	tide_fair_restart(&t->fair);
+	hystart_begin(&t->share.hystart);
+	tide_start_round(t, nxt);
+	t->listen.packets = t->listen.us = 0;
+	t->shown_q16 = t->before_q16 = 0;
+}
+
+/* How fast it sends probes that find a queue again and again. Segments per microsecond, 2^-32. */
+static inline u64 tide_seldom_q32(const struct tide *t, const struct tide_parameters *p)
+{
+	u64 part = tide_rate_q32(&t->path) * (p->probe_share_q32 >> 12) >> 20;
+
+	return at_least(part, ((u64)p->probe_rate_milli << 33) / 1000000000);
+}
+
+static inline u64 tide_bytes_per_second(u64 segments_q32, u32 mss)
+{
+	return at_least(((segments_q32 * mss) >> 12) * 1000000 >> 20, 1);
+}
+
+static inline u64 tide_seldom(const struct tide *t, const struct tide_parameters *p, u32 mss)
+{
+	return tide_bytes_per_second(tide_seldom_q32(t, p), mss);
+}
+
 /* Segments per microsecond, 2^-32. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
@@ -603,11 +642,8 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	if (tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
 		return share;
 	often = (2ULL << 32) / base_us;
-	if (t->listen.probes >= 4 && !t->listen.good) {
-		wanted = rate * (p->probe_share_q32 >> 12) >> 20;
-		wanted = at_least(wanted, ((u64)p->probe_rate_milli << 33) / 1000000000);
-		often = at_most(wanted, often);
-	}
+	if (t->listen.probes >= 4 && !t->listen.good)
+		often = at_most(tide_seldom_q32(t, p), often);
 	return at_least(often, share);
 }
 
@@ -616,7 +652,7 @@ static inline u64 tide_pace(const struct tide *t, const struct tide_parameters *
 {
 	if (!t->srtt_us)
 		return 0;
-	return at_least(((tide_pace_q32(t, p) * t->mss) >> 12) * 1000000 >> 20, 1);
+	return tide_bytes_per_second(tide_pace_q32(t, p), t->mss);
 }
 
 static inline u32 tide_inspect(const struct tide *t, const struct tide_parameters *p, const struct law_weight *weight, s64 *values)

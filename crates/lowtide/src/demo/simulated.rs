@@ -142,8 +142,12 @@ mod tests {
 
     #[test]
     fn the_acts_show_what_the_kernel_shows() {
+        ["tide", "cdg"].into_iter().for_each(shows_what_the_kernel_shows);
+    }
+
+    fn shows_what_the_kernel_shows(law: &str) {
         let acts = Act::all(25);
-        let Played::Through(recordings) = play(&acts, "cdg").unwrap() else { panic!("nobody interrupts") };
+        let Played::Through(recordings) = play(&acts, law).unwrap() else { panic!("nobody interrupts") };
         let foreground: Vec<f64> = recordings.iter().map(|it| it.mean(Flow::Foreground)).collect();
         let alone = foreground[0];
         assert!(alone > 17.5, "{foreground:?}");

@@ -226,7 +226,7 @@ mod tests {
         share.on_congestion();
         assert!((share.cwnd() - 70.0).abs() < 1e-9, "{}", share.cwnd());
         let mut back_off = || {
-            [20, 20, 20, 25, 25, 10].map(|queue| share.on_round(f64::from(queue) / 1e3));
+            [20, 20, 20, 25, 25, 10].into_iter().for_each(|queue| share.on_round(f64::from(queue) / 1e3));
             share.cwnd()
         };
         let (paid, not) = (back_off(), back_off());
