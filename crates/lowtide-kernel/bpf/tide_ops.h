@@ -26,13 +26,12 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 /* Bytes per second. On a short path only probes are paced. */
 static inline u32 tide_pacing(const struct lt_socket *s, const struct tcp_sock *tp)
 {
-	u64 rate = tide_pace(&s->tide, PARAMETERS);
+	u64 rate = tide_pace(&s->tide, PARAMETERS), fresh;
 
 	if (!rate || (!s->tide.listens && srtt_us(tp) < PACING_RTT_MIN_US))
 		return PACING_UNLIMITED;
-	if (turn_fresh_pacing(s, tp))
-		rate = turn_fresh_pacing(s, tp);
-	return at_most(rate, PACING_UNLIMITED);
+	fresh = turn_fresh_pacing(s, tp);
+	return at_most(fresh ? fresh : rate, PACING_UNLIMITED);
 }
 
 static inline u32 tide_answer(struct lt_socket *s, const struct tcp_sock *tp)
@@ -112,17 +111,20 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 /* Whether it is another connection's turn; it then sends no more than that it is heard of. */
 static __noinline int tide_waits(struct lt_socket *s, struct tcp_sock *tp)
 {
-	struct turn_view view = {
+	struct turn_view view;
+	struct law_window w;
+
+	if (!s->turn.number)	/* no turns are taken */
+		return 0;
+	view = (struct turn_view){
 		.now_ns = clock_ns(tp),
 		.srtt_ns = srtt_us(tp) * NSEC_PER_USEC,
-		.gap_ns = 2 * tp->mss_cache * NSEC_PER_SEC / at_least(s->pacing, 1),
+		.mss = tp->mss_cache,
 		.una = tp->snd_una,
 		.nxt = tp->snd_nxt,
 		.limited = window_limited(tp, s),
 		.unsent = tp->write_seq != tp->snd_nxt,
 	};
-	struct law_window w;
-
 	if (!turn_waits(s, &view))
 		return 0;
 	w = walking_window(s, tp);

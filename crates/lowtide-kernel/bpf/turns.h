@@ -44,7 +44,7 @@ static const u64 nobodys_turn[sizeof(struct lt_turn) / sizeof(u64)];
 /* What the decision goes by, at an ACK. */
 struct turn_view {
 	u64 now_ns, srtt_ns;
-	u64 gap_ns;	/* until it may send again, at the most */
+	u32 mss;
 	u32 una, nxt;
 	u32 limited;	/* its window held it back */
 	u32 unsent;	/* it has more to send */
@@ -124,7 +124,7 @@ static inline void turn_hold(struct lt_socket *s, struct lt_turn *t, const struc
 /* It waits, and may come next. True: it has waited long enough. */
 static inline bool turn_comes(struct lt_socket *s, struct lt_turn *t, const struct turn_view *v)
 {
-	u64 next = t->next, length = at_least(TURN_ROUND_TRIPS * v->srtt_ns, TURN_LEAST_NS);
+	u64 next = t->next, length = at_least(TURN_ROUND_TRIPS * v->srtt_ns, TURN_LEAST_NS), gap_ns;
 
 	/* one that waits already may not send soon */
 	if (!s->turn.waits && turn_passes(&t->holder, 0, s->turn.number)) {
@@ -144,7 +144,9 @@ static inline bool turn_comes(struct lt_socket *s, struct lt_turn *t, const stru
 	s->turn.next = next == s->turn.number;
 	if (!s->turn.next)
 		return false;
-	t->next_until_ns = v->now_ns + turn_patience_ns(s, v->srtt_ns) + v->gap_ns;
+	/* it may not send again before */
+	gap_ns = 2 * v->mss * NSEC_PER_SEC / at_least(s->pacing, 1);
+	t->next_until_ns = v->now_ns + turn_patience_ns(s, v->srtt_ns) + gap_ns;
 	/* what was sent as the next has arrived: so it may soon send again */
 	if (!seq_after(v->una, s->turn.next_from) || (t->holder && v->now_ns < t->until_ns && v->now_ns - t->began_ns < length))
 		return false;
@@ -161,7 +163,7 @@ static __noinline int turn_waits(struct lt_socket *s, const struct turn_view *v)
 {
 	struct lt_turn *t;
 
-	if (!s->turn.number || s->decision.governed)
+	if (s->decision.governed)
 		return s->turn.waits = 0;
 	if (s->turn.claims && v->now_ns - s->turn.taken_ns < TURN_CLAIM_NS)
 		return 0;

@@ -39,7 +39,7 @@ impl Actuator {
     pub fn check(self, law: &Law) -> Result<()> {
         let why = match self {
             Actuator::Native if !law.takes_weight() => "has no weight of its own",
-            Actuator::Phantom | Actuator::Beta if law.takes_turns() => {
+            Actuator::Phantom | Actuator::Beta if !law.answers_any_signal() => {
                 let (actuator, law) = (self.name(), law.name());
                 return Err(Error::Law(format!(
                     "--actuator {actuator}: --cc {law} answers no signals but its own, so the weight would have no effect; leave --actuator out, or take --cc cdg"

@@ -305,9 +305,18 @@ impl Law {
         matches!(self, Law::Cdg(_))
     }
 
+    fn is_tide(&self) -> bool {
+        matches!(self, Law::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Tide(_)))
+    }
+
     /// Whether its sockets on one path take turns (`bpf/turns.h`), so that each of them has the weight of one flow while it is the one.
     pub fn takes_turns(&self) -> bool {
-        self.name() == "tide"
+        self.is_tide()
+    }
+
+    /// Whether a congestion signal lowers its window, whatever it finds on the link itself.
+    pub fn answers_any_signal(&self) -> bool {
+        !self.is_tide()
     }
 
     /// Whether the law itself knows the weight; the others get phantom signals.
@@ -321,7 +330,7 @@ impl Law {
 
     /// Whether it goes by the empty round trip, so that it is of use to know that of a path from before.
     pub fn goes_by_base_rtt(&self) -> bool {
-        self.program() == "tide"
+        self.is_tide()
     }
 
     /// Whether it needs ECN, and a peer that echoes every mark.

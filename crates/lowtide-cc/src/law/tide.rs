@@ -75,6 +75,7 @@ impl Parameters {
             rounds: Rounds::default(),
             round: Round::default(),
             fair: Fair::default(),
+            vanished: 0,
             share: None,
             flow: *flow,
         })
@@ -95,12 +96,17 @@ const PAIRS: f64 = 4.0;
 /// Good probes in a row that say that the link is free; and in a fair queue, which is empty now and then.
 const GOOD: u32 = 3;
 const GOOD_APART: u32 = 6;
+/// Queues that vanish, in a row, for which fair queues are looked for; in between it was on the link for so long at the most.
+const VANISHED: u32 = 3;
+const BRIEFLY: Duration = Duration::from_secs(10);
 /// Packets of a probe in a fair queue: two ACKs tell whether they arrived together.
 const FOUR: u64 = 4;
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
-/// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change.
+/// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change. And if
+/// queues that vanish are all that speaks for it, which a link does as well whose rate has fallen: as long as a rate counts.
 const FAIR_WAIT: Duration = Duration::from_secs(300);
+const VANISHED_WAIT: Duration = Path::RATE_SPAN;
 /// A receiver that keeps an ACK back does so for 40 ms or more.
 const ACK_DELAY: Duration = Duration::from_millis(30);
 /// Smoothed loss above it is no chance.
@@ -115,6 +121,7 @@ enum Phase {
 /// It uses the link.
 #[derive(Clone, Debug)]
 struct Fill {
+    began: Time,
     /// Growth per packet acknowledged, so that the window is 1 + growth times as large after a round trip.
     growth: f64,
     /// That of the ramp that has just ended: the queue that it makes is its own.
@@ -129,7 +136,7 @@ struct Fill {
 
 impl Fill {
     const fn new(growth: f64, now: Time) -> Self {
-        Self { growth, ramp: 0.0, settling: 0, clean: 0, drain: None, near_empty: now }
+        Self { began: now, growth, ramp: 0.0, settling: 0, clean: 0, drain: None, near_empty: now }
     }
 }
 
@@ -148,6 +155,8 @@ struct Listen {
     heard: [f64; 8],
     /// In a fair queue: the rate of the whole link, packets per second.
     whole: Option<f64>,
+    /// Whether it left for a queue.
+    queue: bool,
     /// From the first ACK of the latest probe to the last: packets, and the time that they took.
     packets: f64,
     seconds: f64,
@@ -198,6 +207,8 @@ struct Tide {
     rounds: Rounds,
     round: Round,
     fair: Fair,
+    /// Queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own.
+    vanished: u32,
     /// What its weight is worth, if it has one.
     share: Option<Share>,
     flow: Flow,
@@ -207,6 +218,11 @@ impl Tide {
     /// What it may grow to fast.
     fn safe(&self) -> Option<f64> {
         if self.confirmed { self.path.pipe() } else { self.cap }
+    }
+
+    /// Whether its window holds what the link is known to carry: a queue is met with less where others have a part of it.
+    fn has_all(&self) -> bool {
+        self.path.pipe().is_some_and(|pipe| self.window >= 0.9 * pipe)
     }
 
     /// Linear growth per round: by the root of what is the same delay on any link, since the rate that a flow knows is its own part: so a small
@@ -223,7 +239,7 @@ impl Tide {
 
     fn on_sample(&mut self, ack: &Ack, rtt: f64) {
         if self.path.on_sample(ack.now, rtt) {
-            (self.cap, self.confirmed, self.last_full_rate) = (None, false, None);
+            (self.cap, self.confirmed, self.last_full_rate, self.vanished) = (None, false, None, 0);
         }
         let round = &mut self.round;
         if round.samples == 0 {
@@ -236,8 +252,8 @@ impl Tide {
         round.sum += rtt;
     }
 
-    /// From filling to listening.
-    fn listen(&mut self, now: Time, nxt: u64) {
+    /// From filling to listening; where queues are fair, until probes find that nobody else is served in turn on a link of the `whole` rate.
+    fn listen(&mut self, now: Time, nxt: u64, whole: Option<f64>) {
         // somebody is there: what was safe before is not
         self.cap = Some(self.cap.unwrap_or(f64::INFINITY).min(self.window / 2.0).max(2.0));
         self.confirmed = false;
@@ -247,17 +263,20 @@ impl Tide {
         if let Some(share) = &mut self.share {
             share.enter(window);
         }
-        self.phase = Phase::Listen(Listen { began: now, ..Listen::default() });
+        self.phase = Phase::Listen(Listen { began: now, whole, ..Listen::default() });
         self.start_round(nxt);
     }
 
-    /// From a fair part of the link to listening, until probes find that nobody else is served in turn.
-    fn listen_for_whole(&mut self, now: Time, nxt: u64, whole: f64) {
-        let window = self.window;
-        self.listen(now, nxt);
-        self.cap = Some(window);
+    /// Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left.
+    fn leave_queue(&mut self, ack: &Ack) {
+        if matches!(&self.phase, Phase::Fill(fill) if ack.now - fill.began > BRIEFLY) {
+            self.vanished = 0;
+        }
+        // with more noise packets that leave together do not arrive together
+        let told = self.path.rate().filter(|rate| self.path.noise() * rate < 1.0);
+        self.listen(ack.now, ack.nxt, told.filter(|_| self.vanished >= VANISHED));
         if let Phase::Listen(listen) = &mut self.phase {
-            listen.whole = Some(whole);
+            listen.queue = true;
         }
     }
 
@@ -293,7 +312,7 @@ impl Tide {
             if let (Some(rate), Some(last)) = (rate, self.last_full_rate)
                 && (rate / last - 1.0).abs() < 0.05
             {
-                self.confirmed = true;
+                self.confirmed = self.has_all();
             }
             self.last_full_rate = rate;
         }
@@ -305,7 +324,7 @@ impl Tide {
         // what its own growth makes is its own, until it has been seen to end
         let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
         if self.path.slow_queue().is_some_and(|queue| queue > foreign + ramp) {
-            self.listen(ack.now, ack.nxt);
+            self.leave_queue(ack);
             return;
         }
         if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples() {
@@ -331,7 +350,9 @@ impl Tide {
         if let Some(whole) = self.path.rate()
             && self.fair.on_round(ack.now, round.packets, queue > 0.75 * own, whole)
         {
-            self.listen_for_whole(ack.now, ack.nxt, whole);
+            let window = self.window;
+            self.listen(ack.now, ack.nxt, Some(whole));
+            self.cap = Some(window);
             return;
         }
         if let Some((left, window)) = fill.drain {
@@ -344,13 +365,13 @@ impl Tide {
         } else if fill.settling > 0 {
             fill.settling -= 1;
         } else if self.loss > HEAVY_LOSS {
-            self.listen(ack.now, ack.nxt);
+            self.listen(ack.now, ack.nxt, None);
             return;
         } else if queue > own {
             self.path.see_queue();
             let step = self.step();
             self.window = (self.window + step - self.window / 2.0 * (queue - own) / (base + queue)).max(2.0);
-            (self.cap, self.confirmed) = (Some(self.window), self.path.rate().is_some());
+            (self.cap, self.confirmed) = (Some(self.window), self.has_all());
             self.hold();
         } else if !round.limited {
             self.hold();
@@ -427,10 +448,18 @@ impl Tide {
     }
 
     fn probe(&mut self, ack: &Ack, rtt: f64) {
-        let (noise, middle, own, base) =
-            (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
         let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
+        let since = ack.now - listen.began;
+        let wait = if listen.queue { VANISHED_WAIT } else { FAIR_WAIT };
+        if listen.whole.is_some() && since > wait {
+            listen.whole = None;
+            if !listen.queue {
+                self.path.forget_rate();
+            }
+        }
+        let (noise, middle, own, base) =
+            (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
         listen.peak = listen.peak.max(rtt - base);
         listen.heard.rotate_right(1);
         listen.heard[0] = rtt;
@@ -439,11 +468,6 @@ impl Tide {
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (std::mem::take(&mut listen.seconds), std::mem::take(&mut listen.packets));
-        let since = ack.now - listen.began;
-        if listen.whole.is_some() && since > FAIR_WAIT {
-            listen.whole = None;
-            self.path.forget_rate();
-        }
         // what its weight sends leaves otherwise
         let apart = probes_only
             && listen.probes > 1
@@ -456,13 +480,17 @@ impl Tide {
         if listen.good < if listen.whole.is_some() { GOOD_APART } else { GOOD } {
             return;
         }
+        self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };
         // whoever held a queue for long has a buffer that takes a ramp of as much
         if since.as_secs_f64() > LONG * base
             && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe())
         {
             self.cap = Some(cap.max((listen.peak / base).clamp(0.5, 1.0) * pipe));
         }
-        self.phase = Phase::Fill(Fill::new(if queue > 0.75 * own { 0.0 } else { 1.0 }, ack.now));
+        // an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any
+        let large = self.path.pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
+        let waited = self.path.rate().filter(|_| large).map_or(0.0, |rate| 1.0 / rate);
+        self.phase = Phase::Fill(Fill::new(if queue - waited > 0.75 * own { 0.0 } else { 1.0 }, ack.now));
         (self.window, self.loss) = (2.0, 0.0);
         self.path.restart_filters();
         self.start_round(ack.nxt);
@@ -527,7 +555,7 @@ impl CongestionControl for Tide {
         // what its own growth explains is nobody else's
         let grows = fill.growth > 0.0 || fill.settling > 0;
         if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
-            self.listen(congestion.now, congestion.nxt);
+            self.listen(congestion.now, congestion.nxt, None);
         } else if queued || beyond || congestion.signal != Signal::Loss {
             self.window = (0.95 * pipe.map_or(self.window, |pipe| pipe.min(self.window))).max(2.0);
             let Phase::Fill(fill) = &mut self.phase else { return };
@@ -554,6 +582,7 @@ impl CongestionControl for Tide {
         if let Some(share) = &mut self.share {
             share.on_restart(restart);
         }
+        self.vanished = 0;
         self.path.restart_filters();
         self.fair.restart();
         self.start_round(restart.nxt);
@@ -586,6 +615,8 @@ impl CongestionControl for Tide {
     /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
     fn least_burst(&self) -> u64 {
         match &self.phase {
+            // further apart than the receiver waits for a second one, each would have its ACK kept back
+            Phase::Fill(_) if self.window * ACK_DELAY.as_secs_f64() < self.srtt => self.fair.burst().max(2),
             Phase::Fill(_) => self.fair.burst(),
             Phase::Listen(listen) => listen.burst(),
         }

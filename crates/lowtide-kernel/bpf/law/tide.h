@@ -19,7 +19,10 @@
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
 #define TIDE_GOOD 3			/* probes in a row that say that the link is free */
 #define TIDE_GOOD_APART 6		/* and in a fair queue, which is empty now and then */
+#define TIDE_VANISHED 3			/* queues that vanish, in a row, for which fair queues are looked for */
+#define TIDE_BRIEFLY_US 10000000ULL	/* in between it was on the link for so long at the most */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
+#define TIDE_VANISHED_WAIT_US 30000000ULL	/* the same if queues that vanish are all that speaks for it: as long as a rate counts */
 #define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
@@ -47,6 +50,7 @@ struct tide_fill {
 	u64 growth_q16;		/* per packet acknowledged */
 	u64 ramp_q16;		/* that of the ramp that has just ended: the queue that it makes is its own */
 	u64 drain_window_q16;	/* to return to */
+	u64 began_us;
 	u64 near_empty_us;
 	u32 drain;		/* rounds left of a look at the empty queue */
 	u32 settling;
@@ -63,7 +67,7 @@ struct tide_listen {
 	u64 us;			/* from the first ACK of the latest probe to the last, and the packets of these */
 	u32 packets;
 	u32 probes, good;
-	u32 unused;
+	u32 queue;		/* it left for one */
 };
 
 struct tide {
@@ -82,18 +86,22 @@ struct tide {
 	s64 loss_q24;
 	u32 listens;
 	u32 confirmed;		/* the link's rate is known for sure */
+	u32 vanished;		/* queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own */
 	u32 srtt_us;
 	u32 mss;
+	u32 unused;
 };
 
 /*
  * Probes are two packets at once: a receiver may keep the ACK of a single one back. In a fair queue they are four: two ACKs tell whether they
  * arrived together. Where it fills the link a packet leaves by itself: the second of two would find a queue, which on a slow link is all that it
- * allows itself.
+ * allows itself; but further apart than the receiver waits for a second one, each would have its ACK kept back.
  */
 static inline u32 tide_least_burst(const struct tide *t)
 {
-	return t->listens ? t->listen.whole_q32 ? 4 : 2 : tide_fair_burst(&t->fair);
+	if (t->listens)
+		return t->listen.whole_q32 ? 4 : 2;
+	return at_least(tide_fair_burst(&t->fair), (t->window_q16 * TIDE_ACK_DELAY_US) >> 16 < t->srtt_us ? 2 : 1);
 }
 
 static inline void tide_show(struct tide *t, struct law_window *w)
@@ -112,7 +120,7 @@ static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
 {
 	__builtin_memset(&t->fill, 0, sizeof(t->fill));
 	t->fill.growth_q16 = growth_q16;
-	t->fill.near_empty_us = now_us;
+	t->fill.began_us = t->fill.near_empty_us = now_us;
 	t->listens = 0;
 }
 
@@ -150,10 +158,25 @@ static inline void tide_begin(struct tide *t, const struct tide_parameters *p, s
 	tide_show(t, w);
 }
 
+static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
+{
+	return (window_q16 * part_q16) >> 16;
+}
+
+#define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
+
 /* What it may grow to fast; 0: not known. */
 static inline u64 tide_safe_q16(const struct tide *t)
 {
 	return t->confirmed ? tide_pipe_q16(&t->path) : t->cap_q16;
+}
+
+/* Whether its window holds what the link is known to carry: a queue is met with less where others have a part of it. */
+static inline bool tide_has_all(const struct tide *t)
+{
+	u64 pipe = tide_pipe_q16(&t->path);
+
+	return pipe && t->window_q16 >= tide_part_q16(pipe, TIDE_PART_Q16(0.9));
 }
 
 /* Linear growth per round: by the root of what is the same delay on any link. */
@@ -176,15 +199,11 @@ static inline u64 tide_least_growth_q16(const struct tide *t)
 	return at_most(at_least(part, Q16_ONE / 64), Q16_ONE);
 }
 
-static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
-{
-	return (window_q16 * part_q16) >> 16;
-}
-
-#define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
-
-/* From filling to listening. */
-static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt)
+/*
+ * From filling to listening; where queues are fair, until probes find that nobody else is served in turn on a link of this whole rate; 0: they
+ * are not.
+ */
+static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q32)
 {
 	/* somebody is there: what was safe before is not */
 	t->cap_q16 = at_least(at_most(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
@@ -194,16 +213,21 @@ static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt)
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
 	t->listen.began_us = now_us;
+	t->listen.whole_q32 = whole_q32;
 	t->listens = 1;
 	tide_start_round(t, nxt);
 }
 
-/* From a fair part of the link to listening, until probes find that nobody else is served in turn. */
-static inline void tide_listens_for_whole(struct tide *t, u64 now_us, u32 nxt)
+/* Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left. */
+static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
 {
-	tide_listens(t, now_us, nxt);
-	t->cap_q16 = t->window_q16;
-	t->listen.whole_q32 = tide_rate_q32(&t->path);
+	u64 rate = tide_rate_q32(&t->path);
+
+	if (now_us - t->fill.began_us > TIDE_BRIEFLY_US)
+		t->vanished = 0;
+	/* with more noise packets that leave together do not arrive together */
+	tide_listens(t, now_us, nxt, t->vanished >= TIDE_VANISHED && t->path.noise * rate < 1ULL << 40 ? rate : 0);
+	t->listen.queue = 1;
 }
 
 /* A ramp ends: it has met a queue, or what is known to be safe. */
@@ -266,7 +290,7 @@ static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
 	t->path.queued = 1;
 	t->window_q16 = at_least(up > off ? up - off : 0, TIDE_LEAST_Q16);
 	t->cap_q16 = t->window_q16;
-	t->confirmed = tide_rate_q32(&t->path) != 0;
+	t->confirmed = tide_has_all(t);
 	tide_hold(t);
 }
 
@@ -293,7 +317,8 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	if (queue < (s64)(own / 2))
 		f->near_empty_us = a->now_us;
 	if (tide_rate_q32(&t->path) && tide_fair_round(&t->fair, a->now_us, r->packets, queue * 4 > (s64)own * 3, tide_rate_q32(&t->path))) {
-		tide_listens_for_whole(t, a->now_us, a->nxt);
+		tide_listens(t, a->now_us, a->nxt, tide_rate_q32(&t->path));
+		t->cap_q16 = t->window_q16;
 		return 0;
 	}
 	if (f->drain) {
@@ -308,7 +333,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	} else if (f->settling) {
 		f->settling--;
 	} else if (t->loss_q24 > TIDE_HEAVY_LOSS_Q24) {
-		tide_listens(t, a->now_us, a->nxt);
+		tide_listens(t, a->now_us, a->nxt, 0);
 		return 0;
 	} else if (queue > (s64)own) {
 		tide_give_way(t, queue, own);
@@ -335,7 +360,7 @@ static inline void tide_meet(struct tide *t)
 	t->cap_q16 = t->window_q16;
 	tide_end_ramp(t);
 	if (rate && last && (rate > last ? rate - last : last - rate) * 20 < last)
-		t->confirmed = 1;
+		t->confirmed = tide_has_all(t);
 	t->last_full_rate_q32 = rate;
 }
 
@@ -365,7 +390,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	/* what its own growth makes is its own, until it has been seen to end */
 	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);
 	if (tide_filtered_queue(&t->path, &t->path.slow, &queue) && queue > foreign + ramp)
-		tide_listens(t, a->now_us, a->nxt);
+		tide_leaves_queue(t, a->now_us, a->nxt);
 	else if ((s32)(a->una - t->round.end) > 0 && t->round.samples >= tide_samples(&t->path))
 		tide_end_round(t, p, a);
 	return 0;
@@ -380,9 +405,10 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us)
 	if (!t)
 		return 0;
 	l = &t->listen;
-	if (l->whole_q32 && now_us - l->began_us > TIDE_FAIR_WAIT_US) {
+	if (l->whole_q32 && now_us - l->began_us > (l->queue ? TIDE_VANISHED_WAIT_US : TIDE_FAIR_WAIT_US)) {
 		l->whole_q32 = 0;
-		tide_path_forget_rate(&t->path);
+		if (!l->queue)
+			tide_path_forget_rate(&t->path);
 	}
 	/* what its weight sends leaves otherwise */
 	apart = l->whole_q32 && l->probes && tide_share_q16(&t->share) < TIDE_PAIRS_Q16 &&
@@ -395,7 +421,7 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us)
 static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 {
 	struct tide_listen *l = &t->listen;
-	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe;
+	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe, waited = 0, rate;
 	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
 	bool apart = tide_apart(t, a->now_us);
 
@@ -417,12 +443,17 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	l->good++;
 	if (l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD))
 		return;
+	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
 	/* whoever held a queue for long has a buffer that takes a ramp of as much */
 	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->cap_q16 && tide_pipe_q16(&t->path)) {
 		safe = at_most(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);
 		t->cap_q16 = at_least(t->cap_q16, safe * tide_pipe_q16(&t->path) >> 16);
 	}
-	tide_fills(t, queue * 4 > tide_own_queue(&t->path) * 3 ? 0 : Q16_ONE, a->now_us);
+	/* an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any */
+	rate = tide_rate_q32(&t->path);
+	if (rate && tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16)
+		waited = (1ULL << 40) / rate;
+	tide_fills(t, queue > waited && (queue - waited) * 4 > tide_own_queue(&t->path) * 3 ? 0 : Q16_ONE, a->now_us);
 	t->window_q16 = TIDE_LEAST_Q16;
 	t->loss_q24 = 0;
 	tide_path_restart(&t->path);
@@ -475,7 +506,7 @@ VERIFIED_APART int tide_sample_rtt(struct tide *t, const struct law_ack *a)
 	rtt = (u64)a->rtt_us << 8;
 	if (tide_path_sample(&t->path, a->now_us, a->rtt_us)) {
 		t->cap_q16 = t->last_full_rate_q32 = 0;
-		t->confirmed = 0;
+		t->confirmed = t->vanished = 0;
 	}
 	if (!r->samples)
 		r->least = r->last = rtt;
@@ -531,7 +562,7 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > tide_own_queue(&t->path) * 3;
 	t->before_q16 = f->drain ? f->drain_window_q16 : t->window_q16;
 	if (signal == LAW_TIMEOUT || (!f->growth_q16 && !f->settling && pipe && pipe < TIDE_SMALL_PIPE_Q16)) {
-		tide_listens(t, t->now_us, nxt);
+		tide_listens(t, t->now_us, nxt, 0);
 	} else if (queued || (pipe && t->window_q16 > pipe) || signal != LAW_LOSS) {
 		if (pipe && pipe < t->window_q16)
 			t->window_q16 = pipe;
@@ -573,6 +604,7 @@ static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u
 		tide_fills(t, Q16_ONE, t->now_us + idle_us);
 		t->window_q16 = TIDE_LEAST_Q16;
 	}
+	t->vanished = 0;
 	tide_share_restart(&t->share, w->cwnd_q16, idle_us);
 	tide_path_restart(&t->path);
 	tide_fair_restart(&t->fair);

@@ -13,4 +13,5 @@ mod determinism;
 mod engine;
 mod support;
 mod textbook;
+mod tide;
 mod transport;

@@ -100,7 +100,7 @@ impl Path {
     /// How long a base delay counts: a route may change.
     const BASE_SPAN: Duration = Duration::from_secs(300);
     /// How long a greatest rate counts, and a least noise: capacity may go, and a path may change.
-    const RATE_SPAN: Duration = Duration::from_secs(30);
+    pub(super) const RATE_SPAN: Duration = Duration::from_secs(30);
     /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
     const ROUNDS: usize = 8;
 

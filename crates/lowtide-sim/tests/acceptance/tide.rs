@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tide on paths where it is not easy to tell one's own queue from others'. What else is known of it: docs/tide.md.
+
+use crate::support::{Table, outcome};
+use std::ops::RangeInclusive;
+
+/// A bottleneck, and who comes to it.
+struct Place {
+    rate: &'static str,
+    rtt_ms: u32,
+    /// Buffer and queue.
+    queue: &'static str,
+    /// Law and source.
+    foreground: &'static str,
+}
+
+const ONE_BDP: &str = "buffer = \"1bdp\"";
+const FOUR_BDP: &str = "buffer = \"4bdp\"";
+const HALF_BDP: &str = "buffer = \"0.5bdp\"";
+const CODEL: &str = "buffer = \"10240p\"\nqueue = \"codel:ecn=on\"";
+const FAIR: &str = "buffer = \"10240p\"\nqueue = \"fq_codel\"";
+
+const fn at(rate: &'static str, rtt_ms: u32, queue: &'static str, foreground: &'static str) -> Place {
+    Place { rate, rtt_ms, queue, foreground }
+}
+
+impl Place {
+    /// Tide from the start, the foreground from 30 s to 90 s; means from one time to the other.
+    fn between(&self, from: f64, to: f64) -> lowtide_sim::Outcome {
+        let Self { rate, rtt_ms, queue, foreground } = self;
+        let foreground = match *foreground {
+            "" => String::new(),
+            "call" => "source = \"cbr:bytes=1200B,rate=2mbit\"".to_owned(),
+            law => format!("cc = \"{law}\""),
+        };
+        let other = if foreground.is_empty() {
+            foreground
+        } else {
+            format!("[[flow]]\nname = \"other\"\n{foreground}\nstart = \"30s\"\nstop = \"90s\"\n")
+        };
+        outcome(&format!(
+            "duration = \"{to}s\"\nmeasure_from = \"{from}s\"\n[bottleneck]\nrate = \"{rate}\"\nrtt = \"{rtt_ms}ms\"\n{queue}\n\
+             [[flow]]\nname = \"tide\"\ncc = \"tide\"\n{other}"
+        ))
+    }
+
+    fn name(&self) -> String {
+        format!("{}, {} ms, {}, {}", self.rate, self.rtt_ms, self.queue.replace('\n', ", "), self.foreground)
+    }
+}
+
+fn check(what: &str, places: &[(Place, RangeInclusive<f64>)], value: impl Fn(&Place) -> f64) {
+    let mut table = Table::default();
+    for (place, band) in places {
+        table.row(&format!("{what}: {}", place.name()), value(place), band.clone());
+    }
+    table.check();
+}
+
+#[test]
+fn alone_it_fills_the_link_where_a_packet_is_all_of_its_own_queue() {
+    let places = [
+        (at("2mbit", 40, ONE_BDP, ""), 0.95..=1.001),
+        (at("5mbit", 10, FOUR_BDP, ""), 0.97..=1.001),
+        (at("5mbit", 50, HALF_BDP, ""), 0.97..=1.001),
+        (at("5mbit", 300, ONE_BDP, ""), 0.97..=1.001),
+    ];
+    check("used alone", &places, |place| place.between(10.0, 40.0).bottlenecks[0].utilisation);
+}
+
+#[test]
+fn it_leaves_a_link_to_whoever_comes() {
+    let places = [
+        (at("5mbit", 10, FAIR, "cubic"), 0.0..=0.1),
+        (at("5mbit", 10, FAIR, "reno"), 0.0..=0.1),
+        (at("5mbit", 10, FAIR, "bbr3"), 0.0..=0.1),
+        (at("50mbit", 10, FAIR, "prague"), 0.0..=0.1),
+        (at("5mbit", 50, HALF_BDP, "cubic"), 0.0..=0.1),
+        (at("5mbit", 150, FOUR_BDP, "bbr3"), 0.0..=0.1),
+        (at("5mbit", 300, CODEL, "prague"), 0.0..=0.1),
+    ];
+    check("its share", &places, |place| {
+        let flows = place.between(35.0, 90.0).flows;
+        flows[0].mean_bps / flows.iter().map(|flow| flow.mean_bps).sum::<f64>()
+    });
+}
+
+#[test]
+fn what_is_free_again_it_takes_within_sixty_round_trips_and_two_seconds() {
+    let places = [
+        (at("5mbit", 10, FAIR, "cubic"), 0.9..=1.001),
+        (at("5mbit", 50, HALF_BDP, "cubic"), 0.9..=1.001),
+        (at("5mbit", 150, FOUR_BDP, "bbr3"), 0.9..=1.001),
+        (at("5mbit", 300, CODEL, "prague"), 0.9..=1.001),
+        (at("50mbit", 150, CODEL, "cubic"), 0.9..=1.001),
+    ];
+    check("used afterwards", &places, |place| {
+        let from = 92.0 + 0.06 * f64::from(place.rtt_ms);
+        place.between(from, from + 10.0).bottlenecks[0].utilisation
+    });
+}
+
+#[test]
+fn beside_a_call_it_uses_most_of_the_rest() {
+    let places = [
+        (at("5mbit", 50, HALF_BDP, "call"), 0.85..=1.001),
+        (at("5mbit", 150, FOUR_BDP, "call"), 0.95..=1.001),
+        (at("50mbit", 50, CODEL, "call"), 0.97..=1.001),
+    ];
+    check("used beside a call", &places, |place| place.between(40.0, 90.0).bottlenecks[0].utilisation);
+}
