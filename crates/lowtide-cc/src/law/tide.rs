@@ -101,6 +101,8 @@ const VANISHED: u32 = 3;
 const BRIEFLY: Duration = Duration::from_secs(10);
 /// Packets of a probe in a fair queue: two ACKs tell whether they arrived together.
 const FOUR: u64 = 4;
+/// Packets' times on the link: round trips of probes that differ by less have not waited for others' packets in service.
+const ALIKE: f64 = 0.25;
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
 /// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change. And if
@@ -167,6 +169,22 @@ impl Listen {
     /// Packets of a probe.
     const fn burst(&self) -> u64 {
         if self.whole.is_some() { FOUR } else { 2 }
+    }
+
+    /// The pace of probes in a fair queue, out of step with the packets of others there: from one to the next it takes eighths of a packet's time
+    /// longer, five more each time, so that eight of them differ by three eighths at the least whatever their distance is.
+    fn out_of_step(&self, pace: f64) -> f64 {
+        let Some(whole) = self.whole else { return pace };
+        let (packets, eighths) = (FOUR as f64, f64::from(5 * (self.probes % 8) % 8));
+        packets / (packets / pace + eighths / 8.0 / whole)
+    }
+
+    /// Whether nobody is served in turn on a link of the `whole` rate, so that it must be slower than it was: a packet would wait for the one in
+    /// service, one longer than another.
+    fn alike(&self, whole: f64) -> bool {
+        let (least, most) =
+            self.heard.iter().fold((f64::INFINITY, 0.0f64), |(least, most), rtt| (least.min(*rtt), most.max(*rtt)));
+        self.probes as usize > self.heard.len() && (most - least) * whole < ALIKE
     }
 }
 
@@ -469,9 +487,13 @@ impl Tide {
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (std::mem::take(&mut listen.seconds), std::mem::take(&mut listen.packets));
         // what its weight sends leaves otherwise
-        let apart = probes_only
-            && listen.probes > 1
-            && listen.whole.is_some_and(|whole| !Fair::together(seconds, packets, whole));
+        let told = listen.whole.filter(|_| probes_only);
+        let slower = told.is_some_and(|whole| listen.alike(whole));
+        if slower {
+            listen.whole = None;
+            self.path.forget_rate();
+        }
+        let apart = !slower && listen.probes > 1 && told.is_some_and(|whole| !Fair::together(seconds, packets, whole));
         if queue >= middle || apart {
             listen.good = 0;
             return;
@@ -510,7 +532,8 @@ impl Tide {
                     return often.max(share);
                 }
                 let probes = self.path.rate().map_or(0.0, |rate| self.parameters.probe_share * rate);
-                probes.max(2.0 * self.parameters.probe_rate).min(often).max(share)
+                let seldom = probes.max(2.0 * self.parameters.probe_rate).min(often);
+                listen.out_of_step(seldom).max(share)
             }
             Phase::Fill(fill) => {
                 let gain = if fill.growth >= 0.25 { 1.25 } else { 1.1 };

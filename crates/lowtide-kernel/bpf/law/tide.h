@@ -24,6 +24,7 @@
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
 #define TIDE_VANISHED_WAIT_US 30000000ULL	/* the same if queues that vanish are all that speaks for it: as long as a rate counts */
 #define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
+#define TIDE_ALIKE_Q32 (1ULL << 30)	/* packets' times: round trips of probes that differ by less have not waited for others' in service */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
@@ -396,10 +397,24 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	return 0;
 }
 
+/* Whether nobody is served in turn on a link of the whole rate: a packet would wait for the one in service, one longer than another. */
+static inline bool tide_alike(const struct tide_listen *l)
+{
+	u64 least = ~0ULL, most = 0;
+
+	for (u32 i = 0; i < TIDE_HEARD; i++) {
+		least = at_most(least, l->heard[i]);
+		most = at_least(most, l->heard[i]);
+	}
+	/* delays are 2^-8 us, rates 2^-32 */
+	return l->probes > TIDE_HEARD && at_most(most - least, 1ULL << 30) * (l->whole_q32 >> 8) < TIDE_ALIKE_Q32;
+}
+
 /* Whether the packets of the latest probe came with others' between them, in a fair queue. */
 VERIFIED_APART int tide_apart(struct tide *t, u64 now_us)
 {
 	struct tide_listen *l;
+	u64 told;
 	int apart;
 
 	if (!t)
@@ -411,8 +426,12 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us)
 			tide_path_forget_rate(&t->path);
 	}
 	/* what its weight sends leaves otherwise */
-	apart = l->whole_q32 && l->probes && tide_share_q16(&t->share) < TIDE_PAIRS_Q16 &&
-		!tide_fair_together(l->us, l->packets, l->whole_q32);
+	told = tide_share_q16(&t->share) < TIDE_PAIRS_Q16 ? l->whole_q32 : 0;
+	apart = told && l->probes > 1 && !tide_fair_together(l->us, l->packets, told);
+	if (told && tide_alike(l)) {
+		l->whole_q32 = apart = 0;
+		tide_path_forget_rate(&t->path);
+	}
 	l->us = l->packets = 0;
 	return apart;
 }
@@ -423,12 +442,13 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	struct tide_listen *l = &t->listen;
 	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe, waited = 0, rate;
 	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
-	bool apart = tide_apart(t, a->now_us);
+	bool apart;
 
 	l->peak = at_least(l->peak, rtt - base);
 	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
 	if (l->probes + 1)
 		l->probes++;
+	apart = tide_apart(t, a->now_us);
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
 		u64 heard = l->heard[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
 
@@ -651,6 +671,20 @@ static inline u64 tide_seldom(const struct tide *t, const struct tide_parameters
 	return tide_bytes_per_second(tide_seldom_q32(t, p), mss);
 }
 
+/*
+ * The pace of probes in a fair queue, out of step with the packets of others there: from one to the next it takes eighths of a packet's time
+ * longer, five more each time.
+ */
+static inline u64 tide_out_of_step_q32(const struct tide_listen *l, u64 pace_q32)
+{
+	u64 whole = l->whole_q32, eighths = 5 * l->probes & 7;
+
+	if (!whole)
+		return pace_q32;
+	/* of four packets: 4 / (4 / pace + eighths / 8 / whole) */
+	return pace_q32 * ((32 * whole << 16) / (32 * whole + eighths * pace_q32)) >> 16;
+}
+
 /* Segments per microsecond, 2^-32. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
@@ -675,7 +709,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 		return share;
 	often = (2ULL << 32) / base_us;
 	if (t->listen.probes >= 4 && !t->listen.good)
-		often = at_most(tide_seldom_q32(t, p), often);
+		often = tide_out_of_step_q32(&t->listen, at_most(tide_seldom_q32(t, p), often));
 	return at_least(often, share);
 }
 

@@ -123,9 +123,10 @@ impl Path {
             }
             let marked = self.step.is_some_and(|step| self.free.saturating_sub(self.now) > step);
             self.nxt += u64::from(MSS);
-            // a path that marks is quiet otherwise
+            // a path that marks is quiet otherwise, but for what keeps queues from being whole packets, at which the last bit would decide
             let quiet = self.steady.is_some();
-            let jitter = |random: &mut lowtide_cc::Random| if quiet { 0 } else { (random.uniform() * 200.0) as u64 };
+            let most = if quiet { 20.0 } else { 200.0 };
+            let jitter = |random: &mut lowtide_cc::Random| (random.uniform() * most) as u64;
             let received = self.last.0.max(self.free.max(self.now) + self.base / 2 + jitter(&mut self.random));
             let back = if quiet { 0 } else { received % 7_000_000 / 500 }; // a queue of up to 14 ms
             let at = self.last.1.max(received + self.base / 2 + back + jitter(&mut self.random));

@@ -109,3 +109,25 @@ fn beside_a_call_it_uses_most_of_the_rest() {
     ];
     check("used beside a call", &places, |place| place.between(40.0, 90.0).bottlenecks[0].utilisation);
 }
+
+/// Packets of probes come as far apart as with others' between them, but wait for nobody's.
+#[test]
+fn a_link_that_has_become_slower_it_uses_within_twenty_seconds() {
+    let slower: [(u32, &str, RangeInclusive<f64>); 6] = [
+        (20, "14mbit", 0.95..=1.001),
+        (20, "10mbit", 0.95..=1.001),
+        (20, "6670kbit", 0.95..=1.001),
+        (40, "10mbit", 0.95..=1.001),
+        (40, "8mbit", 0.95..=1.001),
+        (150, "10mbit", 0.9..=1.001),
+    ];
+    let mut table = Table::default();
+    for (rtt, rate, band) in slower {
+        let outcome = outcome(&format!(
+            "duration = \"100s\"\nmeasure_from = \"50s\"\n[bottleneck]\nrate = \"20mbit\"\nschedule = [{{ at = \"30s\", rate = \"{rate}\" }}]\n\
+             rtt = \"{rtt}ms\"\n[[flow]]\nname = \"tide\"\ncc = \"tide\"\n"
+        ));
+        table.row(&format!("used of {rate} after 20mbit, {rtt} ms"), outcome.bottlenecks[0].utilisation, band);
+    }
+    table.check();
+}
