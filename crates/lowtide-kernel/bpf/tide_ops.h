@@ -22,6 +22,7 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 }
 
 #define TIDE_PACE_PART 64	/* its pace is a tenth above what the window needs, and less where the link is known */
+#define TIDE_PACE_EXACTLY (1U << 31)	/* a part of a packet's time in the distance of probes is less */
 
 /* Bytes per second. On a short path only probes are paced. */
 static inline u32 tide_pacing(const struct lt_socket *s, const struct tcp_sock *tp)
@@ -178,7 +179,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
 	}
 	TRACE_ACK(tide_trace, s, tp, s->ack.rtt_us, true);
-	pace_within(sk, s, tide_pacing(s, tp), TIDE_PACE_PART);
+	pace_within(sk, s, tide_pacing(s, tp), tide_looks_closer(&s->tide) ? TIDE_PACE_EXACTLY : TIDE_PACE_PART);
 }
 
 /* The window has been set already, but for a socket that nobody governs any more. */

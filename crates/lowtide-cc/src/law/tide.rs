@@ -33,12 +33,14 @@ use std::time::Duration;
 
 mod fair;
 mod hint;
+mod listen;
 mod path;
 mod share;
 #[cfg(test)]
 mod tests;
 
 use fair::Fair;
+use listen::Listen;
 use path::Path;
 use share::Share;
 
@@ -99,10 +101,6 @@ const GOOD_APART: u32 = 6;
 /// Queues that vanish, in a row, for which fair queues are looked for; in between it was on the link for so long at the most.
 const VANISHED: u32 = 3;
 const BRIEFLY: Duration = Duration::from_secs(10);
-/// Packets of a probe in a fair queue: two ACKs tell whether they arrived together.
-const FOUR: u64 = 4;
-/// Packets' times on the link: round trips of probes that differ by less have not waited for others' packets in service.
-const ALIKE: f64 = 0.25;
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
 /// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change. And if
@@ -134,57 +132,14 @@ struct Fill {
     /// To look at the empty queue: rounds left, and the window to return to.
     drain: Option<(u32, f64)>,
     near_empty: Time,
+    /// Samples in a row above its own queue while it grows, and what was in flight when the first of these packets left.
+    found: u32,
+    led: f64,
 }
 
 impl Fill {
     const fn new(growth: f64, now: Time) -> Self {
-        Self { began: now, growth, ramp: 0.0, settling: 0, clean: 0, drain: None, near_empty: now }
-    }
-}
-
-/// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
-#[derive(Clone, Debug, Default)]
-struct Listen {
-    /// When it began to listen.
-    began: Time,
-    /// The greatest queue that was heard, seconds.
-    peak: f64,
-    /// Heard of so far.
-    probes: u32,
-    /// The latest of them that found a free link, in a row.
-    good: u32,
-    /// Round trips of the latest eight.
-    heard: [f64; 8],
-    /// In a fair queue: the rate of the whole link, packets per second.
-    whole: Option<f64>,
-    /// Whether it left for a queue.
-    queue: bool,
-    /// From the first ACK of the latest probe to the last: packets, and the time that they took.
-    packets: f64,
-    seconds: f64,
-    acknowledged: Time,
-}
-
-impl Listen {
-    /// Packets of a probe.
-    const fn burst(&self) -> u64 {
-        if self.whole.is_some() { FOUR } else { 2 }
-    }
-
-    /// The pace of probes in a fair queue, out of step with the packets of others there: from one to the next it takes eighths of a packet's time
-    /// longer, five more each time, so that eight of them differ by three eighths at the least whatever their distance is.
-    fn out_of_step(&self, pace: f64) -> f64 {
-        let Some(whole) = self.whole else { return pace };
-        let (packets, eighths) = (FOUR as f64, f64::from(5 * (self.probes % 8) % 8));
-        packets / (packets / pace + eighths / 8.0 / whole)
-    }
-
-    /// Whether nobody is served in turn on a link of the `whole` rate, so that it must be slower than it was: a packet would wait for the one in
-    /// service, one longer than another.
-    fn alike(&self, whole: f64) -> bool {
-        let (least, most) =
-            self.heard.iter().fold((f64::INFINITY, 0.0f64), |(least, most), rtt| (least.min(*rtt), most.max(*rtt)));
-        self.probes as usize > self.heard.len() && (most - least) * whole < ALIKE
+        Self { began: now, growth, ramp: 0.0, settling: 0, clean: 0, drain: None, near_empty: now, found: 0, led: 0.0 }
     }
 }
 
@@ -251,13 +206,24 @@ impl Tide {
         (0.1 * same_delay).sqrt().max(0.1)
     }
 
+    /// Whether packets leave in pairs where it fills the link: those that are further apart than the receiver waits for a second one would each have
+    /// its ACK kept back.
+    fn in_pairs(&self) -> bool {
+        self.window * ACK_DELAY.as_secs_f64() < self.srtt
+    }
+
+    /// Its own queue, and what the second of a pair waits for the first.
+    fn own_queue(&self) -> f64 {
+        self.path.own_queue() + if self.in_pairs() { self.path.packet_at_most() } else { 0.0 }
+    }
+
     fn least_growth(&self) -> f64 {
         (self.path.own_queue() / self.path.base()).clamp(1.0 / 64.0, 1.0)
     }
 
     fn on_sample(&mut self, ack: &Ack, rtt: f64) {
         if self.path.on_sample(ack.now, rtt) {
-            (self.cap, self.confirmed, self.last_full_rate, self.vanished) = (None, false, None, 0);
+            self.forget();
         }
         let round = &mut self.round;
         if round.samples == 0 {
@@ -268,6 +234,11 @@ impl Tide {
         round.last = rtt;
         round.samples += 1;
         round.sum += rtt;
+    }
+
+    /// The path is another one than it seemed.
+    const fn forget(&mut self) {
+        (self.cap, self.confirmed, self.last_full_rate, self.vanished) = (None, false, None, 0);
     }
 
     /// From filling to listening; where queues are fair, until probes find that nobody else is served in turn on a link of the `whole` rate.
@@ -281,7 +252,8 @@ impl Tide {
         if let Some(share) = &mut self.share {
             share.enter(window);
         }
-        self.phase = Phase::Listen(Listen { began: now, whole, ..Listen::default() });
+        let packet = self.path.packet();
+        self.phase = Phase::Listen(Listen { began: now, whole, packet, ..Listen::default() });
         self.start_round(nxt);
     }
 
@@ -308,31 +280,61 @@ impl Tide {
         (fill.ramp, fill.growth, fill.settling) = (fill.growth, 0.0, SETTLE);
     }
 
-    fn fill(&mut self, ack: &Ack) {
+    /// A ramp looks for a queue, sample by sample: it does not grow into what may be one.
+    fn find(&mut self, ack: &Ack, own: f64) {
+        let (Phase::Fill(fill), Some(rtt)) = (&mut self.phase, ack.rtt) else { return };
+        if fill.growth == 0.0 || rtt.as_secs_f64() - self.path.base() <= own {
+            fill.found = 0;
+            return;
+        }
+        if fill.found == 0 {
+            let flown = |sample: &crate::RateSample| sample.delivered as f64 / f64::from(self.flow.mss);
+            fill.led = ack.rate.as_ref().map_or(self.window / (1.0 + fill.growth), flown);
+        }
+        fill.found += 1;
+    }
+
+    /// A ramp has met a queue: back to what was in flight when the first packet left that found it.
+    fn meet(&mut self) {
         let Phase::Fill(fill) = &mut self.phase else { return };
+        self.path.see_queue();
+        // what grew in two round trips at the most: a sample of a packet that left in a lull says little
+        let led = fill.led.max(self.window / (1.0 + fill.growth) / (1.0 + fill.growth));
+        self.window = self.window.min(led).max(2.0);
+        self.cap = Some(self.window);
+        Self::end_ramp(fill);
+        let rate = self.path.rate();
+        if let (Some(rate), Some(last)) = (rate, self.last_full_rate)
+            && (rate / last - 1.0).abs() < 0.05
+        {
+            self.confirmed = self.has_all();
+        }
+        self.last_full_rate = rate;
+    }
+
+    fn fill(&mut self, ack: &Ack) {
         self.path.on_rate(ack);
         if let Some(whole) = self.path.rate() {
             self.fair.on_ack(ack.now, ack.packets, whole);
         }
+        let (own, foreign) = (self.own_queue(), self.own_queue() - self.path.own_queue() + self.path.foreign_queue());
+        self.find(ack, own);
+        let Phase::Fill(fill) = &mut self.phase else { return };
         self.round.limited |= ack.window_limited;
         let before = self.window;
-        if ack.window_limited && !ack.reducing && fill.settling == 0 && fill.drain.is_none() && fill.growth > 0.0 {
+        let unheard = 4 * fill.found < self.path.samples();
+        if ack.window_limited
+            && !ack.reducing
+            && fill.settling == 0
+            && fill.drain.is_none()
+            && fill.growth > 0.0
+            && unheard
+        {
             self.window += fill.growth * f64::from(ack.packets);
             self.round.grew = true;
         }
-        let (own, foreign) = (self.path.own_queue(), self.path.foreign_queue());
         if fill.growth > 0.0 && self.path.fast_queue().is_some_and(|queue| queue > own) {
-            self.path.see_queue();
-            self.window = (self.window / (1.0 + fill.growth)).max(2.0);
-            self.cap = Some(self.window);
-            Self::end_ramp(fill);
-            let rate = self.path.rate();
-            if let (Some(rate), Some(last)) = (rate, self.last_full_rate)
-                && (rate / last - 1.0).abs() < 0.05
-            {
-                self.confirmed = self.has_all();
-            }
-            self.last_full_rate = rate;
+            self.meet();
         }
         let near = self.safe();
         let Phase::Fill(fill) = &mut self.phase else { return };
@@ -351,8 +353,8 @@ impl Tide {
     }
 
     fn end_round(&mut self, ack: &Ack) {
+        let (round, own, base) = (self.round, self.own_queue(), self.path.base());
         let Phase::Fill(fill) = &mut self.phase else { return };
-        let (round, own, base) = (self.round, self.path.own_queue(), self.path.base());
         let queue = round.least - base;
         let samples = f64::from(round.samples);
         // growth makes the later ones longer
@@ -428,7 +430,7 @@ impl Tide {
     fn look_at_base(&mut self, now: Time, queue: f64) {
         let (base, drain) = (self.path.base(), self.parameters.drain);
         let Phase::Fill(fill) = &mut self.phase else { return };
-        if drain.is_zero() || fill.drain.is_some() || now - fill.near_empty < drain {
+        if drain.is_zero() || fill.drain.is_some() || fill.growth > 0.0 || now - fill.near_empty < drain {
             return;
         }
         fill.drain = Some((SETTLE, self.window));
@@ -486,18 +488,24 @@ impl Tide {
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (std::mem::take(&mut listen.seconds), std::mem::take(&mut listen.packets));
+        if !probes_only {
+            listen.closer = 0;
+        }
+        listen.measure(packets, seconds, self.path.packet());
         // what its weight sends leaves otherwise
         let told = listen.whole.filter(|_| probes_only);
-        let slower = told.is_some_and(|whole| listen.alike(whole));
-        if slower {
-            listen.whole = None;
-            self.path.forget_rate();
-        }
-        let apart = !slower && listen.probes > 1 && told.is_some_and(|whole| !Fair::together(seconds, packets, whole));
-        if queue >= middle || apart {
+        let apart = listen.probes > 1 && told.is_some_and(|whole| !Fair::together(seconds, packets, whole));
+        // in doubt whether the path is another one, only an empty link is free
+        if queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart {
             listen.good = 0;
+            if probes_only && listen.doubts() {
+                self.path.renew(ack.now, listen.least());
+                self.forget();
+                self.begin_again(ack, 1.0);
+            }
             return;
         }
+        listen.closer = 0;
         listen.good += 1;
         if listen.good < if listen.whole.is_some() { GOOD_APART } else { GOOD } {
             return;
@@ -512,7 +520,12 @@ impl Tide {
         // an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any
         let large = self.path.pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
         let waited = self.path.rate().filter(|_| large).map_or(0.0, |rate| 1.0 / rate);
-        self.phase = Phase::Fill(Fill::new(if queue - waited > 0.75 * own { 0.0 } else { 1.0 }, ack.now));
+        self.begin_again(ack, if queue - waited > 0.75 * own { 0.0 } else { 1.0 });
+    }
+
+    /// From listening to filling.
+    fn begin_again(&mut self, ack: &Ack, growth: f64) {
+        self.phase = Phase::Fill(Fill::new(growth, ack.now));
         (self.window, self.loss) = (2.0, 0.0);
         self.path.restart_filters();
         self.start_round(ack.nxt);
@@ -533,7 +546,7 @@ impl Tide {
                 }
                 let probes = self.path.rate().map_or(0.0, |rate| self.parameters.probe_share * rate);
                 let seldom = probes.max(2.0 * self.parameters.probe_rate).min(often);
-                listen.out_of_step(seldom).max(share)
+                listen.out_of_step(seldom.max(share))
             }
             Phase::Fill(fill) => {
                 let gain = if fill.growth >= 0.25 { 1.25 } else { 1.1 };
@@ -569,7 +582,7 @@ impl CongestionControl for Tide {
             if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
         }
         let Phase::Fill(fill) = &self.phase else { return };
-        let own = self.path.own_queue();
+        let own = self.own_queue();
         let pipe = self.path.pipe();
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
         let beyond = pipe.is_some_and(|pipe| self.window > pipe);
@@ -623,7 +636,8 @@ impl CongestionControl for Tide {
     fn window(&self) -> u64 {
         match self.phase {
             Phase::Fill(_) => {
-                ((self.window - self.fair.held_back()).max(2.0).max(self.share()) * f64::from(self.flow.mss)) as u64
+                let window = if self.in_pairs() { 2.0 * (self.window / 2.0).floor() } else { self.window };
+                ((window - self.fair.held_back()).max(2.0).max(self.share()) * f64::from(self.flow.mss)) as u64
             }
             Phase::Listen(ref listen) => {
                 (self.share().max((2 * listen.burst()) as f64) * f64::from(self.flow.mss)) as u64
@@ -638,8 +652,7 @@ impl CongestionControl for Tide {
     /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
     fn least_burst(&self) -> u64 {
         match &self.phase {
-            // further apart than the receiver waits for a second one, each would have its ACK kept back
-            Phase::Fill(_) if self.window * ACK_DELAY.as_secs_f64() < self.srtt => self.fair.burst().max(2),
+            Phase::Fill(_) if self.in_pairs() => self.fair.burst().max(2),
             Phase::Fill(_) => self.fair.burst(),
             Phase::Listen(listen) => listen.burst(),
         }

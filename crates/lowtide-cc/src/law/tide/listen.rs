@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What Tide hears while others have the link. Two things look like others and are none: a link that has become slower, and a route that has become
+//! longer. They stand still, and others do not: a packet waits for the one in service, one longer than another. So where the round trips of probes
+//! differ by less than a part of a packet's time, it looks closer: by probes of four, whose ACKs tell how long a packet takes on the link now, and
+//! which are out of step with whatever is periodic there. What stands still by that measure as well is the path.
+
+use crate::Time;
+
+/// Packets of a probe in a fair queue, or if it looks closer: two ACKs tell whether they arrived together.
+const FOUR: u64 = 4;
+/// Packets' times on the link: round trips of probes that differ by less have not waited for others' packets in service.
+const ALIKE: f64 = 0.2;
+
+/// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listen {
+    /// When it began to listen.
+    pub(super) began: Time,
+    /// The greatest queue that was heard, seconds.
+    pub(super) peak: f64,
+    /// Heard of so far.
+    pub(super) probes: u32,
+    /// The latest of them that found a free link, in a row.
+    pub(super) good: u32,
+    /// Round trips of the latest eight.
+    pub(super) heard: [f64; 8],
+    /// In a fair queue: the rate of the whole link, packets per second.
+    pub(super) whole: Option<f64>,
+    /// Probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not.
+    pub(super) closer: u32,
+    /// The time of a packet on the link, as far as known: seconds.
+    pub(super) packet: f64,
+    /// Whether it left for a queue.
+    pub(super) queue: bool,
+    /// From the first ACK of the latest probe to the last: packets, and the time that they took.
+    pub(super) packets: f64,
+    pub(super) seconds: f64,
+    pub(super) acknowledged: Time,
+}
+
+impl Listen {
+    /// Packets of a probe.
+    pub(super) const fn burst(&self) -> u64 {
+        if self.whole.is_some() || self.closer > 0 { FOUR } else { 2 }
+    }
+
+    /// The pace of probes of four, out of step with the packets of others: from one to the next it takes eighths of a packet's time longer, five
+    /// more each time, so that seven of eight waits for packets of others, of four fifths of its own length or more, differ by a fifth of a packet's
+    /// time at the least, whatever the distance of probes is.
+    pub(super) fn out_of_step(&self, pace: f64) -> f64 {
+        if self.burst() < FOUR {
+            return pace;
+        }
+        let (packets, eighths) = (FOUR as f64, f64::from(5 * (self.probes % 8) % 8));
+        packets / (packets / pace + eighths / 8.0 * self.packet)
+    }
+
+    /// Whether the round trips of the latest probes stand still by the time of a packet: nobody else is served then, as a packet would wait for the
+    /// one in service, one longer than another. A host that was slow once is no sign: the longest does not count.
+    fn still(&self) -> bool {
+        let (mut most, mut longest) = (0.0f64, 0.0f64);
+        for rtt in self.heard {
+            (most, longest) = (most.max(longest.min(rtt)), longest.max(rtt));
+        }
+        self.probes as usize > self.heard.len() && most - self.least() < ALIKE * self.packet
+    }
+
+    /// Of the latest probes.
+    pub(super) fn least(&self) -> f64 {
+        self.heard.iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
+    }
+
+    /// The packets of a closer probe took this long, the first ACK left out: what a packet takes on the link now is at most that. One that is
+    /// `known` to take eight times as long is an ACK that waited for another.
+    pub(super) fn measure(&mut self, packets: f64, seconds: f64, known: f64) {
+        if self.closer == 0 {
+            self.packet = known;
+        } else if packets > 0.0 {
+            self.packet = self.packet.min((seconds / packets).max(known / 8.0));
+        }
+    }
+
+    /// The latest probe told of somebody else. Whether the path is another one than it was, as round trips have stood still for so long as it looked closer.
+    pub(super) fn doubts(&mut self) -> bool {
+        let still = self.still();
+        if self.closer > 0 {
+            self.closer += 1;
+            let over = self.closer as usize > self.heard.len() + 1;
+            if over && !still {
+                self.closer = 0;
+            }
+            return over && still;
+        }
+        self.closer = u32::from(still);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: f64 = 1e-3;
+
+    fn hear(listen: &mut Listen, rtt: f64) -> bool {
+        listen.heard.rotate_right(1);
+        listen.heard[0] = rtt;
+        listen.probes += 1;
+        listen.doubts()
+    }
+
+    #[test]
+    fn what_stands_still_for_nine_probes_and_nine_closer_ones_is_the_path() {
+        let mut listen = Listen { packet: PACKET, ..Listen::default() };
+        let heard: Vec<bool> = (0..18).map(|probe| hear(&mut listen, if probe == 5 { 0.09 } else { 0.05 })).collect();
+        assert!(heard[17] && !heard[..17].contains(&true), "{heard:?}");
+    }
+
+    #[test]
+    fn what_moves_by_a_part_of_a_packet_is_somebody_else() {
+        let mut listen = Listen { packet: PACKET, ..Listen::default() };
+        assert!(!(0..200).any(|probe| hear(&mut listen, 0.05 + PACKET * f64::from(probe % 3) / 6.0)));
+        assert_eq!(listen.closer, 0);
+        // looking closer it may find that a packet takes less than was known
+        let mut listen = Listen { packet: PACKET, ..Listen::default() };
+        let moves = |probe: u32| 0.05 + PACKET * f64::from(probe % 3) / 12.0;
+        assert!(!(0..9).any(|probe| hear(&mut listen, moves(probe))));
+        assert_eq!((listen.closer, listen.burst()), (1, FOUR));
+        listen.packet = PACKET / 2.0;
+        assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
+    }
+
+    /// Whatever the distance of probes is, of eight waits for others in service seven differ by more than what counts as still.
+    #[test]
+    fn probes_of_four_are_out_of_step_with_others() {
+        for length in [0.85, 0.9, 1.0, 2.5] {
+            let worst = worst_of_eight_waits(PACKET * length);
+            assert!(worst * length > ALIKE, "{length}: {worst}");
+        }
+    }
+
+    /// As a part of the others' time in service.
+    fn worst_of_eight_waits(others: f64) -> f64 {
+        let mut worst = f64::INFINITY;
+        for (first, pace) in
+            (0..8).flat_map(|first| (0..500).map(move |pace| (first, 4.0 / (0.4 + 2e-6 * f64::from(pace)))))
+        {
+            let mut listen = Listen { packet: PACKET, whole: Some(1.0 / PACKET), probes: first, ..Listen::default() };
+            let mut sent = 0.0;
+            let phases: Vec<f64> = (0..8)
+                .map(|_| {
+                    let phase = sent / others % 1.0;
+                    sent += FOUR as f64 / listen.out_of_step(pace);
+                    listen.probes += 1;
+                    phase
+                })
+                .collect();
+            for shift in 0..50 {
+                let mut waits: Vec<f64> = phases.iter().map(|phase| (phase + f64::from(shift) / 50.0) % 1.0).collect();
+                waits.sort_unstable_by(f64::total_cmp);
+                worst = worst.min(waits[6] - waits[0]);
+            }
+        }
+        worst
+    }
+}

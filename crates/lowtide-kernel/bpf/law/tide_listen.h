@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What Tide hears while others have the link, without kernel access (the reference: lowtide-cc, law/tide/listen.rs). Delays are 2^-8 us, rates
+ * segments per microsecond in 2^-32.
+ */
+#ifndef LOWTIDE_TIDE_LISTEN_H
+#define LOWTIDE_TIDE_LISTEN_H
+
+#include "law.h"
+
+#define TIDE_ALIKE_PART 5	/* of a packet's time: round trips of probes that differ by less have not waited for others' in service */
+#define TIDE_HEARD 8			/* the latest probes */
+
+struct tide_listen {
+	u64 began_us;
+	u64 peak;
+	u64 heard[TIDE_HEARD];	/* a circle */
+	u64 whole_q32;		/* in a fair queue: the rate of the whole link; else 0 */
+	u64 acknowledged_us;
+	u64 us;			/* from the first ACK of the latest probe to the last, and the packets of these */
+	u32 packets;
+	u32 probes, good;
+	u32 queue;		/* it left for one */
+	u64 packet;		/* its time on the link, as far as known */
+	u32 closer;		/* probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not */
+	u32 unused;
+};
+
+/*
+ * Probes are two packets at once: a receiver may keep the ACK of a single one back. In a fair queue they are four: two ACKs tell whether they
+ * arrived together.
+ */
+static inline u32 tide_probe_burst(const struct tide_listen *l)
+{
+	return l->whole_q32 || l->closer ? 4 : 2;
+}
+
+/*
+ * Whether the round trips of the latest probes, of which this is the least, stand still by the time of a packet: nobody else is served then, as a
+ * packet would wait for the one in service, one longer than another.
+ */
+static inline bool tide_still(const struct tide_listen *l, u64 least)
+{
+	u64 most = 0, longest = 0;
+
+	/* a host that was slow once is no sign: the longest does not count */
+	for (u32 i = 0; i < TIDE_HEARD; i++) {
+		most = at_least(most, at_most(longest, l->heard[i]));
+		longest = at_least(longest, l->heard[i]);
+	}
+	return l->probes > TIDE_HEARD && (most - least) * TIDE_ALIKE_PART < l->packet;
+}
+
+/*
+ * The packets of a closer probe took this long, the first ACK left out: what a packet takes on the link now is at most that. One that is known to
+ * take eight times as long is an ACK that waited for another.
+ */
+static inline void tide_measure(struct tide_listen *l, u64 known)
+{
+	if (!l->closer)
+		l->packet = known;
+	else if (l->packets)
+		l->packet = at_most(l->packet, at_least((l->us << 8) / l->packets, known / 8));
+}
+
+static inline u64 tide_least_heard(const struct tide_listen *l)
+{
+	u64 least = ~0ULL;
+
+	for (u32 i = 0; i < TIDE_HEARD; i++)
+		least = at_most(least, l->heard[i]);
+	return least;
+}
+
+/* It is told of somebody else. Whether the path is another one than it was, as round trips have stood still for so long as it looked closer. */
+static inline bool tide_doubts(struct tide_listen *l, u64 least)
+{
+	bool still = tide_still(l, least);
+
+	if (!l->closer) {
+		l->closer = still;
+		return false;
+	}
+	l->closer++;
+	if (l->closer <= TIDE_HEARD + 1)
+		return false;
+	if (!still)
+		l->closer = 0;
+	return still;
+}
+
+/*
+ * The pace of probes of four, out of step with the packets of others: from one to the next it takes eighths of a packet's time longer, five more
+ * each time.
+ */
+static inline u64 tide_out_of_step_q32(const struct tide_listen *l, u64 pace_q32)
+{
+	u64 eighths = 5 * l->probes & 7;
+
+	if (tide_probe_burst(l) == 2)
+		return pace_q32;
+	/* of four packets: 4 / (4 / pace + eighths / 8 * packet) */
+	return ((u64)4 << 40) / at_least(((u64)4 << 40) / at_least(pace_q32, 1) + eighths * l->packet / 8, 1);
+}
+
+#endif
