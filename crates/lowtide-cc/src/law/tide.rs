@@ -66,7 +66,7 @@ impl Parameters {
         Box::new(Tide {
             parameters: self.clone(),
             path: Path::new(flow.mss, (!self.base_rtt.is_zero()).then_some(self.base_rtt)),
-            phase: Phase::Fill(Fill::new(1.0, Time::ZERO)),
+            phase: Phase::Listen(Listen { trains: Listen::TRAINS, ..Listen::default() }),
             window: 2.0,
             cap: None,
             last_full_rate: None,
@@ -103,10 +103,8 @@ const VANISHED: u32 = 3;
 const BRIEFLY: Duration = Duration::from_secs(10);
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
-/// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change. And if
-/// queues that vanish are all that speaks for it, which a link does as well whose rate has fallen: as long as a rate counts.
+/// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change.
 const FAIR_WAIT: Duration = Duration::from_secs(300);
-const VANISHED_WAIT: Duration = Path::RATE_SPAN;
 /// A receiver that keeps an ACK back does so for 40 ms or more.
 const ACK_DELAY: Duration = Duration::from_millis(30);
 /// Smoothed loss above it is no chance.
@@ -135,11 +133,24 @@ struct Fill {
     /// Samples in a row above its own queue while it grows, and what was in flight when the first of these packets left.
     found: u32,
     led: f64,
+    /// What was sent up to here belongs to the probes before.
+    sent: u64,
 }
 
 impl Fill {
     const fn new(growth: f64, now: Time) -> Self {
-        Self { began: now, growth, ramp: 0.0, settling: 0, clean: 0, drain: None, near_empty: now, found: 0, led: 0.0 }
+        Self {
+            began: now,
+            growth,
+            ramp: 0.0,
+            settling: 0,
+            clean: 0,
+            drain: None,
+            near_empty: now,
+            found: 0,
+            led: 0.0,
+            sent: 0,
+        }
     }
 }
 
@@ -208,13 +219,15 @@ impl Tide {
 
     /// Whether packets leave in pairs where it fills the link: those that are further apart than the receiver waits for a second one would each have
     /// its ACK kept back.
-    fn in_pairs(&self) -> bool {
-        self.window * ACK_DELAY.as_secs_f64() < self.srtt
+    fn in_pairs(&self, window: f64) -> bool {
+        window * ACK_DELAY.as_secs_f64() < self.srtt
     }
 
-    /// Its own queue, and what the second of a pair waits for the first.
+    /// Its own queue, and what the second of a pair waits for the first: whose ACK comes now left a round trip ago.
     fn own_queue(&self) -> f64 {
-        self.path.own_queue() + if self.in_pairs() { self.path.packet_at_most() } else { 0.0 }
+        let growth = if let Phase::Fill(fill) = &self.phase { fill.growth } else { 0.0 };
+        let pairs = self.in_pairs(self.window / (1.0 + growth));
+        self.path.own_queue() + if pairs { self.path.packet_at_most() } else { 0.0 }
     }
 
     fn least_growth(&self) -> f64 {
@@ -252,8 +265,10 @@ impl Tide {
         if let Some(share) = &mut self.share {
             share.enter(window);
         }
+        let large = self.path.pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
+        let trains = if large || !self.path.knows_packet(now) { Listen::TRAINS } else { 0 };
         let packet = self.path.packet();
-        self.phase = Phase::Listen(Listen { began: now, whole, packet, ..Listen::default() });
+        self.phase = Phase::Listen(Listen { began: now, whole, packet, trains, ..Listen::default() });
         self.start_round(nxt);
     }
 
@@ -262,12 +277,15 @@ impl Tide {
         if matches!(&self.phase, Phase::Fill(fill) if ack.now - fill.began > BRIEFLY) {
             self.vanished = 0;
         }
-        // with more noise packets that leave together do not arrive together
-        let told = self.path.rate().filter(|rate| self.path.noise() * rate < 1.0);
-        self.listen(ack.now, ack.nxt, told.filter(|_| self.vanished >= VANISHED));
+        self.listen(ack.now, ack.nxt, self.whole().filter(|_| self.vanished >= VANISHED));
         if let Phase::Listen(listen) = &mut self.phase {
             listen.queue = true;
         }
+    }
+
+    /// The link's rate, where packets can tell whether others are served in turn: with more noise those that leave together do not arrive together.
+    fn whole(&self) -> Option<f64> {
+        self.path.rate().filter(|rate| self.path.noise() * rate < 1.0)
     }
 
     fn start_round(&mut self, nxt: u64) {
@@ -283,6 +301,10 @@ impl Tide {
     /// A ramp looks for a queue, sample by sample: it does not grow into what may be one.
     fn find(&mut self, ack: &Ack, own: f64) {
         let (Phase::Fill(fill), Some(rtt)) = (&mut self.phase, ack.rtt) else { return };
+        if ack.una <= fill.sent {
+            self.path.restart_filters();
+            return;
+        }
         if fill.growth == 0.0 || rtt.as_secs_f64() - self.path.base() <= own {
             fill.found = 0;
             return;
@@ -387,6 +409,8 @@ impl Tide {
         } else if self.loss > HEAVY_LOSS {
             self.listen(ack.now, ack.nxt, None);
             return;
+        } else if fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own {
+            self.meet();
         } else if queue > own {
             self.path.see_queue();
             let step = self.step();
@@ -448,8 +472,11 @@ impl Tide {
         }
         if let Phase::Listen(listen) = &mut self.phase {
             let passed = ack.now - listen.acknowledged;
-            // the first packets of a probe end the round of the one before; the ACK of a single one may have waited for another
-            if !self.rounds.ended(ack.una) && ack.packets > 0 && (ack.packets > 1 || passed < ACK_DELAY) {
+            // the first packets of a probe end the round of the one before; the ACK of a single one may have waited for another, and a program
+            // that has little to send tells nothing
+            let told = ack.packets > 1 || passed < ACK_DELAY;
+            if !self.rounds.ended(ack.una) && ack.packets > 0 && told && !ack.rate.is_some_and(|rate| rate.app_limited)
+            {
                 listen.packets += f64::from(ack.packets);
                 listen.seconds += passed.as_secs_f64();
             }
@@ -468,15 +495,12 @@ impl Tide {
     }
 
     fn probe(&mut self, ack: &Ack, rtt: f64) {
-        let probes_only = self.share() < PAIRS;
+        let (probes_only, whole) = (self.share() < PAIRS, self.whole());
         let Phase::Listen(listen) = &mut self.phase else { return };
         let since = ack.now - listen.began;
-        let wait = if listen.queue { VANISHED_WAIT } else { FAIR_WAIT };
-        if listen.whole.is_some() && since > wait {
+        if listen.whole.is_some() && since > FAIR_WAIT {
             listen.whole = None;
-            if !listen.queue {
-                self.path.forget_rate();
-            }
+            self.path.forget_rate();
         }
         let (noise, middle, own, base) =
             (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
@@ -489,7 +513,17 @@ impl Tide {
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (std::mem::take(&mut listen.seconds), std::mem::take(&mut listen.packets));
         if !probes_only {
-            listen.closer = 0;
+            (listen.closer, listen.trains) = (0, 0);
+        }
+        if let Some((packets, seconds)) = listen.train(packets, seconds) {
+            self.path.on_train(ack.now, seconds / packets);
+            if let Some(share) = &mut self.share {
+                share.begin(self.srtt / self.path.packet());
+            }
+            // no queue, but somebody else is served in turn
+            if queue < middle && whole.is_some_and(|whole| !Fair::together(seconds, packets, whole)) {
+                listen.whole = whole;
+            }
         }
         listen.measure(packets, seconds, self.path.packet());
         // what its weight sends leaves otherwise
@@ -507,7 +541,7 @@ impl Tide {
         }
         listen.closer = 0;
         listen.good += 1;
-        if listen.good < if listen.whole.is_some() { GOOD_APART } else { GOOD } {
+        if listen.trains > 0 || listen.good < if listen.whole.is_some() { GOOD_APART } else { GOOD } {
             return;
         }
         self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };
@@ -518,14 +552,14 @@ impl Tide {
             self.cap = Some(cap.max((listen.peak / base).clamp(0.5, 1.0) * pipe));
         }
         // an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any
-        let large = self.path.pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
-        let waited = self.path.rate().filter(|_| large).map_or(0.0, |rate| 1.0 / rate);
+        let packet = self.path.packet();
+        let waited = if base >= SMALL_PIPE * packet { packet } else { 0.0 };
         self.begin_again(ack, if queue - waited > 0.75 * own { 0.0 } else { 1.0 });
     }
 
     /// From listening to filling.
     fn begin_again(&mut self, ack: &Ack, growth: f64) {
-        self.phase = Phase::Fill(Fill::new(growth, ack.now));
+        self.phase = Phase::Fill(Fill { sent: ack.nxt, ..Fill::new(growth, ack.now) });
         (self.window, self.loss) = (2.0, 0.0);
         self.path.restart_filters();
         self.start_round(ack.nxt);
@@ -540,7 +574,7 @@ impl Tide {
                 if self.share() >= PAIRS {
                     return share;
                 }
-                let often = 2.0 / base;
+                let often = if listen.trains > 0 { 3.0 } else { 2.0 } / base;
                 if listen.probes < 4 || listen.good > 0 {
                     return often.max(share);
                 }
@@ -636,11 +670,12 @@ impl CongestionControl for Tide {
     fn window(&self) -> u64 {
         match self.phase {
             Phase::Fill(_) => {
-                let window = if self.in_pairs() { 2.0 * (self.window / 2.0).floor() } else { self.window };
+                let window = if self.in_pairs(self.window) { 2.0 * (self.window / 2.0).floor() } else { self.window };
                 ((window - self.fair.held_back()).max(2.0).max(self.share()) * f64::from(self.flow.mss)) as u64
             }
             Phase::Listen(ref listen) => {
-                (self.share().max((2 * listen.burst()) as f64) * f64::from(self.flow.mss)) as u64
+                let probes = if self.srtt > 0.0 { 2 * listen.burst() } else { listen.burst() };
+                (self.share().max(probes as f64) * f64::from(self.flow.mss)) as u64
             }
         }
     }
@@ -652,7 +687,7 @@ impl CongestionControl for Tide {
     /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
     fn least_burst(&self) -> u64 {
         match &self.phase {
-            Phase::Fill(_) if self.in_pairs() => self.fair.burst().max(2),
+            Phase::Fill(_) if self.in_pairs(self.window) => self.fair.burst().max(2),
             Phase::Fill(_) => self.fair.burst(),
             Phase::Listen(listen) => listen.burst(),
         }

@@ -4,7 +4,7 @@
 //! Every segment is acknowledged at once. A segment that finds the queue full is lost; the loss is noticed when its ACK
 //! would have come and repaired at once.
 
-use crate::{Ack, Congestion, CongestionControl, Flow, Law, Reaction, Recovered, Signal, Time};
+use crate::{Ack, Congestion, CongestionControl, Flow, Law, RateSample, Reaction, Recovered, Signal, Time};
 use std::{collections::VecDeque, time::Duration};
 
 /// Payload bytes of a segment.
@@ -14,6 +14,8 @@ pub(crate) const MSS: u32 = 1000;
 struct Arrival {
     at: Time,
     sent: Time,
+    /// Segments that had been delivered when it was sent.
+    delivered: u64,
     end: u64,
     lost: bool,
 }
@@ -41,6 +43,9 @@ pub(crate) struct Path {
     /// When the link has sent what it has.
     free: Time,
     last_sent: Time,
+    /// Segments that leave together, and how many of them are still to leave.
+    burst: u64,
+    left: u64,
     last_ack: Time,
     una: u64,
     nxt: u64,
@@ -67,6 +72,8 @@ impl Path {
             losses: 0,
             free: Time::ZERO,
             last_sent: Time::ZERO,
+            burst: 0,
+            left: 0,
             last_ack: Time::ZERO,
             una: 0,
             nxt: 0,
@@ -128,7 +135,10 @@ impl Path {
     /// When a law that paces allows the next one.
     fn paced_at(&self) -> Time {
         let apart = self.law.pacing_rate().map_or(0.0, |rate| f64::from(MSS) / rate as f64);
-        self.last_sent + Duration::from_secs_f64(apart)
+        if self.left > 0 {
+            return self.last_sent;
+        }
+        self.last_sent + Duration::from_secs_f64(apart * self.burst as f64)
     }
 
     fn has_room(&self) -> bool {
@@ -149,10 +159,15 @@ impl Path {
             self.free = self.free.max(self.now) + self.service;
         }
         let at = (self.free.max(self.now) + self.base + self.others).max(self.last_ack);
+        if self.left == 0 {
+            self.burst = self.law.least_burst().max(1);
+            self.left = self.burst;
+        }
+        self.left -= 1;
         (self.last_sent, self.last_ack) = (self.now, at);
         self.nxt += u64::from(MSS);
         self.in_flight += u64::from(MSS);
-        self.arrivals.push_back(Arrival { at, sent: self.now, end: self.nxt, lost });
+        self.arrivals.push_back(Arrival { at, sent: self.now, delivered: self.delivered, end: self.nxt, lost });
     }
 
     fn receive(&mut self) {
@@ -183,6 +198,13 @@ impl Path {
                 in_flight: before,
                 window_limited: true,
                 reducing: self.episode.is_some(),
+                rate: Some(RateSample {
+                    delivered: (self.delivered - arrival.delivered) * u64::from(MSS),
+                    interval: rtt,
+                    prior_delivered: arrival.delivered * u64::from(MSS),
+                    total_delivered: self.delivered * u64::from(MSS),
+                    ..RateSample::default()
+                }),
                 ..Ack::default()
             });
             if reaction == Reaction::Reduced {

@@ -23,7 +23,6 @@
 #define TIDE_VANISHED 3			/* queues that vanish, in a row, for which fair queues are looked for */
 #define TIDE_BRIEFLY_US 10000000ULL	/* in between it was on the link for so long at the most */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
-#define TIDE_VANISHED_WAIT_US 30000000ULL	/* the same if queues that vanish are all that speaks for it: as long as a rate counts */
 #define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
@@ -57,6 +56,8 @@ struct tide_fill {
 	u32 clean;		/* rounds without a queue worth the name, in a row */
 	u32 found;		/* samples in a row above its own queue while it grows */
 	u64 led_q16;		/* what was in flight when the first of these packets left */
+	u32 stale;		/* what was sent up to here still comes back, and belongs to the probes before */
+	u32 sent;
 };
 
 struct tide {
@@ -88,9 +89,9 @@ static inline bool tide_looks_closer(const struct tide *t)
 }
 
 /* Whether packets leave in pairs: those further apart than the receiver waits for a second one would each have its ACK kept back. */
-static inline bool tide_in_pairs(const struct tide *t)
+static inline bool tide_in_pairs(const struct tide *t, u64 window_q16)
 {
-	return (t->window_q16 * TIDE_ACK_DELAY_US) >> 16 < t->srtt_us;
+	return (window_q16 * TIDE_ACK_DELAY_US) >> 16 < t->srtt_us;
 }
 
 /*
@@ -100,7 +101,7 @@ static inline u32 tide_least_burst(const struct tide *t)
 {
 	if (t->listens)
 		return tide_probe_burst(&t->listen);
-	return at_least(tide_fair_burst(&t->fair), tide_in_pairs(t) ? 2 : 1);
+	return at_least(tide_fair_burst(&t->fair), tide_in_pairs(t, t->window_q16) ? 2 : 1);
 }
 
 static inline void tide_show(struct tide *t, struct law_window *w)
@@ -108,9 +109,9 @@ static inline void tide_show(struct tide *t, struct law_window *w)
 	u64 held_back = tide_fair_held_back_q16(&t->fair), alone = t->window_q16;
 
 	if (t->listens) {
-		alone = 2ULL * tide_probe_burst(&t->listen) << 16;
+		alone = (t->srtt_us ? 2ULL : 1ULL) * tide_probe_burst(&t->listen) << 16;
 	} else {
-		if (tide_in_pairs(t))
+		if (tide_in_pairs(t, t->window_q16))
 			alone &= ~(u64)(2 * Q16_ONE - 1);
 		alone = at_least(alone > held_back ? alone - held_back : 0, TIDE_LEAST_Q16);
 	}
@@ -163,7 +164,8 @@ static inline void tide_begin(struct tide *t, const struct tide_parameters *p, s
 	tide_hint(t, p->base_rtt_us);
 	t->window_q16 = TIDE_LEAST_Q16;
 	t->round.end = nxt;
-	tide_fills(t, Q16_ONE, 0);
+	t->listens = 1;
+	t->listen.trains = TIDE_TRAINS;
 	tide_show(t, w);
 }
 
@@ -201,10 +203,18 @@ VERIFIED_APART u64 tide_step_q16(const struct tide *t)
 	return at_least(tide_root(at_most(tide_pipe_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
 }
 
-/* What the second of a pair waits for the first. */
+/* What the second of a pair waits for the first: whose ACK comes now left a round trip ago. */
 static inline u64 tide_second(const struct tide *t)
 {
-	return tide_in_pairs(t) ? tide_packet_at_most(&t->path) : 0;
+	return tide_in_pairs(t, (t->window_q16 << 16) / (Q16_ONE + t->fill.growth_q16)) ? tide_packet_at_most(&t->path) : 0;
+}
+
+/* The link's rate, where packets can tell whether others are served in turn: with more noise those that leave together do not arrive together; else 0. */
+static inline u64 tide_whole_q32(const struct tide *t)
+{
+	u64 rate = tide_rate_q32(&t->path);
+
+	return t->path.noise * rate < 1ULL << 40 ? rate : 0;
 }
 
 static inline u64 tide_least_growth_q16(const struct tide *t)
@@ -227,6 +237,8 @@ static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q
 	tide_fair_restart(&t->fair);
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
+	if (tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16 || !tide_knows_packet(&t->path, now_us))
+		t->listen.trains = TIDE_TRAINS;
 	t->listen.packet = tide_packet(&t->path);
 	t->listen.began_us = now_us;
 	t->listen.whole_q32 = whole_q32;
@@ -237,12 +249,9 @@ static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q
 /* Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left. */
 static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
 {
-	u64 rate = tide_rate_q32(&t->path);
-
 	if (now_us - t->fill.began_us > TIDE_BRIEFLY_US)
 		t->vanished = 0;
-	/* with more noise packets that leave together do not arrive together */
-	tide_listens(t, now_us, nxt, t->vanished >= TIDE_VANISHED && t->path.noise * rate < 1ULL << 40 ? rate : 0);
+	tide_listens(t, now_us, nxt, t->vanished >= TIDE_VANISHED ? tide_whole_q32(t) : 0);
 	t->listen.queue = 1;
 }
 
@@ -310,6 +319,22 @@ static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
 	tide_hold(t);
 }
 
+/* A ramp has met a queue: back to what was in flight when the first packet left that found it. */
+static inline void tide_meet(struct tide *t)
+{
+	u64 rate = tide_rate_q32(&t->path), last = t->last_full_rate_q32, grew = Q16_ONE + t->fill.growth_q16, led;
+
+	t->path.queued = 1;
+	/* what grew in two round trips at the most: a sample of a packet that left in a lull says little */
+	led = at_least(t->fill.led_q16, (((t->window_q16 << 16) / grew) << 16) / grew);
+	t->window_q16 = at_least(at_most(t->window_q16, led), TIDE_LEAST_Q16);
+	t->cap_q16 = t->window_q16;
+	tide_end_ramp(t);
+	if (rate && last && (rate > last ? rate - last : last - rate) * 20 < last)
+		t->confirmed = tide_has_all(t);
+	t->last_full_rate_q32 = rate;
+}
+
 VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_round *r;
@@ -351,6 +376,8 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	} else if (t->loss_q24 > TIDE_HEAVY_LOSS_Q24) {
 		tide_listens(t, a->now_us, a->nxt, 0);
 		return 0;
+	} else if (f->found && f->growth_q16 && queue * 4 >= (s64)own * 3) {
+		tide_meet(t);
 	} else if (queue > (s64)own) {
 		tide_give_way(t, queue, own);
 	} else if (!r->limited) {
@@ -373,28 +400,17 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 
 	if (!a->rtt_us)
 		return;
+	if (f->stale && (s32)(a->una - f->sent) <= 0) {
+		tide_path_restart(&t->path);
+		return;
+	}
+	f->stale = 0;
 	if (!f->growth_q16 || t->round.last <= tide_base(&t->path) + own) {
 		f->found = 0;
 		return;
 	}
 	if (!f->found++)
 		f->led_q16 = a->rate_interval_us ? (u64)a->rate_delivered << 16 : (t->window_q16 << 16) / (Q16_ONE + f->growth_q16);
-}
-
-/* A ramp has met a queue: back to what was in flight when the first packet left that found it. */
-static inline void tide_meet(struct tide *t)
-{
-	u64 rate = tide_rate_q32(&t->path), last = t->last_full_rate_q32, grew = Q16_ONE + t->fill.growth_q16, led;
-
-	t->path.queued = 1;
-	/* what grew in two round trips at the most: a sample of a packet that left in a lull says little */
-	led = at_least(t->fill.led_q16, (((t->window_q16 << 16) / grew) << 16) / grew);
-	t->window_q16 = at_least(at_most(t->window_q16, led), TIDE_LEAST_Q16);
-	t->cap_q16 = t->window_q16;
-	tide_end_ramp(t);
-	if (rate && last && (rate > last ? rate - last : last - rate) * 20 < last)
-		t->confirmed = tide_has_all(t);
-	t->last_full_rate_q32 = rate;
 }
 
 VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
@@ -431,26 +447,42 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	return 0;
 }
 
-/* Whether the packets of the latest probe came with others' between them, in a fair queue. */
-VERIFIED_APART int tide_apart(struct tide *t, u64 now_us)
+/* Trains of packets have told how long one takes on the link: with that, its weight is worth its part of what fills the path. */
+static inline void tide_measured(struct tide *t, u64 now_us, bool empty)
+{
+	struct tide_listen *l = &t->listen;
+	u64 whole = tide_whole_q32(t);
+
+	tide_path_train(&t->path, now_us, (l->trains_us << 8) / l->trains_packets);
+	tide_share_begin(&t->share, ((u64)t->srtt_us << 24) / tide_packet(&t->path));
+	/* no queue, but somebody else is served in turn */
+	if (empty && whole && !tide_fair_together(l->trains_us, l->trains_packets, whole))
+		l->whole_q32 = whole;
+}
+
+/* Whether the packets of the latest probe came with others' between them, in a fair queue. `empty`: probes find no queue. */
+VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 {
 	struct tide_listen *l;
+	bool probes_only;
 	u64 told;
 	int apart;
 
 	if (!t)
 		return 0;
 	l = &t->listen;
-	if (l->whole_q32 && now_us - l->began_us > (l->queue ? TIDE_VANISHED_WAIT_US : TIDE_FAIR_WAIT_US)) {
+	if (l->whole_q32 && now_us - l->began_us > TIDE_FAIR_WAIT_US) {
 		l->whole_q32 = 0;
-		if (!l->queue)
-			tide_path_forget_rate(&t->path);
+		tide_path_forget_rate(&t->path);
 	}
+	probes_only = tide_share_q16(&t->share) < TIDE_PAIRS_Q16;
+	if (!probes_only)
+		l->closer = l->trains = 0;
+	if (tide_train(l))
+		tide_measured(t, now_us, empty);
 	/* what its weight sends leaves otherwise */
-	told = tide_share_q16(&t->share) < TIDE_PAIRS_Q16 ? l->whole_q32 : 0;
+	told = probes_only ? l->whole_q32 : 0;
 	apart = told && l->probes > 1 && !tide_fair_together(l->us, l->packets, told);
-	if (tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
-		l->closer = 0;
 	tide_measure(l, tide_packet(&t->path));
 	l->us = l->packets = 0;
 	return apart;
@@ -460,6 +492,8 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us)
 static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u64 growth_q16)
 {
 	tide_fills(t, growth_q16, a->now_us);
+	t->fill.stale = 1;
+	t->fill.sent = a->nxt;
 	t->window_q16 = TIDE_LEAST_Q16;
 	t->loss_q24 = 0;
 	tide_path_restart(&t->path);
@@ -485,7 +519,8 @@ VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
 static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 {
 	struct tide_listen *l = &t->listen;
-	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe, waited = 0, rate;
+	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe, waited = 0, packet;
+	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
 	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
 	bool apart;
 
@@ -493,7 +528,6 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
 	if (l->probes + 1)
 		l->probes++;
-	apart = tide_apart(t, a->now_us);
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
 		u64 heard = l->heard[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
 
@@ -501,8 +535,9 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 			queue = heard;
 	}
 	queue -= base;
+	apart = tide_apart(t, a->now_us, queue < middle);
 	/* in doubt whether the path is another one, only an empty link is free */
-	if (apart || (l->closer ? queue * 4 >= tide_own_queue(&t->path) * 3 : queue >= tide_middle(&t->path))) {
+	if (apart || (l->closer ? queue * 4 >= own * 3 : queue >= middle)) {
 		l->good = 0;
 		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
 			tide_doubt(t, a);
@@ -510,7 +545,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	}
 	l->closer = 0;
 	l->good++;
-	if (l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD))
+	if (l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD))
 		return;
 	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
 	/* whoever held a queue for long has a buffer that takes a ramp of as much */
@@ -519,13 +554,16 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 		t->cap_q16 = at_least(t->cap_q16, safe * tide_pipe_q16(&t->path) >> 16);
 	}
 	/* an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any */
-	rate = tide_rate_q32(&t->path);
-	if (rate && tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16)
-		waited = (1ULL << 40) / rate;
-	tide_begins_again(t, a, queue > waited && (queue - waited) * 4 > tide_own_queue(&t->path) * 3 ? 0 : Q16_ONE);
+	packet = tide_packet(&t->path);
+	if (base >= 8 * packet)
+		waited = packet;
+	tide_begins_again(t, a, queue > waited && (queue - waited) * 4 > own * 3 ? 0 : Q16_ONE);
 }
 
-/* The first packets of a probe end the round of the one before; the ACK of a single one may have waited for another. */
+/*
+ * The first packets of a probe end the round of the one before; the ACK of a single one may have waited for another, and a program that has little
+ * to send tells nothing.
+ */
 VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 {
 	u64 passed;
@@ -533,7 +571,8 @@ VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 	if (!t || !a)
 		return 0;
 	passed = a->now_us - t->listen.acknowledged_us;
-	if ((s32)(a->una - t->round.end) <= 0 && a->packets && (a->packets > 1 || passed < TIDE_ACK_DELAY_US)) {
+	if ((s32)(a->una - t->round.end) <= 0 && a->packets && (a->packets > 1 || passed < TIDE_ACK_DELAY_US) &&
+	    !(a->rate_interval_us && a->rate_app_limited)) {
 		t->listen.packets += a->packets;
 		t->listen.us += passed;
 	}
@@ -736,7 +775,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	share = share * TIDE_PART_Q16(1.2) / srtt;
 	if (tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
 		return share;
-	often = (2ULL << 32) / base_us;
+	often = ((t->listen.trains ? 3ULL : 2ULL) << 32) / base_us;
 	if (t->listen.probes >= 4 && !t->listen.good)
 		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p), often), share));
 	return at_least(often, share);

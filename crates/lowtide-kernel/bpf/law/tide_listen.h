@@ -10,6 +10,7 @@
 
 #define TIDE_ALIKE_PART 5	/* of a packet's time: round trips of probes that differ by less have not waited for others' in service */
 #define TIDE_HEARD 8			/* the latest probes */
+#define TIDE_TRAINS 3			/* to measure how long a packet takes on the link */
 
 struct tide_listen {
 	u64 began_us;
@@ -23,16 +24,19 @@ struct tide_listen {
 	u32 queue;		/* it left for one */
 	u64 packet;		/* its time on the link, as far as known */
 	u32 closer;		/* probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not */
+	u32 trains;		/* probes of four to come that measure how long a packet takes on the link; and those that have: */
+	u64 trains_us;
+	u32 trains_packets;
 	u32 unused;
 };
 
 /*
- * Probes are two packets at once: a receiver may keep the ACK of a single one back. In a fair queue they are four: two ACKs tell whether they
- * arrived together.
+ * Probes are two packets at once: a receiver may keep the ACK of a single one back. Where two ACKs are to tell whether they arrived
+ * together, or how long one took, they are four.
  */
 static inline u32 tide_probe_burst(const struct tide_listen *l)
 {
-	return l->whole_q32 || l->closer ? 4 : 2;
+	return l->whole_q32 || l->closer || l->trains ? 4 : 2;
 }
 
 /*
@@ -49,6 +53,17 @@ static inline bool tide_still(const struct tide_listen *l, u64 least)
 		longest = at_least(longest, l->heard[i]);
 	}
 	return l->probes > TIDE_HEARD && (most - least) * TIDE_ALIKE_PART < l->packet;
+}
+
+/* A probe of four has come back. Whether it was the last of them, and they told something. */
+static inline bool tide_train(struct tide_listen *l)
+{
+	/* what comes back first was sent before */
+	if (!l->trains || l->probes == 1)
+		return false;
+	l->trains_packets += l->packets;
+	l->trains_us += l->us;
+	return !--l->trains && l->trains_packets;
 }
 
 /*

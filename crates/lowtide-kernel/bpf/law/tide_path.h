@@ -46,6 +46,7 @@ struct tide_path {
 	u64 empty;		/* the least of that, or the hint */
 	struct tide_hint hint;
 	struct tide_extreme rate;
+	u64 train, trained_us;	/* the time of a packet on the link as trains of packets told it last, and when; 0: never */
 	struct tide_filter fast, slow;
 	u64 differences[TIDE_ROUNDS];	/* how much the round trips of the latest rounds differed: a circle */
 	struct tide_extreme medians;	/* the least one */
@@ -104,12 +105,29 @@ static inline u64 tide_pipe_q16(const struct tide_path *p)
 	return tide_rate_q32(p) * (tide_base(p) >> 8) >> 16;
 }
 
-/* The time of a packet on the link; on one of 10 Mbit/s before anything is known. */
+/* Whether trains have told the time of a packet lately. */
+static inline bool tide_knows_packet(const struct tide_path *p, u64 now_us)
+{
+	return p->train && now_us - p->trained_us < TIDE_RATE_SPAN_US;
+}
+
+/* The time of a packet on the link; on one of 10 Mbit/s before anything is known. Its own rate tells only its own part. */
 static inline u64 tide_packet(const struct tide_path *p)
 {
-	u64 rate = tide_rate_q32(p);
+	u64 rate = tide_rate_q32(p), alone = rate && p->queued ? (1ULL << 40) / rate : 0;
 
-	return rate && p->queued ? (1ULL << 40) / rate : TIDE_MS * 12 / 10;
+	if (alone && p->train)
+		return at_most(alone, p->train);
+	if (alone || p->train)
+		return alone | p->train;
+	return TIDE_MS * 12 / 10;
+}
+
+/* Packets that left together took this long each. Eight times less than what is known are ACKs that waited for each other. */
+static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
+{
+	p->train = at_least(packet, tide_packet(p) / 8);
+	p->trained_us = now_us;
 }
 
 /* That of 2 Mbit/s at the least: below, a packet of its own is a queue. */
@@ -170,13 +188,16 @@ static inline void tide_path_restart(struct tide_path *p)
 	__builtin_memset(&p->slow, 0, sizeof(p->slow));
 }
 
-/* Nothing is known but the least round trip, and whether there was a wrong hint. */
+/* Nothing is known but the least round trip, the time of a packet, and whether there was a wrong hint. */
 static inline void tide_path_forget(struct tide_path *p, u32 wrong)
 {
 	struct tide_extreme base = p->base;
+	u64 train = p->train, trained_us = p->trained_us;
 
 	base.previous = 0;
 	__builtin_memset(p, 0, sizeof(*p));
+	p->train = train;
+	p->trained_us = trained_us;
 	p->base = base;
 	p->empty = base.current;
 	p->hint.wrong = wrong;
@@ -278,6 +299,7 @@ static inline void tide_path_rate(struct tide_path *p, const struct law_ack *a)
 static inline void tide_path_forget_rate(struct tide_path *p)
 {
 	__builtin_memset(&p->rate, 0, sizeof(p->rate));
+	p->train = 0;
 }
 
 /* The round trips of a round differed by so much. */

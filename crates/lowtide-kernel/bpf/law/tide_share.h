@@ -112,6 +112,12 @@ static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
 	s->rest = 0;
 }
 
+/* This window fills the path. Its part of that at once, as a small one takes long to grow, but no more than a probe has. */
+static inline void tide_share_begin(struct tide_share *s, u64 window_q16)
+{
+	s->cwnd_q16 = at_least(s->cwnd_q16, at_most((window_q16 >> 8) * s->weight_q16 >> 8, 4 * Q16_ONE));
+}
+
 /* The growth of an ordinary flow, of which a weight leaves a part. */
 VERIFIED_APART int tide_share_grow(struct tide_share *s, const struct law_ack *a)
 {

@@ -6,8 +6,6 @@
 
 use crate::Time;
 
-/// Packets of a probe in a fair queue, or if it looks closer: two ACKs tell whether they arrived together.
-const FOUR: u64 = 4;
 /// Packets' times on the link: round trips of probes that differ by less have not waited for others' packets in service.
 const ALIKE: f64 = 0.2;
 
@@ -26,6 +24,9 @@ pub(super) struct Listen {
     pub(super) heard: [f64; 8],
     /// In a fair queue: the rate of the whole link, packets per second.
     pub(super) whole: Option<f64>,
+    /// Probes of four to come that measure how long a packet takes on the link; and packets and seconds of those that have.
+    pub(super) trains: u32,
+    pub(super) measured: (f64, f64),
     /// Probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not.
     pub(super) closer: u32,
     /// The time of a packet on the link, as far as known: seconds.
@@ -39,19 +40,24 @@ pub(super) struct Listen {
 }
 
 impl Listen {
+    /// Packets of a probe in a fair queue, or if it looks closer: two ACKs tell whether they arrived together.
+    pub(super) const FOUR: u64 = 4;
+    /// To measure how long a packet takes on the link: three.
+    pub(super) const TRAINS: u32 = 3;
+
     /// Packets of a probe.
     pub(super) const fn burst(&self) -> u64 {
-        if self.whole.is_some() || self.closer > 0 { FOUR } else { 2 }
+        if self.whole.is_some() || self.closer > 0 || self.trains > 0 { Self::FOUR } else { 2 }
     }
 
     /// The pace of probes of four, out of step with the packets of others: from one to the next it takes eighths of a packet's time longer, five
     /// more each time, so that seven of eight waits for packets of others, of four fifths of its own length or more, differ by a fifth of a packet's
     /// time at the least, whatever the distance of probes is.
     pub(super) fn out_of_step(&self, pace: f64) -> f64 {
-        if self.burst() < FOUR {
+        if self.burst() < Self::FOUR {
             return pace;
         }
-        let (packets, eighths) = (FOUR as f64, f64::from(5 * (self.probes % 8) % 8));
+        let (packets, eighths) = (Self::FOUR as f64, f64::from(5 * (self.probes % 8) % 8));
         packets / (packets / pace + eighths / 8.0 * self.packet)
     }
 
@@ -68,6 +74,17 @@ impl Listen {
     /// Of the latest probes.
     pub(super) fn least(&self) -> f64 {
         self.heard.iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
+    }
+
+    /// A probe of four has come back. With the last of them, packets and seconds of all.
+    pub(super) fn train(&mut self, packets: f64, seconds: f64) -> Option<(f64, f64)> {
+        // what comes back first was sent before
+        if self.trains == 0 || self.probes == 1 {
+            return None;
+        }
+        self.trains -= 1;
+        self.measured = (self.measured.0 + packets, self.measured.1 + seconds);
+        (self.trains == 0 && self.measured.0 > 0.0).then_some(self.measured)
     }
 
     /// The packets of a closer probe took this long, the first ACK left out: what a packet takes on the link now is at most that. One that is
@@ -125,7 +142,7 @@ mod tests {
         let mut listen = Listen { packet: PACKET, ..Listen::default() };
         let moves = |probe: u32| 0.05 + PACKET * f64::from(probe % 3) / 12.0;
         assert!(!(0..9).any(|probe| hear(&mut listen, moves(probe))));
-        assert_eq!((listen.closer, listen.burst()), (1, FOUR));
+        assert_eq!((listen.closer, listen.burst()), (1, Listen::FOUR));
         listen.packet = PACKET / 2.0;
         assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
     }
@@ -150,7 +167,7 @@ mod tests {
             let phases: Vec<f64> = (0..8)
                 .map(|_| {
                     let phase = sent / others % 1.0;
-                    sent += FOUR as f64 / listen.out_of_step(pace);
+                    sent += Listen::FOUR as f64 / listen.out_of_step(pace);
                     listen.probes += 1;
                     phase
                 })

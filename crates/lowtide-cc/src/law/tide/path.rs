@@ -85,6 +85,8 @@ pub(super) struct Path {
     rate: Extreme,
     /// Whether a queue has been seen yet at all.
     queued: bool,
+    /// The time of a packet on the link as trains of packets told it last, and when.
+    train: Option<(Time, f64)>,
     /// How much the round trips of the latest rounds differed, the latest first.
     differences: [f64; Self::ROUNDS],
     /// How many of them there have been.
@@ -111,6 +113,7 @@ impl Path {
             hint: hint.map(Hint::new),
             rate: Extreme::greatest(Self::RATE_SPAN),
             queued: false,
+            train: None,
             differences: [0.0; Self::ROUNDS],
             rounds: 0,
             noise: Extreme::least(Self::RATE_SPAN),
@@ -150,8 +153,8 @@ impl Path {
     }
 
     fn forget(&mut self) {
-        let Self { base, mss, .. } = *self;
-        *self = Self { base, ..Self::new(mss as u32, None) };
+        let Self { base, train, mss, .. } = *self;
+        *self = Self { base, train, ..Self::new(mss as u32, None) };
         self.base.previous = None;
     }
 
@@ -174,6 +177,7 @@ impl Path {
     /// The link's rate may have changed without a sign.
     pub(super) fn forget_rate(&mut self) {
         self.rate = Extreme::greatest(Self::RATE_SPAN);
+        self.train = None;
     }
 
     /// The round trips of a round differed by so much.
@@ -225,9 +229,24 @@ impl Path {
         ((20.0 * self.noise() / self.own_queue()).clamp(4.0, 32.0) as u32).next_power_of_two()
     }
 
-    /// The time of a packet on the link, seconds; on one of 10 Mbit/s before anything is known.
+    /// Packets that left together took this long each. Eight times less than what is known are ACKs that waited for each other.
+    pub(super) fn on_train(&mut self, now: Time, packet: f64) {
+        self.train = Some((now, packet.max(self.packet() / 8.0)));
+    }
+
+    /// Whether trains have told the time of a packet lately.
+    pub(super) fn knows_packet(&self, now: Time) -> bool {
+        self.train.is_some_and(|(told, _)| now - told < Self::RATE_SPAN)
+    }
+
+    /// The time of a packet on the link, seconds; on one of 10 Mbit/s before anything is known. Its own rate tells only its own part.
     pub(super) fn packet(&self) -> f64 {
-        self.rate().filter(|_| self.queued).map_or(1.2e-3, |rate| 1.0 / rate)
+        let alone = self.rate().filter(|_| self.queued).map(|rate| 1.0 / rate);
+        match (alone, self.train) {
+            (Some(alone), Some((_, train))) => alone.min(train),
+            (Some(packet), None) | (None, Some((_, packet))) => packet,
+            (None, None) => 1.2e-3,
+        }
     }
 
     /// That of 2 Mbit/s at the least: below, a packet of its own is a queue.
