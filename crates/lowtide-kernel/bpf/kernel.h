@@ -122,6 +122,7 @@ struct tcp_sock {
 	u32 lost;
 	u32 rate_delivered;
 	u32 rate_interval_us;
+	u32 app_limited;
 	u8 rate_app_limited : 1;
 	u8 is_cwnd_limited : 1;
 	u8 ecn_flags;

@@ -107,6 +107,7 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	a->rate_delivered = tp->rate_delivered;
 	a->rate_interval_us = tp->rate_interval_us;
 	a->rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+	a->app_limited = tp->app_limited != 0;
 }
 
 /* Whether it is another connection's turn; it then sends no more than that it is heard of. */

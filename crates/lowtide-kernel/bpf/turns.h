@@ -60,10 +60,10 @@ static inline void turn_begin(struct lt_socket *s, const struct sock_common *sk)
 	bpf_map_update_elem(&turns, &s->turn.path, nobodys_turn, BPF_NOEXIST);
 }
 
-/* Probes are some tenths of a second apart. */
+/* Probes of one that holds the turn are some tenths of a second apart. */
 static inline u64 turn_patience_ns(const struct lt_socket *s, u64 srtt_ns)
 {
-	return 4 * srtt_ns + (s->tide.listens ? NSEC_PER_SEC : NSEC_PER_SEC / 20);
+	return 4 * srtt_ns + (s->tide.listens && !s->turn.waits ? NSEC_PER_SEC : NSEC_PER_SEC / 20);
 }
 
 static __noinline int turn_teach(const struct lt_socket *s, struct lt_turn *t)
@@ -101,8 +101,8 @@ static inline bool turn_passes(u64 *place, u64 from, u64 to)
 static inline void turn_held_from(struct lt_socket *s, struct lt_turn *t, u64 now_ns, u64 srtt_ns)
 {
 	t->began_ns = s->turn.limited_ns = s->turn.held_ns = s->turn.taken_ns = now_ns;
-	t->until_ns = now_ns + turn_patience_ns(s, srtt_ns);
 	s->turn.waits = s->turn.next = 0;
+	t->until_ns = now_ns + turn_patience_ns(s, srtt_ns);
 }
 
 static inline void turn_hold(struct lt_socket *s, struct lt_turn *t, const struct turn_view *v)

@@ -13,6 +13,8 @@
 //!                            └────────────────────────────┘ queue below 3/4 of its own
 //! ```
 //!
+//! It begins with LISTEN: trains of packets tell how long one takes on the link, and whether others are served in turn.
+//!
 //! What is safe is the whole pipe while it has been alone, and half of the window that met others since.
 //!
 //! Losses alone say nothing: they count where there is a queue of its own, or where it sends more than the pipe holds. A small pipe is the
@@ -66,7 +68,7 @@ impl Parameters {
         Box::new(Tide {
             parameters: self.clone(),
             path: Path::new(flow.mss, (!self.base_rtt.is_zero()).then_some(self.base_rtt)),
-            phase: Phase::Listen(Listen { trains: Listen::TRAINS, ..Listen::default() }),
+            phase: Phase::Listen(Listen { stale: true, first: true, trains: Listen::TRAINS, ..Listen::default() }),
             window: 2.0,
             cap: None,
             last_full_rate: None,
@@ -266,9 +268,9 @@ impl Tide {
             share.enter(window);
         }
         let large = self.path.pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
-        let trains = if large || !self.path.knows_packet(now) { Listen::TRAINS } else { 0 };
+        let trains = if large || self.vanished > 0 || !self.path.knows_packet(now) { Listen::TRAINS } else { 0 };
         let packet = self.path.packet();
-        self.phase = Phase::Listen(Listen { began: now, whole, packet, trains, ..Listen::default() });
+        self.phase = Phase::Listen(Listen { began: now, stale: true, whole, packet, trains, ..Listen::default() });
         self.start_round(nxt);
     }
 
@@ -283,9 +285,9 @@ impl Tide {
         }
     }
 
-    /// The link's rate, where packets can tell whether others are served in turn: with more noise those that leave together do not arrive together.
+    /// The link's rate, where little noise lets packets tell whether others are served in turn, and a slower link from these.
     fn whole(&self) -> Option<f64> {
-        self.path.rate().filter(|rate| self.path.noise() * rate < 1.0)
+        self.path.rate().filter(|rate| self.path.noise() * rate < Listen::ALIKE)
     }
 
     fn start_round(&mut self, nxt: u64) {
@@ -303,6 +305,7 @@ impl Tide {
         let (Phase::Fill(fill), Some(rtt)) = (&mut self.phase, ack.rtt) else { return };
         if ack.una <= fill.sent {
             self.path.restart_filters();
+            self.round = Round::default();
             return;
         }
         if fill.growth == 0.0 || rtt.as_secs_f64() - self.path.base() <= own {
@@ -472,11 +475,13 @@ impl Tide {
         }
         if let Phase::Listen(listen) = &mut self.phase {
             let passed = ack.now - listen.acknowledged;
-            // the first packets of a probe end the round of the one before; the ACK of a single one may have waited for another, and a program
-            // that has little to send tells nothing
-            let told = ack.packets > 1 || passed < ACK_DELAY;
-            if !self.rounds.ended(ack.una) && ack.packets > 0 && told && !ack.rate.is_some_and(|rate| rate.app_limited)
-            {
+            // the first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one
+            // may have waited for another, and a program that has little to send tells nothing
+            let told = ack.packets > 0
+                && listen.packets + f64::from(ack.packets) < Listen::FOUR as f64
+                && !ack.rate.is_some_and(|rate| rate.app_limited)
+                && (ack.packets > 1 || passed < ACK_DELAY);
+            if told && !self.rounds.ended(ack.una) {
                 listen.packets += f64::from(ack.packets);
                 listen.seconds += passed.as_secs_f64();
             }
@@ -498,12 +503,12 @@ impl Tide {
         let (probes_only, whole) = (self.share() < PAIRS, self.whole());
         let Phase::Listen(listen) = &mut self.phase else { return };
         let since = ack.now - listen.began;
+        let (noise, middle, own, base) =
+            (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
         if listen.whole.is_some() && since > FAIR_WAIT {
             listen.whole = None;
             self.path.forget_rate();
         }
-        let (noise, middle, own, base) =
-            (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
         listen.peak = listen.peak.max(rtt - base);
         listen.heard.rotate_right(1);
         listen.heard[0] = rtt;
@@ -525,12 +530,14 @@ impl Tide {
                 listen.whole = whole;
             }
         }
+        let stale = std::mem::take(&mut listen.stale);
         listen.measure(packets, seconds, self.path.packet());
         // what its weight sends leaves otherwise
         let told = listen.whole.filter(|_| probes_only);
-        let apart = listen.probes > 1 && told.is_some_and(|whole| !Fair::together(seconds, packets, whole));
+        let apart = !stale && told.is_some_and(|whole| !Fair::together(seconds, packets, whole));
+        let anew = listen.first && !self.path.is_hinted() && listen.trains == 0;
         // in doubt whether the path is another one, only an empty link is free
-        if queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart {
+        if !anew && (queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart) {
             listen.good = 0;
             if probes_only && listen.doubts() {
                 self.path.renew(ack.now, listen.least());
@@ -541,7 +548,8 @@ impl Tide {
         }
         listen.closer = 0;
         listen.good += 1;
-        if listen.trains > 0 || listen.good < if listen.whole.is_some() { GOOD_APART } else { GOOD } {
+        let enough = if listen.whole.is_some() { GOOD_APART } else { GOOD };
+        if !anew && (listen.trains > 0 || listen.good < enough) {
             return;
         }
         self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };
@@ -554,7 +562,7 @@ impl Tide {
         // an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any
         let packet = self.path.packet();
         let waited = if base >= SMALL_PIPE * packet { packet } else { 0.0 };
-        self.begin_again(ack, if queue - waited > 0.75 * own { 0.0 } else { 1.0 });
+        self.begin_again(ack, if !anew && queue - waited > 0.75 * own { 0.0 } else { 1.0 });
     }
 
     /// From listening to filling.

@@ -62,6 +62,7 @@ struct law_ack {
 	u32 mss;		/* payload bytes of a full segment */
 	u32 lost;		/* segments newly marked lost */
 	u32 rate_delivered, rate_interval_us, rate_app_limited;	/* the latest rate sample: so many segments in so much time; an interval of 0: none */
+	u32 app_limited;	/* segments are on their way that the program had no more of */
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 holes;		/* SACK blocks are outstanding; for cdg_flow.h alone, as what follows */
 	u32 random;		/* uniform over 32 bits */

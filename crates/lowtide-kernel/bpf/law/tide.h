@@ -85,7 +85,7 @@ struct tide {
 /* Whether its probes have to be out of step with others' packets. */
 static inline bool tide_looks_closer(const struct tide *t)
 {
-	return t->listens && tide_probe_burst(&t->listen) > 2;
+	return t->listens && (t->listen.whole_q32 || t->listen.closer);
 }
 
 /* Whether packets leave in pairs: those further apart than the receiver waits for a second one would each have its ACK kept back. */
@@ -165,6 +165,7 @@ static inline void tide_begin(struct tide *t, const struct tide_parameters *p, s
 	t->window_q16 = TIDE_LEAST_Q16;
 	t->round.end = nxt;
 	t->listens = 1;
+	t->listen.stale = t->listen.first = 1;
 	t->listen.trains = TIDE_TRAINS;
 	tide_show(t, w);
 }
@@ -209,12 +210,12 @@ static inline u64 tide_second(const struct tide *t)
 	return tide_in_pairs(t, (t->window_q16 << 16) / (Q16_ONE + t->fill.growth_q16)) ? tide_packet_at_most(&t->path) : 0;
 }
 
-/* The link's rate, where packets can tell whether others are served in turn: with more noise those that leave together do not arrive together; else 0. */
+/* The link's rate, where little noise lets packets tell whether others are served in turn, and a slower link from these; else 0. */
 static inline u64 tide_whole_q32(const struct tide *t)
 {
 	u64 rate = tide_rate_q32(&t->path);
 
-	return t->path.noise * rate < 1ULL << 40 ? rate : 0;
+	return t->path.noise * TIDE_ALIKE_PART * rate < 1ULL << 40 ? rate : 0;
 }
 
 static inline u64 tide_least_growth_q16(const struct tide *t)
@@ -237,7 +238,8 @@ static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q
 	tide_fair_restart(&t->fair);
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
-	if (tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16 || !tide_knows_packet(&t->path, now_us))
+	t->listen.stale = 1;
+	if (tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16 || t->vanished || !tide_knows_packet(&t->path, now_us))
 		t->listen.trains = TIDE_TRAINS;
 	t->listen.packet = tide_packet(&t->path);
 	t->listen.began_us = now_us;
@@ -402,6 +404,7 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 		return;
 	if (f->stale && (s32)(a->una - f->sent) <= 0) {
 		tide_path_restart(&t->path);
+		tide_start_round(t, t->round.end);
 		return;
 	}
 	f->stale = 0;
@@ -482,9 +485,9 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 		tide_measured(t, now_us, empty);
 	/* what its weight sends leaves otherwise */
 	told = probes_only ? l->whole_q32 : 0;
-	apart = told && l->probes > 1 && !tide_fair_together(l->us, l->packets, told);
+	apart = told && !l->stale && !tide_fair_together(l->us, l->packets, told);
 	tide_measure(l, tide_packet(&t->path));
-	l->us = l->packets = 0;
+	l->us = l->packets = l->stale = 0;
 	return apart;
 }
 
@@ -522,7 +525,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
 	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
-	bool apart;
+	bool apart, anew;
 
 	l->peak = at_least(l->peak, rtt - base);
 	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
@@ -536,8 +539,9 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	}
 	queue -= base;
 	apart = tide_apart(t, a->now_us, queue < middle);
+	anew = l->first && !t->path.hint.base && !l->trains;
 	/* in doubt whether the path is another one, only an empty link is free */
-	if (apart || (l->closer ? queue * 4 >= own * 3 : queue >= middle)) {
+	if (!anew && (apart || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
 		l->good = 0;
 		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
 			tide_doubt(t, a);
@@ -545,7 +549,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	}
 	l->closer = 0;
 	l->good++;
-	if (l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD))
+	if (!anew && (l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD)))
 		return;
 	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
 	/* whoever held a queue for long has a buffer that takes a ramp of as much */
@@ -557,12 +561,12 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	packet = tide_packet(&t->path);
 	if (base >= 8 * packet)
 		waited = packet;
-	tide_begins_again(t, a, queue > waited && (queue - waited) * 4 > own * 3 ? 0 : Q16_ONE);
+	tide_begins_again(t, a, !anew && queue > waited && (queue - waited) * 4 > own * 3 ? 0 : Q16_ONE);
 }
 
 /*
- * The first packets of a probe end the round of the one before; the ACK of a single one may have waited for another, and a program that has little
- * to send tells nothing.
+ * The first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one may have
+ * waited for another, and a program that has little to send tells nothing.
  */
 VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 {
@@ -571,8 +575,8 @@ VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 	if (!t || !a)
 		return 0;
 	passed = a->now_us - t->listen.acknowledged_us;
-	if ((s32)(a->una - t->round.end) <= 0 && a->packets && (a->packets > 1 || passed < TIDE_ACK_DELAY_US) &&
-	    !(a->rate_interval_us && a->rate_app_limited)) {
+	if ((s32)(a->una - t->round.end) <= 0 && a->packets && t->listen.packets + a->packets < 4 && !a->app_limited &&
+	    (a->packets > 1 || passed < TIDE_ACK_DELAY_US)) {
 		t->listen.packets += a->packets;
 		t->listen.us += passed;
 	}
@@ -731,7 +735,8 @@ static inline void tide_go_on(struct tide *t, const struct tide_extreme *base, u
 	tide_fair_restart(&t->fair);
 	hystart_begin(&t->share.hystart);
 	tide_start_round(t, nxt);
-	t->listen.packets = t->listen.us = 0;
+	t->listen.stale = t->fill.stale = 1;
+	t->fill.sent = nxt;
 	t->shown_q16 = t->before_q16 = 0;
 }
 

@@ -27,6 +27,8 @@ struct tide_listen {
 	u32 trains;		/* probes of four to come that measure how long a packet takes on the link; and those that have: */
 	u64 trains_us;
 	u32 trains_packets;
+	u32 stale;		/* what comes back first was sent before */
+	u32 first;		/* it has never filled the link: so it does not know its noise */
 	u32 unused;
 };
 
@@ -58,8 +60,7 @@ static inline bool tide_still(const struct tide_listen *l, u64 least)
 /* A probe of four has come back. Whether it was the last of them, and they told something. */
 static inline bool tide_train(struct tide_listen *l)
 {
-	/* what comes back first was sent before */
-	if (!l->trains || l->probes == 1)
+	if (!l->trains || l->stale)
 		return false;
 	l->trains_packets += l->packets;
 	l->trains_us += l->us;

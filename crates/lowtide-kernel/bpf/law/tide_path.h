@@ -123,10 +123,13 @@ static inline u64 tide_packet(const struct tide_path *p)
 	return TIDE_MS * 12 / 10;
 }
 
-/* Packets that left together took this long each. Eight times less than what is known are ACKs that waited for each other. */
+/*
+ * Packets that left together took this long each. Eight times less than at its own rate, or at 10 Mbit/s, are ACKs that waited for each other.
+ */
 static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
 {
-	p->train = at_least(packet, tide_packet(p) / 8);
+	p->train = 0;
+	p->train = at_least(packet, at_most(tide_packet(p), TIDE_MS * 12 / 10) / 8);
 	p->trained_us = now_us;
 }
 

@@ -112,10 +112,10 @@ static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
 	s->rest = 0;
 }
 
-/* This window fills the path. Its part of that at once, as a small one takes long to grow, but no more than a probe has. */
+/* This window fills the path. Its part of that at once, as a small one takes long to grow, but no more than an ordinary flow has at the least. */
 static inline void tide_share_begin(struct tide_share *s, u64 window_q16)
 {
-	s->cwnd_q16 = at_least(s->cwnd_q16, at_most((window_q16 >> 8) * s->weight_q16 >> 8, 4 * Q16_ONE));
+	s->cwnd_q16 = at_least(s->cwnd_q16, at_most((window_q16 >> 8) * s->weight_q16 >> 8, 2 * Q16_ONE));
 }
 
 /* The growth of an ordinary flow, of which a weight leaves a part. */

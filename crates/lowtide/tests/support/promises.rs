@@ -15,7 +15,7 @@ pub(crate) struct Far {
 
 /// `connections` of one transfer without a deadline, beside a CUBIC flow and alone.
 pub(crate) fn far(law: &str, connections: u32) -> Far {
-    const SECONDS: u32 = 30;
+    const SECONDS: u32 = 24;
     static SOLO: OnceLock<f64> = OnceLock::new();
     let streams = connections.to_string();
     let bulk = |lab: &Lab, seconds: u32| {

@@ -6,9 +6,6 @@
 
 use crate::Time;
 
-/// Packets' times on the link: round trips of probes that differ by less have not waited for others' packets in service.
-const ALIKE: f64 = 0.2;
-
 /// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listen {
@@ -16,6 +13,10 @@ pub(super) struct Listen {
     pub(super) began: Time,
     /// The greatest queue that was heard, seconds.
     pub(super) peak: f64,
+    /// Whether what comes back first was sent before.
+    pub(super) stale: bool,
+    /// Whether it has never filled the link: so it does not know its noise.
+    pub(super) first: bool,
     /// Heard of so far.
     pub(super) probes: u32,
     /// The latest of them that found a free link, in a row.
@@ -40,9 +41,11 @@ pub(super) struct Listen {
 }
 
 impl Listen {
-    /// Packets of a probe in a fair queue, or if it looks closer: two ACKs tell whether they arrived together.
+    /// Packets of a probe in a fair queue, of a train, or if it looks closer: two ACKs tell whether they arrived together, and how long one took.
     pub(super) const FOUR: u64 = 4;
-    /// To measure how long a packet takes on the link: three.
+    /// Packets' times on the link: round trips of probes that differ by less have not waited for others' packets in service.
+    pub(super) const ALIKE: f64 = 0.2;
+    /// Trains that tell how long a packet takes on the link.
     pub(super) const TRAINS: u32 = 3;
 
     /// Packets of a probe.
@@ -68,7 +71,7 @@ impl Listen {
         for rtt in self.heard {
             (most, longest) = (most.max(longest.min(rtt)), longest.max(rtt));
         }
-        self.probes as usize > self.heard.len() && most - self.least() < ALIKE * self.packet
+        self.probes as usize > self.heard.len() && most - self.least() < Self::ALIKE * self.packet
     }
 
     /// Of the latest probes.
@@ -78,8 +81,7 @@ impl Listen {
 
     /// A probe of four has come back. With the last of them, packets and seconds of all.
     pub(super) fn train(&mut self, packets: f64, seconds: f64) -> Option<(f64, f64)> {
-        // what comes back first was sent before
-        if self.trains == 0 || self.probes == 1 {
+        if self.trains == 0 || self.stale {
             return None;
         }
         self.trains -= 1;
@@ -152,7 +154,7 @@ mod tests {
     fn probes_of_four_are_out_of_step_with_others() {
         for length in [0.85, 0.9, 1.0, 2.5] {
             let worst = worst_of_eight_waits(PACKET * length);
-            assert!(worst * length > ALIKE, "{length}: {worst}");
+            assert!(worst * length > Listen::ALIKE, "{length}: {worst}");
         }
     }
 

@@ -102,7 +102,7 @@ impl Path {
     /// How long a base delay counts: a route may change.
     const BASE_SPAN: Duration = Duration::from_secs(300);
     /// How long a greatest rate counts, and a least noise: capacity may go, and a path may change.
-    pub(super) const RATE_SPAN: Duration = Duration::from_secs(30);
+    const RATE_SPAN: Duration = Duration::from_secs(30);
     /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
     const ROUNDS: usize = 8;
 
@@ -229,9 +229,15 @@ impl Path {
         ((20.0 * self.noise() / self.own_queue()).clamp(4.0, 32.0) as u32).next_power_of_two()
     }
 
-    /// Packets that left together took this long each. Eight times less than what is known are ACKs that waited for each other.
+    /// Packets that left together took this long each. Eight times less than at its own rate, or at 10 Mbit/s, are ACKs that waited for each other.
     pub(super) fn on_train(&mut self, now: Time, packet: f64) {
-        self.train = Some((now, packet.max(self.packet() / 8.0)));
+        self.train = None;
+        self.train = Some((now, packet.max(self.packet().min(1.2e-3) / 8.0)));
+    }
+
+    /// Whether the empty round trip may be one that another connection has measured.
+    pub(super) const fn is_hinted(&self) -> bool {
+        self.hint.is_some()
     }
 
     /// Whether trains have told the time of a packet lately.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What of a full link a weight is worth: the window of an ordinary CUBIC flow that grows less and gives way more.
 
-use super::listen::Listen;
 use std::mem;
 
 use crate::{
@@ -90,9 +89,9 @@ impl Share {
         (self.peak, self.rest) = (0.0, 0);
     }
 
-    /// This window fills the path. Its part of that at once, as a small one takes long to grow, but no more than a probe has.
+    /// This window fills the path. Its part of that at once, as a small one takes long to grow, but no more than an ordinary flow has at the least.
     pub(super) fn begin(&mut self, whole: f64) {
-        self.window.cwnd = self.window.cwnd.max((self.weight * whole).min(Listen::FOUR as f64));
+        self.window.cwnd = self.window.cwnd.max((self.weight * whole).min(LEAST));
     }
 
     pub(super) fn on_ack(&mut self, ack: &Ack) {
