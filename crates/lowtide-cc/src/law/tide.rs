@@ -520,13 +520,13 @@ impl Tide {
         if !probes_only {
             (listen.closer, listen.trains) = (0, 0);
         }
-        if let Some((packets, seconds)) = listen.train(packets, seconds) {
-            self.path.on_train(ack.now, seconds / packets);
+        if let Some(packet) = listen.train(packets, seconds) {
+            self.path.on_train(ack.now, packet);
             if let Some(share) = &mut self.share {
                 share.begin(self.srtt / self.path.packet());
             }
             // no queue, but somebody else is served in turn
-            if queue < middle && whole.is_some_and(|whole| !Fair::together(seconds, packets, whole)) {
+            if queue < middle && whole.is_some_and(|whole| !Fair::together(packet, 1.0, whole)) {
                 listen.whole = whole;
             }
         }

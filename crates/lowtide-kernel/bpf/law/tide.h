@@ -456,10 +456,10 @@ static inline void tide_measured(struct tide *t, u64 now_us, bool empty)
 	struct tide_listen *l = &t->listen;
 	u64 whole = tide_whole_q32(t);
 
-	tide_path_train(&t->path, now_us, (l->trains_us << 8) / l->trains_packets);
+	tide_path_train(&t->path, now_us, (l->least_us << 8) / l->least_packets);
 	tide_share_begin(&t->share, ((u64)t->srtt_us << 24) / tide_packet(&t->path));
 	/* no queue, but somebody else is served in turn */
-	if (empty && whole && !tide_fair_together(l->trains_us, l->trains_packets, whole))
+	if (empty && whole && !tide_fair_together(l->least_us, l->least_packets, whole))
 		l->whole_q32 = whole;
 }
 

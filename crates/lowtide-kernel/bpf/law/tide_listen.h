@@ -24,9 +24,9 @@ struct tide_listen {
 	u32 queue;		/* it left for one */
 	u64 packet;		/* its time on the link, as far as known */
 	u32 closer;		/* probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not */
-	u32 trains;		/* probes of four to come that measure how long a packet takes on the link; and those that have: */
-	u64 trains_us;
-	u32 trains_packets;
+	u32 trains;		/* probes of four to come that measure how long a packet takes on the link; and the fastest of those that have: */
+	u64 least_us;
+	u32 least_packets;
 	u32 stale;		/* what comes back first was sent before */
 	u32 first;		/* it has never filled the link: so it does not know its noise */
 	u32 unused;
@@ -57,14 +57,16 @@ static inline bool tide_still(const struct tide_listen *l, u64 least)
 	return l->probes > TIDE_HEARD && (most - least) * TIDE_ALIKE_PART < l->packet;
 }
 
-/* A probe of four has come back. Whether it was the last of them, and they told something. */
+/* A probe of four has come back. Whether it was the last of them, and they told something: what comes between makes a packet take longer. */
 static inline bool tide_train(struct tide_listen *l)
 {
 	if (!l->trains || l->stale)
 		return false;
-	l->trains_packets += l->packets;
-	l->trains_us += l->us;
-	return !--l->trains && l->trains_packets;
+	if (l->packets && (!l->least_packets || l->us * l->least_packets < l->least_us * l->packets)) {
+		l->least_packets = l->packets;
+		l->least_us = l->us;
+	}
+	return !--l->trains && l->least_packets;
 }
 
 /*

@@ -25,9 +25,9 @@ pub(super) struct Listen {
     pub(super) heard: [f64; 8],
     /// In a fair queue: the rate of the whole link, packets per second.
     pub(super) whole: Option<f64>,
-    /// Probes of four to come that measure how long a packet takes on the link; and packets and seconds of those that have.
+    /// Probes of four to come that measure how long a packet takes on the link; and the least that it has taken so far, seconds.
     pub(super) trains: u32,
-    pub(super) measured: (f64, f64),
+    pub(super) least_packet: Option<f64>,
     /// Probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not.
     pub(super) closer: u32,
     /// The time of a packet on the link, as far as known: seconds.
@@ -79,14 +79,17 @@ impl Listen {
         self.heard.iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
     }
 
-    /// A probe of four has come back. With the last of them, packets and seconds of all.
-    pub(super) fn train(&mut self, packets: f64, seconds: f64) -> Option<(f64, f64)> {
+    /// A probe of four has come back. With the last of them the time that a packet took in the fastest: what comes between makes it longer.
+    pub(super) fn train(&mut self, packets: f64, seconds: f64) -> Option<f64> {
         if self.trains == 0 || self.stale {
             return None;
         }
         self.trains -= 1;
-        self.measured = (self.measured.0 + packets, self.measured.1 + seconds);
-        (self.trains == 0 && self.measured.0 > 0.0).then_some(self.measured)
+        if packets > 0.0 {
+            let packet = seconds / packets;
+            self.least_packet = Some(self.least_packet.map_or(packet, |least| least.min(packet)));
+        }
+        self.least_packet.filter(|_| self.trains == 0)
     }
 
     /// The packets of a closer probe took this long, the first ACK left out: what a packet takes on the link now is at most that. One that is
