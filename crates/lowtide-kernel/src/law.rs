@@ -344,10 +344,9 @@ impl Law {
     }
 
     /// Round trips that a flow takes to follow its weight, for windows of some tens of segments: CDG grows as Reno, by one segment in each;
-    /// CUBIC in its Reno-friendly region by 0.53, as Tide's share of a full link does, and other laws of the kernel may be as slow.
+    /// CUBIC in its Reno-friendly region by 0.53, and other laws of the kernel may be as slow.
     pub fn response_round_trips(&self) -> f64 {
         match self {
-            law if matches!(law.name(), "tide" | "lt_cubic") => 120.0,
             Law::Cdg(_) | Law::Own(_) => 50.0,
             Law::Kernel(name) if name == "reno" => 50.0,
             Law::Kernel(_) => 120.0,

@@ -105,7 +105,7 @@ pub(crate) fn impossible() -> Impossible {
 
 /// What 8 connections of a transfer take at w = 1, relative to one, beside a CUBIC flow.
 pub(crate) fn eight_to_one(law: &str) -> f64 {
-    const SECONDS: u32 = 30;
+    const SECONDS: u32 = 24;
     let rate = |connections: &str| {
         median(
             || {
