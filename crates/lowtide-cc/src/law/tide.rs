@@ -225,11 +225,10 @@ impl Tide {
         window * ACK_DELAY.as_secs_f64() < self.srtt
     }
 
-    /// Its own queue, and what the second of a pair waits for the first: whose ACK comes now left a round trip ago.
-    fn own_queue(&self) -> f64 {
+    /// What the second of a pair waits for the first, which is its own: whose ACK comes now left a round trip ago.
+    fn second(&self) -> f64 {
         let growth = if let Phase::Fill(fill) = &self.phase { fill.growth } else { 0.0 };
-        let pairs = self.in_pairs(self.window / (1.0 + growth));
-        self.path.own_queue() + if pairs { self.path.packet_at_most() } else { 0.0 }
+        if self.in_pairs(self.window / (1.0 + growth)) { self.path.packet_at_most() } else { 0.0 }
     }
 
     fn least_growth(&self) -> f64 {
@@ -342,7 +341,8 @@ impl Tide {
         if let Some(whole) = self.path.rate() {
             self.fair.on_ack(ack.now, ack.packets, whole);
         }
-        let (own, foreign) = (self.own_queue(), self.own_queue() - self.path.own_queue() + self.path.foreign_queue());
+        let second = self.second();
+        let (own, foreign) = (self.path.own_queue() + second, self.path.foreign_queue() + second);
         self.find(ack, own);
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.round.limited |= ack.window_limited;
@@ -378,7 +378,7 @@ impl Tide {
     }
 
     fn end_round(&mut self, ack: &Ack) {
-        let (round, own, base) = (self.round, self.own_queue(), self.path.base());
+        let (round, own, base) = (self.round, self.path.own_queue() + self.second(), self.path.base());
         let Phase::Fill(fill) = &mut self.phase else { return };
         let queue = round.least - base;
         let samples = f64::from(round.samples);
@@ -624,7 +624,7 @@ impl CongestionControl for Tide {
             if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
         }
         let Phase::Fill(fill) = &self.phase else { return };
-        let own = self.own_queue();
+        let own = self.path.own_queue() + self.second();
         let pipe = self.path.pipe();
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
         let beyond = pipe.is_some_and(|pipe| self.window > pipe);

@@ -9,6 +9,7 @@
 #include "law.h"
 
 #define TIDE_MS (1000ULL << 8)
+#define TIDE_PACKET (TIDE_MS * 12 / 10)	/* the time of one on a link of 10 Mbit/s */
 #define TIDE_BASE_SPAN_US 300000000ULL	/* a route may change */
 #define TIDE_RATE_SPAN_US 30000000ULL	/* capacity may go */
 #define TIDE_ROUNDS 8			/* the middle one shows the noise */
@@ -120,7 +121,7 @@ static inline u64 tide_packet(const struct tide_path *p)
 		return at_most(alone, p->train);
 	if (alone || p->train)
 		return alone | p->train;
-	return TIDE_MS * 12 / 10;
+	return TIDE_PACKET;
 }
 
 /*
@@ -129,7 +130,7 @@ static inline u64 tide_packet(const struct tide_path *p)
 static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
 {
 	p->train = 0;
-	p->train = at_least(packet, at_most(tide_packet(p), TIDE_MS * 12 / 10) / 8);
+	p->train = at_least(packet, at_most(tide_packet(p), TIDE_PACKET) / 8);
 	p->trained_us = now_us;
 }
 

@@ -99,6 +99,8 @@ pub(super) struct Path {
 }
 
 impl Path {
+    /// The time of a packet on a link of 10 Mbit/s, seconds.
+    const PACKET: f64 = 1.2e-3;
     /// How long a base delay counts: a route may change.
     const BASE_SPAN: Duration = Duration::from_secs(300);
     /// How long a greatest rate counts, and a least noise: capacity may go, and a path may change.
@@ -232,7 +234,7 @@ impl Path {
     /// Packets that left together took this long each. Eight times less than at its own rate, or at 10 Mbit/s, are ACKs that waited for each other.
     pub(super) fn on_train(&mut self, now: Time, packet: f64) {
         self.train = None;
-        self.train = Some((now, packet.max(self.packet().min(1.2e-3) / 8.0)));
+        self.train = Some((now, packet.max(self.packet().min(Self::PACKET) / 8.0)));
     }
 
     /// Whether the empty round trip may be one that another connection has measured.
@@ -251,7 +253,7 @@ impl Path {
         match (alone, self.train) {
             (Some(alone), Some((_, train))) => alone.min(train),
             (Some(packet), None) | (None, Some((_, packet))) => packet,
-            (None, None) => 1.2e-3,
+            (None, None) => Self::PACKET,
         }
     }
 
