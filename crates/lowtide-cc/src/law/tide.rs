@@ -470,23 +470,25 @@ impl Tide {
     }
 
     fn heard(&mut self, ack: &Ack) {
-        if let Some(share) = self.share.as_mut().filter(|_| !ack.reducing) {
+        let probes_only = self.share() < PAIRS;
+        let Phase::Listen(listen) = &mut self.phase else { return };
+        // with more packets than these there are no trains, and before them it knows little of the path
+        let first_measures = probes_only && listen.trains > 0;
+        if let Some(share) = self.share.as_mut().filter(|_| !ack.reducing && !first_measures) {
             share.on_ack(ack);
         }
-        if let Phase::Listen(listen) = &mut self.phase {
-            let passed = ack.now - listen.acknowledged;
-            // the first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one
-            // may have waited for another, and a program that has little to send tells nothing
-            let told = ack.packets > 0
-                && listen.packets + f64::from(ack.packets) < Listen::FOUR as f64
-                && !ack.rate.is_some_and(|rate| rate.app_limited)
-                && (ack.packets > 1 || passed < ACK_DELAY);
-            if told && !self.rounds.ended(ack.una) {
-                listen.packets += f64::from(ack.packets);
-                listen.seconds += passed.as_secs_f64();
-            }
-            listen.acknowledged = ack.now;
+        let passed = ack.now - listen.acknowledged;
+        // the first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one
+        // may have waited for another, and a program that has little to send tells nothing
+        let told = ack.packets > 0
+            && listen.packets + f64::from(ack.packets) < Listen::FOUR as f64
+            && !ack.rate.is_some_and(|rate| rate.app_limited)
+            && (ack.packets > 1 || passed < ACK_DELAY);
+        if told && !self.rounds.ended(ack.una) {
+            listen.packets += f64::from(ack.packets);
+            listen.seconds += passed.as_secs_f64();
         }
+        listen.acknowledged = ack.now;
         // what was sent before still comes back for a while
         if !self.rounds.ended(ack.una) || self.round.samples == 0 {
             return;

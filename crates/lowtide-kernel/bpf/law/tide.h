@@ -590,7 +590,9 @@ VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
 
 	if (!t || !a)
 		return 0;
-	tide_share_ack(&t->share, a);
+	/* with more packets than these there are no trains, and before them it knows little of the path */
+	if (!t->listen.trains || tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
+		tide_share_ack(&t->share, a);
 	tide_arrivals(t, a);
 	/* what was sent before still comes back for a while */
 	if ((s32)(a->una - t->round.end) <= 0 || !t->round.samples)
