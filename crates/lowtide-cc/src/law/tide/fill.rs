@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tide fills the link: ramps that end where a queue begins, a queue of its own that it holds, looks at the empty link.
+
+use crate::{Ack, Time};
+use std::time::Duration;
+
+use super::{Phase, Round, Tide};
+
+/// Rounds that a change of the window is waited for: the rest of the one in which it is made, one until it is on the link, one until it is seen.
+const SETTLE: u32 = 3;
+/// Smoothed loss above it is no chance.
+const HEAVY_LOSS: f64 = 0.04;
+/// Queues that vanish, in a row, for which fair queues are looked for; in between it was on the link for so long at the most.
+const VANISHED: u32 = 3;
+const BRIEFLY: Duration = Duration::from_secs(10);
+
+/// It uses the link.
+#[derive(Clone, Debug)]
+pub(super) struct Fill {
+    pub(super) began: Time,
+    /// Growth per packet acknowledged, so that the window is 1 + growth times as large after a round trip.
+    pub(super) growth: f64,
+    /// That of the ramp that has just ended: the queue that it makes is its own.
+    ramp: f64,
+    pub(super) settling: u32,
+    /// Rounds without a queue worth the name, in a row.
+    clean: u32,
+    /// To look at the empty queue: rounds left, and the window to return to.
+    pub(super) drain: Option<(u32, f64)>,
+    near_empty: Time,
+    /// Samples in a row above its own queue while it grows, and what was in flight when the first of these packets left.
+    found: u32,
+    led: f64,
+    /// What was sent up to here belongs to the probes before.
+    sent: u64,
+}
+
+impl Fill {
+    /// What was sent up to `sent` comes back first.
+    pub(super) const fn new(growth: f64, now: Time, sent: u64) -> Self {
+        Self {
+            began: now,
+            growth,
+            ramp: 0.0,
+            settling: 0,
+            clean: 0,
+            drain: None,
+            near_empty: now,
+            found: 0,
+            led: 0.0,
+            sent,
+        }
+    }
+}
+
+impl Tide {
+    /// Whether its window holds what the link is known to carry: a queue is met with less where others have a part of it.
+    fn has_all(&self) -> bool {
+        self.path.pipe().is_some_and(|pipe| self.window >= 0.9 * pipe)
+    }
+
+    /// Linear growth per round: by the root of what is the same delay on any link, since the rate that a flow knows is its own part: so a small
+    /// one grows more for its size than a large one, and they come to be equal.
+    fn step(&self) -> f64 {
+        let Some(rate) = self.path.rate() else { return 0.1 };
+        let same_delay = (rate * self.path.base() / 256.0).min(0.25e-3 * rate);
+        (0.1 * same_delay).sqrt().max(0.1)
+    }
+
+    /// What the second of a pair waits for the first, which is its own: whose ACK comes now left a round trip ago.
+    pub(super) fn second(&self) -> f64 {
+        let growth = if let Phase::Fill(fill) = &self.phase { fill.growth } else { 0.0 };
+        if self.in_pairs(self.window / (1.0 + growth)) { self.path.packet_at_most() } else { 0.0 }
+    }
+
+    fn least_growth(&self) -> f64 {
+        (self.path.own_queue() / self.path.base()).clamp(1.0 / 64.0, 1.0)
+    }
+
+    /// Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left.
+    fn leave_queue(&mut self, ack: &Ack) {
+        if matches!(&self.phase, Phase::Fill(fill) if ack.now - fill.began > BRIEFLY) {
+            self.vanished = 0;
+        }
+        self.listen(ack.now, ack.nxt, self.whole().filter(|_| self.vanished >= VANISHED));
+        if let Phase::Listen(listen) = &mut self.phase {
+            listen.queue = true;
+        }
+    }
+
+    /// A ramp ends: it has met a queue, or what is known to be safe.
+    fn end_ramp(fill: &mut Fill) {
+        (fill.ramp, fill.growth, fill.settling) = (fill.growth, 0.0, SETTLE);
+    }
+
+    /// A ramp looks for a queue, sample by sample: it does not grow into what may be one.
+    fn find(&mut self, ack: &Ack, own: f64) {
+        let (Phase::Fill(fill), Some(rtt)) = (&mut self.phase, ack.rtt) else { return };
+        if ack.una <= fill.sent {
+            self.path.restart_filters();
+            self.round = Round::default();
+            return;
+        }
+        if fill.growth == 0.0 || rtt.as_secs_f64() - self.path.base() <= own {
+            fill.found = 0;
+            return;
+        }
+        if fill.found == 0 {
+            let flown = |sample: &crate::RateSample| sample.delivered as f64 / f64::from(self.flow.mss);
+            fill.led = ack.rate.as_ref().map_or(self.window / (1.0 + fill.growth), flown);
+        }
+        fill.found += 1;
+    }
+
+    /// A ramp has met a queue: back to what was in flight when the first packet left that found it.
+    fn meet(&mut self) {
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        self.path.see_queue();
+        // what grew in two round trips at the most: a sample of a packet that left in a lull says little
+        let led = fill.led.max(self.window / (1.0 + fill.growth) / (1.0 + fill.growth));
+        self.window = self.window.min(led).max(2.0);
+        self.cap = Some(self.window);
+        Self::end_ramp(fill);
+        let rate = self.path.rate();
+        if let (Some(rate), Some(last)) = (rate, self.last_full_rate)
+            && (rate / last - 1.0).abs() < 0.05
+        {
+            self.confirmed = self.has_all();
+        }
+        self.last_full_rate = rate;
+    }
+
+    /// An ACK while it fills the link.
+    pub(super) fn fill(&mut self, ack: &Ack) {
+        self.path.on_rate(ack);
+        if let Some(whole) = self.path.rate() {
+            self.fair.on_ack(ack.now, ack.packets, whole);
+        }
+        let second = self.second();
+        let (own, foreign) = (self.path.own_queue() + second, self.path.foreign_queue() + second);
+        self.find(ack, own);
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        self.round.limited |= ack.window_limited;
+        let before = self.window;
+        let unheard = 4 * fill.found < self.path.samples();
+        if ack.window_limited
+            && !ack.reducing
+            && fill.settling == 0
+            && fill.drain.is_none()
+            && fill.growth > 0.0
+            && unheard
+        {
+            self.window += fill.growth * f64::from(ack.packets);
+            self.round.grew = true;
+        }
+        if fill.growth > 0.0 && self.path.fast_queue().is_some_and(|queue| queue > own) {
+            self.meet();
+        }
+        let near = self.safe();
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        if fill.growth > 0.05 && near.is_some_and(|near| (before..self.window).contains(&(0.95 * near))) {
+            Self::end_ramp(fill);
+        }
+        // what its own growth makes is its own, until it has been seen to end
+        let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
+        if self.path.slow_queue().is_some_and(|queue| queue > foreign + ramp) {
+            self.leave_queue(ack);
+            return;
+        }
+        if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples() {
+            self.end_round(ack);
+        }
+    }
+
+    fn end_round(&mut self, ack: &Ack) {
+        let (round, own, base) = (self.round, self.path.own_queue() + self.second(), self.path.base());
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        let queue = round.least - base;
+        let samples = f64::from(round.samples);
+        // growth makes the later ones longer
+        let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
+        self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
+        let sent = round.packets + round.lost;
+        if sent > 0.0 {
+            self.loss += (round.lost / sent - self.loss) / 8.0;
+        }
+        if queue < own / 2.0 {
+            fill.near_empty = ack.now;
+        }
+        if let Some(whole) = self.path.rate()
+            && self.fair.on_round(ack.now, round.packets, queue > 0.75 * own, whole)
+        {
+            let window = self.window;
+            self.listen(ack.now, ack.nxt, Some(whole));
+            self.cap = Some(window);
+            return;
+        }
+        if let Some((left, window)) = fill.drain {
+            fill.drain = Some((left - 1, window)).filter(|(left, _)| *left > 0);
+            if fill.drain.is_none() {
+                // what comes back at once is a ramp, too
+                (fill.ramp, fill.settling) = (window / self.window - 1.0, SETTLE);
+                (self.window, fill.near_empty) = (window, ack.now);
+            }
+        } else if fill.settling > 0 {
+            fill.settling -= 1;
+        } else if self.loss > HEAVY_LOSS {
+            self.listen(ack.now, ack.nxt, None);
+            return;
+        } else if fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own {
+            self.meet();
+        } else if queue > own {
+            self.path.see_queue();
+            let step = self.step();
+            self.window = (self.window + step - self.window / 2.0 * (queue - own) / (base + queue)).max(2.0);
+            (self.cap, self.confirmed) = (Some(self.window), self.has_all());
+            self.hold();
+        } else if !round.limited {
+            self.hold();
+        } else if queue < 0.75 * own {
+            self.regrow();
+        } else {
+            self.window += self.step();
+            self.hold();
+        }
+        self.look_at_base(ack.now, queue);
+        self.start_round(ack.nxt);
+    }
+
+    /// No growth, until rounds are clean again.
+    fn hold(&mut self) {
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        (fill.growth, fill.clean) = (0.0, 0);
+    }
+
+    /// A round without a queue worth the name.
+    fn regrow(&mut self) {
+        let (least, safe) = (self.least_growth(), self.safe());
+        let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        if safe.is_none_or(|safe| self.window < 0.93 * safe) {
+            fill.growth = (2.0 * fill.growth).clamp(least, 1.0);
+            fill.clean = 0;
+        } else {
+            fill.clean += 1;
+            fill.growth =
+                if fill.clean <= patience { least } else { (2.0 * fill.growth).clamp(least, 0.5f64.max(least)) };
+        }
+    }
+
+    /// After a long time with a queue the base may be one that was measured in it.
+    fn look_at_base(&mut self, now: Time, queue: f64) {
+        let (base, drain) = (self.path.base(), self.parameters.drain);
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        if drain.is_zero() || fill.drain.is_some() || fill.growth > 0.0 || now - fill.near_empty < drain {
+            return;
+        }
+        fill.drain = Some((SETTLE, self.window));
+        self.window = (0.95 * self.window * base / (base + queue.max(0.0)) - 1.0).max(2.0);
+    }
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tide fills the link, without kernel access (the reference: lowtide-cc, law/tide/fill.rs).
+ */
+#ifndef LOWTIDE_TIDE_FILL_H
+#define LOWTIDE_TIDE_FILL_H
+
+#include "tide_state.h"
+
+#define TIDE_SETTLE 3			/* rounds that a change of the window is waited for: the rest of this one, two more */
+#define TIDE_VANISHED 3			/* queues that vanish, in a row, for which fair queues are looked for */
+#define TIDE_BRIEFLY_US 10000000ULL	/* in between it was on the link for so long at the most */
+#define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
+
+/* Whether its window holds what the link is known to carry: a queue is met with less where others have a part of it. */
+static inline bool tide_has_all(const struct tide *t)
+{
+	u64 pipe = tide_pipe_q16(&t->path);
+
+	return pipe && t->window_q16 >= tide_part_q16(pipe, TIDE_PART_Q16(0.9));
+}
+
+/* Linear growth per round: by the root of what is the same delay on any link. */
+VERIFIED_APART u64 tide_step_q16(const struct tide *t)
+{
+	u64 rate;
+
+	if (!t)
+		return 0;
+	rate = tide_rate_q32(&t->path);
+	if (!rate)
+		return Q16_ONE / 10;
+	return at_least(tide_root(at_most(tide_pipe_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
+}
+
+static inline u64 tide_least_growth_q16(const struct tide *t)
+{
+	u64 part = (tide_own_queue(&t->path) << 16) / at_least(tide_base(&t->path), 1);
+
+	return at_most(at_least(part, Q16_ONE / 64), Q16_ONE);
+}
+
+/* Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left. */
+static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
+{
+	if (now_us - t->fill.began_us > TIDE_BRIEFLY_US)
+		t->vanished = 0;
+	tide_listens(t, now_us, nxt, t->vanished >= TIDE_VANISHED ? tide_whole_q32(t) : 0);
+	t->listen.queue = 1;
+}
+
+/* A ramp ends: it has met a queue, or what is known to be safe. */
+static inline void tide_end_ramp(struct tide *t)
+{
+	t->fill.ramp_q16 = t->fill.growth_q16;
+	t->fill.growth_q16 = 0;
+	t->fill.settling = TIDE_SETTLE;
+}
+
+/* No growth, until rounds are clean again. */
+static inline void tide_hold(struct tide *t)
+{
+	t->fill.growth_q16 = 0;
+	t->fill.clean = 0;
+}
+
+/* A round without a queue worth the name. */
+static inline void tide_regrow(struct tide *t)
+{
+	struct tide_fill *f = &t->fill;
+	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t);
+	u64 near = tide_part_q16(safe, TIDE_PART_Q16(0.93));
+	u64 doubled = at_least(2 * f->growth_q16, least);
+
+	if (!safe || t->window_q16 < near) {
+		f->growth_q16 = at_most(doubled, Q16_ONE);
+		f->clean = 0;
+		return;
+	}
+	f->clean++;
+	if (f->clean <= (t->confirmed && t->window_q16 > near ? 24 : 1))
+		f->growth_q16 = least;
+	else
+		f->growth_q16 = at_most(doubled, at_least(Q16_ONE / 2, least));
+}
+
+/* After a long time with a queue the base may be one that was measured in it. */
+static inline void tide_look_at_base(struct tide *t, const struct tide_parameters *p, u64 now_us, s64 queue)
+{
+	struct tide_fill *f = &t->fill;
+	u64 base = tide_base(&t->path), whole = base + (queue > 0 ? queue : 0), left;
+
+	if (!p->drain_us || f->drain || f->growth_q16 || now_us - f->near_empty_us < p->drain_us)
+		return;
+	f->drain = TIDE_SETTLE;
+	f->drain_window_q16 = t->window_q16;
+	left = tide_part_q16(t->window_q16, TIDE_PART_Q16(0.95));
+	left = left * ((base << 16) / at_least(whole, 1)) >> 16;
+	t->window_q16 = at_least(left > Q16_ONE ? left - Q16_ONE : 0, TIDE_LEAST_Q16);
+}
+
+/* A round is over that found a queue above its own. */
+static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
+{
+	u64 base = tide_base(&t->path);
+	u64 part = ((queue - own) << 16) / at_least(base + queue, 1);
+	u64 off = t->window_q16 / 2 * part >> 16, up = t->window_q16 + tide_step_q16(t);
+
+	t->path.queued = 1;
+	t->window_q16 = at_least(up > off ? up - off : 0, TIDE_LEAST_Q16);
+	t->cap_q16 = t->window_q16;
+	t->confirmed = tide_has_all(t);
+	tide_hold(t);
+}
+
+/* A ramp has met a queue: back to what was in flight when the first packet left that found it. */
+static inline void tide_meet(struct tide *t)
+{
+	u64 rate = tide_rate_q32(&t->path), last = t->last_full_rate_q32, grew = Q16_ONE + t->fill.growth_q16, led;
+
+	t->path.queued = 1;
+	/* what grew in two round trips at the most: a sample of a packet that left in a lull says little */
+	led = at_least(t->fill.led_q16, (((t->window_q16 << 16) / grew) << 16) / grew);
+	t->window_q16 = at_least(at_most(t->window_q16, led), TIDE_LEAST_Q16);
+	t->cap_q16 = t->window_q16;
+	tide_end_ramp(t);
+	if (rate && last && (rate > last ? rate - last : last - rate) * 20 < last)
+		t->confirmed = tide_has_all(t);
+	t->last_full_rate_q32 = rate;
+}
+
+VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
+{
+	struct tide_round *r;
+	struct tide_fill *f;
+	u64 own, spread, steps, sent;
+	s64 queue;
+
+	if (!t || !p || !a)
+		return 0;
+	r = &t->round;
+	f = &t->fill;
+	own = tide_own_queue(&t->path) + tide_second(t);
+	queue = (s64)r->least - (s64)tide_base(&t->path);
+	/* growth makes the later ones longer */
+	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
+	steps = r->steps / at_least(r->samples - 1, 1);
+	tide_path_round(&t->path, a->now_us, at_least(spread, steps));
+	sent = (u64)r->packets + r->lost;
+	if (sent)
+		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
+	if (queue < (s64)(own / 2))
+		f->near_empty_us = a->now_us;
+	if (tide_rate_q32(&t->path) && tide_fair_round(&t->fair, a->now_us, r->packets, queue * 4 > (s64)own * 3, tide_rate_q32(&t->path))) {
+		tide_listens(t, a->now_us, a->nxt, tide_rate_q32(&t->path));
+		t->cap_q16 = t->window_q16;
+		return 0;
+	}
+	if (f->drain) {
+		f->drain--;
+		if (!f->drain) {	/* what comes back at once is a ramp, too */
+			f->ramp_q16 = (f->drain_window_q16 << 16) / at_least(t->window_q16, 1);
+			f->ramp_q16 = f->ramp_q16 > Q16_ONE ? f->ramp_q16 - Q16_ONE : 0;
+			f->settling = TIDE_SETTLE;
+			t->window_q16 = f->drain_window_q16;
+			f->near_empty_us = a->now_us;
+		}
+	} else if (f->settling) {
+		f->settling--;
+	} else if (t->loss_q24 > TIDE_HEAVY_LOSS_Q24) {
+		tide_listens(t, a->now_us, a->nxt, 0);
+		return 0;
+	} else if (f->found && f->growth_q16 && queue * 4 >= (s64)own * 3) {
+		tide_meet(t);
+	} else if (queue > (s64)own) {
+		tide_give_way(t, queue, own);
+	} else if (!r->limited) {
+		tide_hold(t);
+	} else if (queue * 4 < (s64)own * 3) {
+		tide_regrow(t);
+	} else {
+		t->window_q16 += tide_step_q16(t);
+		tide_hold(t);
+	}
+	tide_look_at_base(t, p, a->now_us, queue);
+	tide_start_round(t, a->nxt);
+	return 0;
+}
+
+/* A ramp looks for a queue, sample by sample: it does not grow into what may be one. */
+static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
+{
+	struct tide_fill *f = &t->fill;
+
+	if (!a->rtt_us)
+		return;
+	if (f->stale && (s32)(a->una - f->sent) <= 0) {
+		tide_path_restart(&t->path);
+		tide_start_round(t, t->round.end);
+		return;
+	}
+	f->stale = 0;
+	if (!f->growth_q16 || t->round.last <= tide_base(&t->path) + own) {
+		f->found = 0;
+		return;
+	}
+	if (!f->found++)
+		f->led_q16 = a->rate_interval_us ? (u64)a->rate_delivered << 16 : (t->window_q16 << 16) / (Q16_ONE + f->growth_q16);
+}
+
+VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
+{
+	struct tide_fill *f;
+	u64 before, own, foreign, near, ramp, queue, second;
+
+	if (!t || !p || !a)
+		return 0;
+	f = &t->fill;
+	before = t->window_q16;
+	tide_path_rate(&t->path, a);
+	tide_fair_ack(&t->fair, a->now_us, a->packets, tide_rate_q32(&t->path));
+	second = tide_second(t);
+	own = tide_own_queue(&t->path) + second;
+	foreign = tide_foreign_queue(&t->path) + second;
+	tide_find(t, a, own);
+	t->round.limited |= a->window_limited;
+	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path)) {
+		t->window_q16 += f->growth_q16 * at_most(a->packets, LAW_PACKETS_MAX);
+		t->round.grew = 1;
+	}
+	if (f->growth_q16 && tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue > own)
+		tide_meet(t);
+	near = tide_part_q16(tide_safe_q16(t), TIDE_PART_Q16(0.95));
+	if (f->growth_q16 > Q16_ONE / 20 && near && before <= near && near < t->window_q16)
+		tide_end_ramp(t);
+	/* what its own growth makes is its own, until it has been seen to end */
+	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);
+	if (tide_filtered_queue(&t->path, &t->path.slow, &queue) && queue > foreign + ramp)
+		tide_leaves_queue(t, a->now_us, a->nxt);
+	else if ((s32)(a->una - t->round.end) > 0 && t->round.samples >= tide_samples(&t->path))
+		tide_end_round(t, p, a);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What Tide makes of what its probes hear, without kernel access (the reference: lowtide-cc, law/tide/hear.rs).
+ */
+#ifndef LOWTIDE_TIDE_HEAR_H
+#define LOWTIDE_TIDE_HEAR_H
+
+#include "tide_state.h"
+
+#define TIDE_GOOD 3			/* probes in a row that say that the link is free */
+#define TIDE_GOOD_APART 6		/* and in a fair queue, which is empty now and then */
+#define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
+#define TIDE_LONG 32			/* base round trips of somebody else's queue */
+
+/* Trains of packets have told how long one takes on the link: with that, its weight is worth its part of what fills the path. */
+static inline void tide_measured(struct tide *t, u64 now_us, bool empty)
+{
+	struct tide_listen *l = &t->listen;
+	u64 whole = tide_whole_q32(t);
+
+	tide_path_train(&t->path, now_us, (l->least_us << 8) / l->least_packets);
+	tide_share_begin(&t->share, ((u64)t->srtt_us << 24) / tide_packet(&t->path));
+	/* no queue, but somebody else is served in turn */
+	if (empty && whole && !tide_fair_together(l->least_us, l->least_packets, whole))
+		l->whole_q32 = whole;
+}
+
+/* Whether the packets of the latest probe came with others' between them, in a fair queue. `empty`: probes find no queue. */
+VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
+{
+	struct tide_listen *l;
+	bool probes_only;
+	u64 told;
+	int apart;
+
+	if (!t)
+		return 0;
+	l = &t->listen;
+	if (l->whole_q32 && now_us - l->began_us > TIDE_FAIR_WAIT_US) {
+		l->whole_q32 = 0;
+		tide_path_forget_rate(&t->path);
+	}
+	probes_only = tide_share_q16(&t->share) < TIDE_PAIRS_Q16;
+	if (!probes_only)
+		l->closer = l->trains = 0;
+	if (tide_train(l))
+		tide_measured(t, now_us, empty);
+	/* what its weight sends leaves otherwise */
+	told = probes_only ? l->whole_q32 : 0;
+	apart = told && !l->stale && !tide_fair_together(l->us, l->packets, told);
+	tide_measure(l, tide_packet(&t->path));
+	l->us = l->packets = l->stale = 0;
+	return apart;
+}
+
+/* From listening to filling. */
+static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u64 growth_q16)
+{
+	tide_fills(t, growth_q16, a->now_us);
+	t->fill.stale = 1;
+	t->fill.sent = a->nxt;
+	t->window_q16 = TIDE_LEAST_Q16;
+	t->loss_q24 = 0;
+	tide_path_restart(&t->path);
+	tide_start_round(t, a->nxt);
+}
+
+VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
+{
+	u64 least;
+
+	if (!t || !a)
+		return 0;
+	least = tide_least_heard(&t->listen);
+	if (!tide_doubts(&t->listen, least))
+		return 0;
+	tide_path_renew(&t->path, a->now_us, least);
+	tide_forget(t);
+	tide_begins_again(t, a, Q16_ONE);
+	return 0;
+}
+
+/* A round of listening is over that found this round trip at least. */
+static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
+{
+	struct tide_listen *l = &t->listen;
+	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe, waited = 0, packet;
+	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
+	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
+	bool apart, anew;
+
+	l->peak = at_least(l->peak, rtt - base);
+	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
+	if (l->probes + 1)
+		l->probes++;
+	for (u32 i = 0; i < TIDE_HEARD; i++) {
+		u64 heard = l->heard[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
+
+		if (i < back && i < l->probes && heard < queue)
+			queue = heard;
+	}
+	queue -= base;
+	apart = tide_apart(t, a->now_us, queue < middle);
+	anew = l->first && !t->path.hint.base && !l->trains;
+	/* in doubt whether the path is another one, only an empty link is free */
+	if (!anew && (apart || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
+		l->good = 0;
+		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
+			tide_doubt(t, a);
+		return;
+	}
+	l->closer = 0;
+	l->good++;
+	if (!anew && (l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD)))
+		return;
+	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
+	/* whoever held a queue for long has a buffer that takes a ramp of as much */
+	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->cap_q16 && tide_pipe_q16(&t->path)) {
+		safe = at_most(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);
+		t->cap_q16 = at_least(t->cap_q16, safe * tide_pipe_q16(&t->path) >> 16);
+	}
+	/* an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any */
+	packet = tide_packet(&t->path);
+	if (base >= 8 * packet)
+		waited = packet;
+	tide_begins_again(t, a, !anew && queue > waited && (queue - waited) * 4 > own * 3 ? 0 : Q16_ONE);
+}
+
+/*
+ * The first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one may have
+ * waited for another, and a program that has little to send tells nothing.
+ */
+VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
+{
+	u64 passed;
+
+	if (!t || !a)
+		return 0;
+	passed = a->now_us - t->listen.acknowledged_us;
+	if ((s32)(a->una - t->round.end) <= 0 && a->packets && t->listen.packets + a->packets < 4 && !a->app_limited &&
+	    (a->packets > 1 || passed < TIDE_ACK_DELAY_US)) {
+		t->listen.packets += a->packets;
+		t->listen.us += passed;
+	}
+	t->listen.acknowledged_us = a->now_us;
+	return 0;
+}
+
+VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
+{
+	u64 least;
+
+	if (!t || !a)
+		return 0;
+	/* with more packets than these there are no trains, and before them it knows little of the path */
+	if (!t->listen.trains || tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
+		tide_share_ack(&t->share, a);
+	tide_arrivals(t, a);
+	/* what was sent before still comes back for a while */
+	if ((s32)(a->una - t->round.end) <= 0 || !t->round.samples)
+		return 0;
+	least = t->round.least;
+	tide_share_round(&t->share, least - tide_base(&t->path));
+	tide_start_round(t, a->nxt);
+	tide_probe(t, a, least);
+	return 0;
+}
+
+#endif
