@@ -116,6 +116,9 @@ fn both(text: &mut String, rows: &[Row<'_>]) {
         counts[usize::from(pid.1.met())][usize::from(mbc.1.met())] += 1;
         differences.extend(mbc.1.kept.zip(pid.1.kept).map(|(mbc, pid)| mbc - pid));
     }
+    if differences.is_empty() {
+        return;
+    }
     differences.sort_by(f64::total_cmp);
     let [[neither, mbc], [pid, both]] = counts;
     write!(
