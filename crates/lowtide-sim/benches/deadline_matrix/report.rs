@@ -116,21 +116,28 @@ fn both(text: &mut String, rows: &[Row<'_>]) {
         counts[usize::from(pid.1.met())][usize::from(mbc.1.met())] += 1;
         differences.extend(mbc.1.kept.zip(pid.1.kept).map(|(mbc, pid)| mbc - pid));
     }
-    if differences.is_empty() {
-        return;
-    }
     differences.sort_by(f64::total_cmp);
     let [[neither, mbc], [pid, both]] = counts;
-    write!(
-        text,
-        "\nOf the {} pairs that differ in the control alone, both met {both}, neither {neither}, only pid {pid}, only mbc {mbc}. The foreground kept \
-         {} more under mbc than under pid in the median, {} and {} at the 5th and the 95th percentile.\n\n",
-        neither + mbc + pid + both,
-        percent(at(&differences, 0.5)),
-        percent(at(&differences, 0.05)),
-        percent(at(&differences, 0.95)),
-    )
-    .expect("a string");
+    let pairs = neither + mbc + pid + both;
+    text.push('\n');
+    if pairs > 0 {
+        write!(
+            text,
+            "Of the {pairs} pairs that differ in the control alone, both met {both}, neither {neither}, only pid {pid}, only mbc {mbc}."
+        )
+        .expect("a string");
+    }
+    if !differences.is_empty() {
+        write!(
+            text,
+            " The foreground kept {} more under mbc than under pid in the median, {} and {} at the 5th and the 95th percentile.",
+            percent(at(&differences, 0.5)),
+            percent(at(&differences, 0.05)),
+            percent(at(&differences, 0.95)),
+        )
+        .expect("a string");
+    }
+    text.push_str("\n\n");
 }
 
 /// The cells to look at.

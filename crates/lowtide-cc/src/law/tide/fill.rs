@@ -17,7 +17,7 @@ const BRIEFLY: Duration = Duration::from_secs(10);
 /// It uses the link.
 #[derive(Clone, Debug)]
 pub(super) struct Fill {
-    pub(super) began: Time,
+    began: Time,
     /// Growth per packet acknowledged, so that the window is 1 + growth times as large after a round trip.
     pub(super) growth: f64,
     /// That of the ramp that has just ended: the queue that it makes is its own.
