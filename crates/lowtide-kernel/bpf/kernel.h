@@ -65,6 +65,8 @@ struct sock {
 	struct sock_common __sk_common;
 	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;
+	unsigned long sk_pacing_rate;
+	u16 sk_gso_max_segs;
 };
 
 struct inet_sock {

@@ -8,6 +8,7 @@
 #define LOWTIDE_TIDE_OPS_H
 
 #include "window_ops.h"
+#include "bursts.h"
 #include "turns.h"
 
 static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
@@ -264,8 +265,15 @@ SEC("struct_ops")
 u32 BPF_PROG(tide_burst_on, struct sock *sk)
 {
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	u32 burst;
 
-	return !s ? 2 : s->turn.waits ? 1 : tide_least_burst(&s->tide);
+	if (!s)
+		return 2;
+	if (s->turn.waits)
+		return 1;
+	burst = tide_least_burst(&s->tide);
+	keep_together(sk, s, tcp_sk(sk), burst);
+	return burst;
 }
 
 /* The controller puts the transfer's own name here before loading. */

@@ -95,6 +95,25 @@ fn laws_of_many_states_load_in_the_guests_kernel() {
     assert_eq!(result.lines().collect::<Vec<_>>(), laws, "{}", outcome.console);
 }
 
+/// The guest's devices take one packet at a time: probes come in pairs all the same, and find the link free again.
+#[test]
+fn tide_finds_a_free_link_where_a_device_takes_one_packet_at_a_time() {
+    let Some(player) = usable(|place| GuestPlayer::new(place, env!("CARGO_BIN_EXE_lowtide").as_ref())) else { return };
+    let text = "duration = \"16s\"\n[bottleneck]\nrate = \"10mbit\"\nrtt = \"40ms\"\n\
+                [[flow]]\nname = \"tide\"\ncc = \"tide\"\ntcp = { pacing = true }\n\
+                [[flow]]\nname = \"cubic\"\ncc = \"cubic:variant=linux\"\nstart = \"4s\"\nstop = \"10s\"\n";
+    let scenario = Scenario::parse(text, Path::new("test"), &[]).unwrap();
+    let recording = player.play(&Request { scenario, kernel_laws: [].into() }).unwrap();
+    let mean = |flow: usize, seconds: std::ops::Range<f64>| {
+        let rates = recording.times.iter().zip(recording.flows[flow].columns["rate"].iter());
+        let rates: Vec<f64> = rates.filter(|(time, _)| seconds.contains(*time)).map(|(_, rate)| *rate).collect();
+        rates.iter().sum::<f64>() / rates.len() as f64
+    };
+    assert!(mean(0, 1.0..4.0) > 8e6, "alone it has {} bit/s", mean(0, 1.0..4.0));
+    assert!(mean(1, 6.0..10.0) > 8e6, "beside it CUBIC has {} bit/s", mean(1, 6.0..10.0));
+    assert!(mean(0, 12.0..16.0) > 8e6, "alone again it has {} bit/s", mean(0, 12.0..16.0));
+}
+
 #[test]
 fn a_small_scenario_is_played_in_a_guest() {
     let Some(player) = usable(|place| GuestPlayer::new(place, env!("CARGO_BIN_EXE_lowtide").as_ref())) else { return };
