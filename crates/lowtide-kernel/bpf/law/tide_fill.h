@@ -55,6 +55,7 @@ static inline void tide_end_ramp(struct tide *t)
 	t->fill.ramp_q16 = t->fill.growth_q16;
 	t->fill.growth_q16 = 0;
 	t->fill.settling = TIDE_SETTLE;
+	t->fill.ramped = 1;
 }
 
 /* No growth, until rounds are clean again. */
@@ -146,6 +147,8 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
 	steps = r->steps / at_least(r->samples - 1, 1);
 	tide_path_round(&t->path, a->now_us, at_least(spread, steps));
+	if (!f->settling)
+		f->ramped = 0;
 	sent = (u64)r->packets + r->lost;
 	if (sent)
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
@@ -185,6 +188,24 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	tide_look_at_base(t, p, a->now_us, queue);
 	tide_start_round(t, a->nxt);
 	return 0;
+}
+
+/* A token bucket may have hidden this queue from the ramp that made it: that shows when what fills the queue is taken back. */
+static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
+{
+	struct tide_fill *f = &t->fill;
+	u64 base = tide_base(&t->path), left;
+
+	/* it still grows, twice as long at the most */
+	f->ramp_q16 = (2 * queue << 16) / at_least(base, 1);
+	f->growth_q16 = f->ramped = 0;
+	/* a round begins here: one until less is on the link, one until that is seen */
+	f->settling = TIDE_SETTLE - 1;
+	left = t->window_q16 * ((base << 16) / at_least(base + queue, 1)) >> 16;
+	t->window_q16 = at_least(left > Q16_ONE ? left - Q16_ONE : 0, TIDE_LEAST_Q16);
+	t->cap_q16 = t->window_q16;
+	tide_path_restart(&t->path);
+	tide_start_round(t, nxt);
 }
 
 /* A ramp looks for a queue, sample by sample: it does not grow into what may be one. */
@@ -235,7 +256,11 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		tide_end_ramp(t);
 	/* what its own growth makes is its own, until it has been seen to end */
 	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);
-	if (tide_filtered_queue(&t->path, &t->path.slow, &queue) && queue > foreign + ramp)
+	if (!tide_filtered_queue(&t->path, &t->path.slow, &queue) || queue <= foreign + ramp)
+		queue = 0;
+	if (queue && (f->ramped || f->growth_q16) && t->path.bursts)
+		tide_take_back(t, a->nxt, queue);
+	else if (queue)
 		tide_leaves_queue(t, a->now_us, a->nxt);
 	else if ((s32)(a->una - t->round.end) > 0 && t->round.samples >= tide_samples(&t->path))
 		tide_end_round(t, p, a);

@@ -54,6 +54,8 @@ struct tide_path {
 	u64 noise;		/* that */
 	u32 rounds;		/* counted, for the circle */
 	u32 queued;		/* a queue has been seen at all */
+	u32 bursts;		/* trains took less than an eighth of a packet's time at its own rate: a token bucket hides the queue that a ramp makes */
+	u32 unused;
 };
 
 static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 value, u64 span_us, bool least)
@@ -129,6 +131,9 @@ static inline u64 tide_packet(const struct tide_path *p)
  */
 static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
 {
+	u64 rate = tide_rate_q32(p);
+
+	p->bursts = rate && 8 * packet * rate < 1ULL << 40;
 	p->train = 0;
 	p->train = at_least(packet, at_most(tide_packet(p), TIDE_PACKET) / 8);
 	p->trained_us = now_us;
@@ -197,11 +202,13 @@ static inline void tide_path_forget(struct tide_path *p, u32 wrong)
 {
 	struct tide_extreme base = p->base;
 	u64 train = p->train, trained_us = p->trained_us;
+	u32 bursts = p->bursts;
 
 	base.previous = 0;
 	__builtin_memset(p, 0, sizeof(*p));
 	p->train = train;
 	p->trained_us = trained_us;
+	p->bursts = bursts;
 	p->base = base;
 	p->empty = base.current;
 	p->hint.wrong = wrong;
@@ -303,7 +310,7 @@ static inline void tide_path_rate(struct tide_path *p, const struct law_ack *a)
 static inline void tide_path_forget_rate(struct tide_path *p)
 {
 	__builtin_memset(&p->rate, 0, sizeof(p->rate));
-	p->train = 0;
+	p->train = p->bursts = 0;
 }
 
 /* The round trips of a round differed by so much. */

@@ -5,7 +5,7 @@
 //! clock another origin and rate than the sender's.
 
 use super::Pair;
-use lowtide_cc::{Ack, Congestion, RateSample, Reaction, Recovered, Signal, Time};
+use lowtide_cc::{Ack, Congestion, CongestionControl, RateSample, Reaction, Recovered, Signal, Time};
 use std::{collections::VecDeque, time::Duration};
 
 /// Payload bytes of a segment.
@@ -35,6 +35,12 @@ pub(crate) struct Path {
     /// How long the link keeps its rate; then it has half of it, and then all of it again.
     steady: Option<u64>,
     changed: u64,
+    /// How often somebody else's packets come first.
+    others: f64,
+    /// Packets that pass at once after a pause; and those that the sender still lets go together, and when it may again, as behind it it paces.
+    bucket: u64,
+    together: u64,
+    resumes: u64,
     random: lowtide_cc::Random,
     now: u64,
     /// When the link has sent all that it has.
@@ -72,6 +78,10 @@ impl Path {
             step: None,
             steady: None,
             changed: 0,
+            others: 0.02,
+            bucket: 0,
+            together: 0,
+            resumes: 0,
             random: lowtide_cc::Random::new(seed),
             now: 1,
             free: 0,
@@ -105,21 +115,49 @@ impl Path {
         self
     }
 
-    fn send(&mut self, window: u64) {
+    /// By itself behind a token bucket of so many packets, at a rate that stays.
+    pub(crate) const fn behind_bucket(mut self, packets: u64) -> Self {
+        (self.others, self.bucket, self.steady) = (0.0, packets, Some(Duration::MAX.as_secs()));
+        self
+    }
+
+    /// Of the time up to the latest ACK, how much the link was busy.
+    pub(crate) fn used(&self) -> f64 {
+        (self.delivered.0 / u64::from(MSS) * self.service) as f64 / self.now as f64
+    }
+
+    /// Whether the law's pace lets a packet go before the next ACK comes.
+    fn may_go(&mut self, law: &dyn CongestionControl) -> bool {
+        let Some(rate) = law.pacing_rate().filter(|_| self.bucket > 0) else { return true };
+        if self.together == 0 {
+            let at = self.now.max(self.resumes);
+            if self.arrivals.front().is_some_and(|arrival| arrival.at < at) {
+                return false;
+            }
+            (self.now, self.together) = (at, law.least_burst());
+            self.resumes = at + 1_000_000 * self.together * u64::from(MSS) / rate;
+        }
+        self.together -= 1;
+        true
+    }
+
+    fn send(&mut self, law: &dyn CongestionControl) {
+        let window = law.window();
         if self.steady.is_some_and(|steady| self.now / steady > self.changed) {
             self.changed += 1;
             self.service = if self.changed % 2 == 1 { self.service * 2 } else { self.service / 2 };
         }
         let service = self.service();
-        while self.nxt + u64::from(MSS) <= self.una + window.max(MSS.into()) {
+        while self.nxt + u64::from(MSS) <= self.una + window.max(MSS.into()) && self.may_go(law) {
             // now and then somebody else's packets come first
-            if self.random.uniform() < 0.02 {
-                self.free = self.free.max(self.now) + (self.random.uniform() * 20.0) as u64 * service;
+            let filled = self.now.saturating_sub(self.bucket * service);
+            if self.random.uniform() < self.others {
+                self.free = self.free.max(filled) + (self.random.uniform() * 20.0) as u64 * service;
             }
             let queued = self.free.saturating_sub(self.now) / service;
             let lost = queued > self.buffer;
             if !lost {
-                self.free = self.free.max(self.now) + service;
+                self.free = self.free.max(filled) + service;
             }
             let marked = self.step.is_some_and(|step| self.free.saturating_sub(self.now) > step);
             self.nxt += u64::from(MSS);
@@ -138,7 +176,7 @@ impl Path {
 
     /// The next ACK; how many there were.
     pub(crate) fn step(&mut self, pair: &mut Pair) -> u64 {
-        self.send(pair.reference.window());
+        self.send(pair.reference.as_ref());
         let Some(arrival) = self.arrivals.pop_front() else { return 0 };
         self.now = self.now.max(arrival.at);
         let (now, in_flight) = (Time::from_nanos(self.now * 1000), self.nxt - self.una);

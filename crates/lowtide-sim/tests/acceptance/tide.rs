@@ -68,6 +68,20 @@ fn alone_it_fills_the_link_where_a_packet_is_all_of_its_own_queue() {
     check("used alone", &places, |place| place.between(10.0, 40.0).bottlenecks[0].utilisation);
 }
 
+/// What fills the bucket's place passes at once: a ramp meets the queue that it has made late.
+#[test]
+fn alone_it_fills_a_link_behind_a_token_bucket() {
+    let places = [
+        (at("20mbit", 40, "burst = \"15000B\"\nbuffer = \"1bdp\"\nqueue = \"codel\"", ""), 0.97..=1.01),
+        (at("20mbit", 40, "burst = \"30000B\"\nbuffer = \"1bdp\"", ""), 0.97..=1.01),
+        (at("20mbit", 40, "burst = \"64000B\"\nbuffer = \"1000p\"\nqueue = \"codel\"", ""), 0.97..=1.01),
+        (at("20mbit", 40, "burst = \"250000B\"\nbuffer = \"1bdp\"", ""), 0.97..=1.01),
+        (at("100mbit", 20, "burst = \"150000B\"\nbuffer = \"1bdp\"", ""), 0.97..=1.01),
+        (at("5mbit", 100, "burst = \"30000B\"\nbuffer = \"4bdp\"", ""), 0.85..=1.01),
+    ];
+    check("used alone", &places, |place| place.between(10.0, 40.0).bottlenecks[0].utilisation);
+}
+
 #[test]
 fn it_leaves_a_link_to_whoever_comes() {
     let places = [

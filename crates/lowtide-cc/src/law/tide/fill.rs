@@ -23,6 +23,8 @@ pub(super) struct Fill {
     /// That of the ramp that has just ended: the queue that it makes is its own.
     ramp: f64,
     pub(super) settling: u32,
+    /// Whether a queue may be of the latest ramp: no round after it has shown what it led to.
+    ramped: bool,
     /// Rounds without a queue worth the name, in a row.
     clean: u32,
     /// To look at the empty queue: rounds left, and the window to return to.
@@ -43,6 +45,7 @@ impl Fill {
             growth,
             ramp: 0.0,
             settling: 0,
+            ramped: false,
             clean: 0,
             drain: None,
             near_empty: now,
@@ -90,7 +93,7 @@ impl Tide {
 
     /// A ramp ends: it has met a queue, or what is known to be safe.
     fn end_ramp(fill: &mut Fill) {
-        (fill.ramp, fill.growth, fill.settling) = (fill.growth, 0.0, SETTLE);
+        (fill.ramp, fill.growth, fill.settling, fill.ramped) = (fill.growth, 0.0, SETTLE, true);
     }
 
     /// A ramp looks for a queue, sample by sample: it does not grow into what may be one.
@@ -130,6 +133,18 @@ impl Tide {
         self.last_full_rate = rate;
     }
 
+    /// A token bucket may have hidden this queue from the ramp that made it: that shows when what fills the queue is taken back.
+    fn take_back(&mut self, ack: &Ack, queue: f64) {
+        let base = self.path.base();
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        // it still grows, twice as long at the most; a round begins here: one until less is on the link, one until that is seen
+        (fill.ramp, fill.growth, fill.settling, fill.ramped) = (2.0 * queue / base, 0.0, SETTLE - 1, false);
+        self.window = (self.window * base / (base + queue) - 1.0).max(2.0);
+        self.cap = Some(self.window);
+        self.path.restart_filters();
+        self.start_round(ack.nxt);
+    }
+
     /// An ACK while it fills the link.
     pub(super) fn fill(&mut self, ack: &Ack) {
         self.path.on_rate(ack);
@@ -163,8 +178,13 @@ impl Tide {
         }
         // what its own growth makes is its own, until it has been seen to end
         let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
-        if self.path.slow_queue().is_some_and(|queue| queue > foreign + ramp) {
-            self.leave_queue(ack);
+        let ramped = fill.ramped || fill.growth > 0.0;
+        if let Some(queue) = self.path.slow_queue().filter(|queue| *queue > foreign + ramp) {
+            if ramped && self.path.lets_bursts_pass() {
+                self.take_back(ack, queue);
+            } else {
+                self.leave_queue(ack);
+            }
             return;
         }
         if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples() {
@@ -180,6 +200,7 @@ impl Tide {
         // growth makes the later ones longer
         let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
         self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
+        fill.ramped &= fill.settling > 0;
         let sent = round.packets + round.lost;
         if sent > 0.0 {
             self.loss += (round.lost / sent - self.loss) / 8.0;
