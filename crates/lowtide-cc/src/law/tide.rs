@@ -83,6 +83,7 @@ impl Parameters {
             round: Round::default(),
             fair: Fair::default(),
             vanished: 0,
+            lossy: 0,
             share: None,
             flow: *flow,
         })
@@ -146,6 +147,8 @@ struct Tide {
     fair: Fair,
     /// Queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own.
     vanished: u32,
+    /// Times it has left for much loss, less those that it stayed for long.
+    lossy: u32,
     /// What its weight is worth, if it has one.
     share: Option<Share>,
     flow: Flow,

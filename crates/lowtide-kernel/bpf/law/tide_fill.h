@@ -9,8 +9,10 @@
 
 #define TIDE_SETTLE 3			/* rounds that a change of the window is waited for: the rest of this one, two more */
 #define TIDE_VANISHED 3			/* queues that vanish, in a row, for which fair queues are looked for */
-#define TIDE_BRIEFLY_US 10000000ULL	/* in between it was on the link for so long at the most */
+#define TIDE_BRIEFLY_US 10000000ULL	/* it was on the link for so long at the most in between, where the same happens again */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
+#define TIDE_LOSS_PAUSE 2		/* after that, in base round trips: twice as long each time, */
+#define TIDE_LOSS_PAUSES 5		/* so many times at the most */
 
 /* Whether its window holds what the link is known to carry: a queue is met with less where others have a part of it. */
 static inline bool tide_has_all(const struct tide *t)
@@ -47,6 +49,17 @@ static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
 		t->vanished = 0;
 	tide_listens(t, now_us, nxt, t->vanished >= TIDE_VANISHED ? tide_whole_q32(t) : 0);
 	t->listen.queue = 1;
+}
+
+/* Loss that is no chance, and no queue: a policer drops what is too much, where probes hear of nobody. */
+static inline void tide_leaves_loss(struct tide *t, u64 now_us, u32 nxt)
+{
+	if (now_us - t->fill.began_us <= TIDE_BRIEFLY_US)
+		t->lossy = at_most(t->lossy + 1, TIDE_LOSS_PAUSES);
+	else if (t->lossy)
+		t->lossy--;
+	tide_listens(t, now_us, nxt, 0);
+	t->listen.pause_us = (tide_base(&t->path) * (TIDE_LOSS_PAUSE << (t->lossy & 7))) >> 8;
 }
 
 /* A ramp ends: it has met a queue, or what is known to be safe. */
@@ -171,7 +184,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	} else if (f->settling) {
 		f->settling--;
 	} else if (t->loss_q24 > TIDE_HEAVY_LOSS_Q24) {
-		tide_listens(t, a->now_us, a->nxt, 0);
+		tide_leaves_loss(t, a->now_us, a->nxt);
 		return 0;
 	} else if (f->found && f->growth_q16 && queue * 4 >= (s64)own * 3) {
 		tide_meet(t);

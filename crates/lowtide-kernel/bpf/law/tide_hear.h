@@ -111,7 +111,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	}
 	l->closer = 0;
 	l->good++;
-	if (!anew && (l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD)))
+	if (!anew && (l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))
 		return;
 	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
 	/* whoever held a queue for long has a buffer that takes a ramp of as much */

@@ -14,6 +14,7 @@
 
 struct tide_listen {
 	u64 began_us;
+	u64 pause_us;		/* it listens for so long at the least */
 	u64 peak;
 	u64 heard[TIDE_HEARD];	/* a circle */
 	u64 whole_q32;		/* in a fair queue: the rate of the whole link; else 0 */

@@ -68,9 +68,9 @@ struct tide {
 	u32 listens;
 	u32 confirmed;		/* the link's rate is known for sure */
 	u32 vanished;		/* queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own */
+	u32 lossy;		/* times it has left for much loss, less those that it stayed for long */
 	u32 srtt_us;
 	u32 mss;
-	u32 unused;
 };
 
 /* Whether packets leave in pairs: those further apart than the receiver waits for a second one would each have its ACK kept back. */

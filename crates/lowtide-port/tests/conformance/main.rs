@@ -400,6 +400,21 @@ fn a_token_bucket_is_found_by_both() {
     }
 }
 
+/// Each leaves for much loss, and pauses for longer each time.
+#[test]
+fn much_loss_makes_both_pause() {
+    let case = CASES.iter().find(|case| case.law == "tide").unwrap();
+    let mut pair = Pair::new(case.law);
+    let mut path = Path::new(Duration::from_millis(40), 830.0, 50.0, false, 1).behind_bucket(1).losing(0.08);
+    let (mut acks, mut apart) = (0u64, 0u64);
+    while acks < 50_000 {
+        acks += path.step(&mut pair);
+        apart += u64::from(pair.check(case).is_err());
+    }
+    assert!(path.used() < 0.12, "it uses {} of the link", path.used());
+    assert!(apart * 16 <= acks, "apart at {apart} of {acks} ACKs");
+}
+
 /// A hint that is too small costs some seconds, of both the same: the reference's window is the one that sends, so that a port that parts from it there
 /// would do so for a second's ACKs at least.
 #[test]

@@ -41,6 +41,8 @@ pub(crate) struct Path {
     bucket: u64,
     together: u64,
     resumes: u64,
+    /// How often a packet is lost whatever the queue is.
+    losses: f64,
     random: lowtide_cc::Random,
     now: u64,
     /// When the link has sent all that it has.
@@ -82,6 +84,7 @@ impl Path {
             bucket: 0,
             together: 0,
             resumes: 0,
+            losses: 0.0,
             random: lowtide_cc::Random::new(seed),
             now: 1,
             free: 0,
@@ -121,6 +124,12 @@ impl Path {
         self
     }
 
+    /// Packets are lost by chance.
+    pub(crate) const fn losing(mut self, part: f64) -> Self {
+        self.losses = part;
+        self
+    }
+
     /// Of the time up to the latest ACK, how much the link was busy.
     pub(crate) fn used(&self) -> f64 {
         (self.delivered.0 / u64::from(MSS) * self.service) as f64 / self.now as f64
@@ -155,7 +164,7 @@ impl Path {
                 self.free = self.free.max(filled) + (self.random.uniform() * 20.0) as u64 * service;
             }
             let queued = self.free.saturating_sub(self.now) / service;
-            let lost = queued > self.buffer;
+            let lost = queued > self.buffer || (self.losses > 0.0 && self.random.uniform() < self.losses);
             if !lost {
                 self.free = self.free.max(filled) + service;
             }

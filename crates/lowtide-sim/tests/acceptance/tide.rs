@@ -82,6 +82,23 @@ fn alone_it_fills_a_link_behind_a_token_bucket() {
     check("used alone", &places, |place| place.between(10.0, 40.0).bottlenecks[0].utilisation);
 }
 
+/// A policer has no queue that could tell of others. Parts of what a CUBIC flow has beside another one.
+#[test]
+fn behind_a_policer_a_flow_keeps_about_as_much_as_beside_its_own_kind() {
+    let mut table = Table::default();
+    for (policer, band) in [("10mbit:15kB", 0.75..=1.8), ("10mbit:60kB", 1.0..=2.1), ("15mbit:100kB", 0.9..=2.0)] {
+        let beside = |law| {
+            let outcome = outcome(&format!(
+                "duration = \"90s\"\nmeasure_from = \"10s\"\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"40ms\"\npolice = \"{policer}\"\n\
+                 [[flow]]\nname = \"background\"\ncc = \"{law}\"\n[[flow]]\nname = \"cubic\"\ncc = \"cubic\"\n"
+            ));
+            outcome.flows[1].mean_bps
+        };
+        table.row(&format!("policer of {policer}"), beside("tide") / beside("cubic"), band);
+    }
+    table.check();
+}
+
 #[test]
 fn it_leaves_a_link_to_whoever_comes() {
     let places = [

@@ -10,8 +10,12 @@ use super::{Phase, Round, Tide};
 const SETTLE: u32 = 3;
 /// Smoothed loss above it is no chance.
 const HEAVY_LOSS: f64 = 0.04;
-/// Queues that vanish, in a row, for which fair queues are looked for; in between it was on the link for so long at the most.
+/// The pause after that in base round trips: twice as long each time, so many times at the most.
+const LOSS_PAUSE: u32 = 2;
+const LOSS_PAUSES: u32 = 5;
+/// Queues that vanish, in a row, for which fair queues are looked for.
 const VANISHED: u32 = 3;
+/// It was on the link for so long at the most in between, where the same happens again.
 const BRIEFLY: Duration = Duration::from_secs(10);
 
 /// It uses the link.
@@ -88,6 +92,20 @@ impl Tide {
         self.listen(ack.now, ack.nxt, self.whole().filter(|_| self.vanished >= VANISHED));
         if let Phase::Listen(listen) = &mut self.phase {
             listen.queue = true;
+        }
+    }
+
+    /// Loss that is no chance, and no queue: a policer drops what is too much, where probes hear of nobody.
+    fn leave_loss(&mut self, ack: &Ack) {
+        let Phase::Fill(fill) = &self.phase else { return };
+        self.lossy = if ack.now - fill.began > BRIEFLY {
+            self.lossy.saturating_sub(1)
+        } else {
+            (self.lossy + 1).min(LOSS_PAUSES)
+        };
+        self.listen(ack.now, ack.nxt, None);
+        if let Phase::Listen(listen) = &mut self.phase {
+            listen.pause = self.path.base() * f64::from(LOSS_PAUSE << self.lossy);
         }
     }
 
@@ -226,7 +244,7 @@ impl Tide {
         } else if fill.settling > 0 {
             fill.settling -= 1;
         } else if self.loss > HEAVY_LOSS {
-            self.listen(ack.now, ack.nxt, None);
+            self.leave_loss(ack);
             return;
         } else if fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own {
             self.meet();

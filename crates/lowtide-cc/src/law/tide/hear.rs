@@ -99,7 +99,7 @@ impl Tide {
         listen.closer = 0;
         listen.good += 1;
         let enough = if listen.whole.is_some() { GOOD_APART } else { GOOD };
-        if !anew && (listen.trains > 0 || listen.good < enough) {
+        if !anew && (listen.trains > 0 || listen.good < enough || since.as_secs_f64() < listen.pause) {
             return;
         }
         self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };

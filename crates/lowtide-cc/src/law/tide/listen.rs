@@ -11,6 +11,8 @@ use crate::Time;
 pub(super) struct Listen {
     /// When it began to listen.
     pub(super) began: Time,
+    /// Seconds that it listens at the least.
+    pub(super) pause: f64,
     /// The greatest queue that was heard, seconds.
     pub(super) peak: f64,
     /// Whether what comes back first was sent before.
