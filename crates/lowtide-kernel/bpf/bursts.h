@@ -22,7 +22,8 @@ static inline void keep_together(struct sock *sk, struct lt_socket *s, const str
 		left = length;
 		s->burst_end = tp->snd_nxt + length;
 	}
-	sk->sk_pacing_rate = left > next ? BURST_PACING : at_least(s->pacing * left / length, 1);
+	/* by what may be sent, and not by what is left: after a segment that was not full that is less than the next one */
+	sk->sk_pacing_rate = left > next ? BURST_PACING : at_least(s->pacing * next / length, 1);
 }
 
 #endif
