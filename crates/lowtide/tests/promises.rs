@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide run` keeps its promises: medians of three, each on an emulated link of 20 Mbit/s, 40 ms and one BDP, real kernel TCP,
 //! iperf3 on both sides and one CUBIC flow in the foreground. These are measurements in real time on a machine that others may use, so one
-//! that is outside of its band is taken twice more, and both must then be inside.
+//! that is outside of its band, of one law or number of connections, is taken twice more, and both must then be inside.
 
 #[path = "support/promises.rs"]
 mod promises;
@@ -67,39 +67,39 @@ fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
     // gets 0.02.
     //   law      foreground keeps  alone uses
     const BANDS: [(&str, f64, f64); 2] = [("cdg", 0.90, 0.75), ("cubic", 0.78, 0.60)];
-    kept(|| {
-        BANDS.into_iter().try_for_each(|(law, keeps, uses)| {
+    for (law, keeps, uses) in BANDS {
+        kept(|| {
             let far = far(law, 1);
             println!("{law}: kept {:.3}, alone {:.3}", far.kept, far.idle);
             within(&format!("what the foreground keeps beside {law}"), far.kept, keeps..)?;
             within(&format!("what {law} uses alone"), far.idle, uses..)
-        })
-    });
+        });
+    }
 }
 
 #[test]
 fn tide_leaves_more_to_the_foreground_and_uses_more_of_an_idle_link() {
     //   connections  foreground keeps  alone uses
     const BANDS: [(u32, f64, f64); 3] = [(1, 0.93, 0.80), (8, 0.93, 0.75), (32, 0.93, 0.60)];
-    kept(|| {
-        BANDS.into_iter().try_for_each(|(connections, keeps, uses)| {
+    for (connections, keeps, uses) in BANDS {
+        kept(|| {
             let far = far("tide", connections);
             println!("tide, {connections} connections: kept {:.3}, alone {:.3}", far.kept, far.idle);
             within(&format!("what the foreground keeps beside tide, {connections} connections"), far.kept, keeps..)?;
             within(&format!("what tide uses alone, {connections} connections"), far.idle, uses..)
-        })
-    });
+        });
+    }
 }
 
 #[test]
 fn many_connections_yield_as_one_does() {
-    kept(|| {
-        [8, 32].into_iter().try_for_each(|connections| {
+    for connections in [8, 32] {
+        kept(|| {
             let far = far("cdg", connections);
             println!("cdg, {connections} connections: kept {:.3}, alone {:.3}", far.kept, far.idle);
             within(&format!("what the foreground keeps beside {connections} connections"), far.kept, 0.90..)
-        })
-    });
+        });
+    }
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn a_deadline_that_needs_a_third_of_the_link_is_met() {
         [("cdg", "pid", 0.85, 1.05), ("cdg", "mbc", 0.75, 1.05)],
         [("cubic", "pid", 0.85, 1.10), ("cubic", "mbc", 0.75, 1.10)],
     ];
-    kept(|| {
-        BANDS.into_iter().try_for_each(|of_law| {
+    for of_law in BANDS {
+        kept(|| {
             together(of_law, |(law, control, _, _)| deadline(law, control)).iter().try_for_each(
                 |((law, control, earliest, latest), run)| {
                     is_met(law, control, run, *earliest, *latest)?;
@@ -122,8 +122,8 @@ fn a_deadline_that_needs_a_third_of_the_link_is_met() {
                     }
                 },
             )
-        })
-    });
+        });
+    }
 }
 
 #[test]
@@ -154,25 +154,24 @@ fn an_impossible_deadline_is_announced_and_pressed_no_harder_than_one_flow() {
 
 #[test]
 fn the_share_falls_with_the_weight_whatever_that_acts_on() {
-    kept(|| {
-        let shares =
-            |actuator| together(["1", "0.05"], |weight| share("cdg", actuator, weight)).map(|(_, share)| share);
-        ["beta", "phantom"].into_iter().try_for_each(|actuator| {
-            let [full, least] = shares(actuator);
+    for actuator in ["beta", "phantom"] {
+        kept(|| {
+            let [full, least] =
+                together(["1", "0.05"], |weight| share("cdg", actuator, weight)).map(|(_, share)| share);
             println!("cdg by {actuator}: {full:.3} of the link at w = 1, {least:.3} at 0.05");
             within(&format!("cdg by {actuator}: the share at w = 0.05 over that at 1"), least / full, ..0.7)
-        })
-    });
+        });
+    }
 }
 
 #[test]
 fn eight_connections_take_what_one_takes() {
-    kept(|| {
-        ["tide", "cdg"].into_iter().try_for_each(|law| {
+    for law in ["tide", "cdg"] {
+        kept(|| {
             let ratio = eight_to_one(law);
             println!("{law}: eight connections take {ratio:.3} of one");
             // the promise is the upper bound; the lower one only says that they are not starved
             within(&format!("{law}: what eight connections take of what one takes"), ratio, 0.5..=1.25)
-        })
-    });
+        });
+    }
 }
