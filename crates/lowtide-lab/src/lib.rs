@@ -33,7 +33,7 @@ pub use cache::{Cache, Curve, Entry, VERSION};
 pub use error::LabError;
 pub use experiment::Library;
 pub use place::Place;
-pub use plan::{Extent, Plan, PlannedCell};
+pub use plan::{Extent, Half, Plan, PlannedCell};
 pub use recording::{Arrival, Packets, Recording, Track, Transfer};
 pub use rehearse::rehearse;
 pub use results::Results;

@@ -17,13 +17,22 @@ use std::{
     time::Duration,
 };
 
+/// A half of the cells of an experiment, drawn by chance and always the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// What things are tuned on; a quick look is at a part of it unless told otherwise.
+    InView,
+    /// What they are judged on.
+    HeldOut,
+}
+
 /// How much of an experiment is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Only its `quick` values and `quick_runs`.
     pub quick: bool,
-    /// Of an experiment with a sample for a quick look, as many other cells, none of which is in that.
-    pub held_out: bool,
+    /// Of an experiment that draws its cells by chance, only this half of them.
+    pub half: Option<Half>,
     /// So many runs of each cell, in place of its own number.
     pub runs: Option<u32>,
     /// The seed of the first run.
@@ -32,7 +41,7 @@ pub struct Extent {
 
 impl Default for Extent {
     fn default() -> Self {
-        Self { quick: false, held_out: false, runs: None, seed: 1 }
+        Self { quick: false, half: None, runs: None, seed: 1 }
     }
 }
 
@@ -99,15 +108,14 @@ impl<'a> Plan<'a> {
                 plan.cells.push(cell);
             }
         }
-        if let Some(sample) = experiment.quick_sample.as_ref().filter(|_| extent.quick) {
-            plan.keep(sample, extent.held_out);
+        if let Some(sample) = experiment.quick_sample.as_ref().filter(|_| extent.quick || extent.half.is_some()) {
+            plan.keep(sample, extent);
         }
         Ok(plan)
     }
 
-    /// Keeps the cells of so many places by chance, always the same ones; fewer of them are the first of more. Or of as many of the others.
-    fn keep(&mut self, sample: &Sample, others: bool) {
-        let skipped = if others { sample.number } else { 0 };
+    /// Keeps the cells of one half of the places; of these, for a quick look, so many: fewer are the first of more.
+    fn keep(&mut self, sample: &Sample, extent: Extent) {
         let of = |cell: &PlannedCell<'_>| -> Where {
             cell.place.iter().filter(|(axis, _)| sample.of.contains(axis)).cloned().collect()
         };
@@ -117,17 +125,21 @@ impl<'a> Plan<'a> {
             let value = place.iter().find(|(axis, _)| Some(axis) == sample.evenly.as_ref());
             groups.entry(value.map(|(_, value)| value.clone())).or_default().push(place);
         }
-        let mut groups: Vec<_> =
-            groups.into_values().map(|places| by_chance(places, 2 * sample.number).into_iter()).collect();
-        let in_turn =
-            (0..2 * sample.number).flat_map(|_| groups.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
-        let places: BTreeSet<Where> = in_turn.skip(skipped).take(sample.number).collect();
+        let half = |(group, places): (u64, Vec<Where>)| {
+            let (number, held_out) = (places.len(), extent.half == Some(Half::HeldOut));
+            let drawn = by_chance(places, number, group);
+            let (in_view, others) = drawn.split_at(number.div_ceil(2));
+            if held_out { others.to_vec() } else { in_view.to_vec() }.into_iter()
+        };
+        let mut groups: Vec<_> = (1..).zip(groups.into_values()).map(half).collect();
+        let in_turn = (0..seen.len()).flat_map(|_| groups.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
+        let places: BTreeSet<Where> = in_turn.take(if extent.quick { sample.number } else { seen.len() }).collect();
         self.cells.retain(|cell| places.contains(&of(cell)));
     }
 
     /// Keeps so many cells by chance, if there are more.
     pub(crate) fn thin(&mut self, number: usize) {
-        let kept: BTreeSet<usize> = by_chance((0..self.cells.len()).collect(), number).into_iter().collect();
+        let kept: BTreeSet<usize> = by_chance((0..self.cells.len()).collect(), number, 1).into_iter().collect();
         let mut place = 0..;
         self.cells.retain(|_| place.next().is_some_and(|place| kept.contains(&place)));
     }
@@ -220,9 +232,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// So many of them, always the same.
-fn by_chance<T>(mut list: Vec<T>, number: usize) -> Vec<T> {
-    let mut random = Random::new(1);
+/// So many of them, always the same for a seed.
+fn by_chance<T>(mut list: Vec<T>, number: usize, seed: u64) -> Vec<T> {
+    let mut random = Random::new(seed);
     for chosen in 0..number.min(list.len()) {
         let other = chosen + (random.bits() % (list.len() - chosen) as u64) as usize;
         list.swap(chosen, other);
@@ -265,12 +277,19 @@ mod tests {
         let expected: Vec<&String> = all.iter().filter(|name| places.contains(&name[..3])).collect();
         assert_eq!(five.iter().collect::<Vec<_>>(), expected);
         assert!(plan(&some(3), true).iter().all(|name| five.contains(name)), "fewer are the first of more");
-        let held_out = Extent { quick: true, held_out: true, ..Extent::default() };
-        let others = names(&some(5), held_out);
-        let other_places: BTreeSet<&str> = others.iter().map(|name| &name[..3]).collect();
-        assert!(other_places.len() == 5 && other_places.is_disjoint(&places), "{other_places:?}");
+        let halves = [Half::InView, Half::HeldOut].map(|half| {
+            let places = |quick| {
+                let cells = names(&some(5), Extent { quick, half: Some(half), ..Extent::default() });
+                cells.iter().map(|name| name[..3].to_owned()).collect::<BTreeSet<_>>()
+            };
+            let (half, quick) = (places(false), places(true));
+            assert!(half.len() == 8 && quick.len() == 5 && quick.is_subset(&half), "{half:?} {quick:?}");
+            (half, quick)
+        });
+        assert!(halves[0].0.is_disjoint(&halves[1].0), "{halves:?}");
+        assert!(places.iter().all(|place| halves[0].1.contains(*place)), "a quick look is at what is in view");
         assert_eq!(plan(&some(5), false), all);
-        assert_eq!(plan(&some(100), true), all);
+        assert_eq!(plan(&some(100), true).len(), names(&some(5), Extent { half: Some(Half::InView), ..Extent::default() }).len());
     }
 
     #[test]
@@ -284,7 +303,9 @@ mod tests {
         let eight = some(8);
         assert_eq!(["1", "2", "3", "4"].map(|value| of(&eight, value)), [2; 4]);
         assert!(some(6).is_subset(&eight) && some(6).len() == 6, "fewer are the first of more");
-        assert_eq!(some(100).len(), 16);
+        assert_eq!(some(100).len(), 8);
+        let others = |value: &str| some(100).iter().filter(|it| it.starts_with(value)).map(|it| it[2..].to_owned()).collect::<Vec<_>>();
+        assert!(["2", "3", "4"].iter().any(|value| others(value) != others("1")), "each value has places of its own");
     }
 
     #[test]

@@ -495,8 +495,11 @@ pub struct LabRunArguments {
     /// A quick look: fewer cells and fewer runs
     #[arg(long)]
     pub quick: bool,
-    /// Of an experiment that looks quickly at cells by chance, as many other ones: what was tuned on those can be judged on these
-    #[arg(long, requires = "quick")]
+    /// Of an experiment that draws cells by chance, the half that things are tuned on; a quick look is at a part of it
+    #[arg(long, conflicts_with = "held_out")]
+    pub in_view: bool,
+    /// The other half, to judge them on
+    #[arg(long)]
     pub held_out: bool,
     /// Seed of the first run of each cell; the others follow
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -513,6 +516,14 @@ pub struct LabRunArguments {
     /// On a kernel: record anew what was recorded before, as after a change of what plays it
     #[arg(long)]
     pub again: bool,
+}
+
+impl LabRunArguments {
+    /// The half that is asked for.
+    pub fn half(&self) -> Option<lowtide_lab::Half> {
+        use lowtide_lab::Half::{HeldOut, InView};
+        if self.held_out { Some(HeldOut) } else { self.in_view.then_some(InView) }
+    }
 }
 
 /// `lowtide lab play`.

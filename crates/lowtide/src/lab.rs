@@ -95,8 +95,8 @@ fn duration(seconds: f64) -> String {
 
 fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<()> {
     let experiments = library.choose(&arguments.ids)?;
-    let &LabRunArguments { quick, held_out, runs, seed, .. } = arguments;
-    let extent = Extent { quick, held_out, runs, seed };
+    let &LabRunArguments { quick, runs, seed, .. } = arguments;
+    let extent = Extent { quick, half: arguments.half(), runs, seed };
     let elsewhere = if arguments.on == Place::Sim { Vec::new() } else { at(&experiments, arguments.on)? };
     let plans: Vec<Plan<'_>> = match arguments.on {
         Place::Sim => experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<_, _>>()?,

@@ -12,7 +12,7 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener},
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
-        unix::fs::PermissionsExt,
+        unix::{fs::PermissionsExt, process::CommandExt},
     },
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus},
@@ -28,7 +28,7 @@ use lowtide_emu::Namespace;
 use lowtide_kernel::{Need, diagnose};
 use nix::{
     sys::{
-        signal::{Signal, kill},
+        signal::{SigHandler, Signal, kill, signal},
         socket::{setsockopt, sockopt},
     },
     unistd::Pid,
@@ -58,6 +58,16 @@ pub(crate) fn lowtide<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -
     command.args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
     // paths of tests have the same addresses and other round trips each time
     command.env("LOWTIDE_PATH_MEMORY", "none");
+    // a shell lets what it runs in the background ignore them, and a script cannot trap what its caller ignores
+    let heed = || {
+        for heeded in [Signal::SIGINT, Signal::SIGQUIT] {
+            // SAFETY: the default runs no code of ours.
+            unsafe { signal(heeded, SigHandler::SigDfl) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made.
+    unsafe { command.pre_exec(heed) };
     command
 }
 
