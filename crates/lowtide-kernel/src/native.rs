@@ -2,6 +2,7 @@
 //! The laws of `bpf/law`, compiled natively: tests of the very code that the kernel runs.
 
 mod beta;
+mod burst;
 mod cdg;
 mod cubic;
 mod network;
@@ -27,6 +28,7 @@ unsafe extern "C" {
     fn native_budget_cut(window_q16: u64, keep_q10: u32, kept_q16: u64, sockets: u32) -> u64;
     fn native_budget_cwnd(window_q16: u64) -> u32;
     fn native_budget_pacing(window_q16: u64, mss: u32, srtt_us: u32) -> u32;
+    fn native_burst_pace(pace: u64, end: *mut u32, nxt: u32, length: u32, handed: u32) -> u64;
     fn native_queue_is_empty(round_min_us: u32, min_rtt_us: u32, floor_us: u32) -> bool;
     fn native_cdg_size() -> u64;
     fn native_cdg_reset(state: *mut State, cwnd: u32);

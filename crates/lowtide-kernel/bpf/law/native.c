@@ -10,6 +10,7 @@ typedef uint64_t u64;
 typedef int64_t s64;
 
 #include "budget.h"
+#include "burst.h"
 #include "cdg.h"
 #include "cubic.h"
 #include "fixed.h"
@@ -43,6 +44,11 @@ u32 native_budget_cwnd(u64 window_q16)
 u32 native_budget_pacing(u64 window_q16, u32 mss, u32 srtt_us)
 {
 	return budget_pacing(window_q16, mss, srtt_us);
+}
+
+u64 native_burst_pace(u64 pace, u32 *end, u32 nxt, u32 length, u32 handed)
+{
+	return burst_pace(pace, end, nxt, length, handed);
 }
 
 u64 native_cubic_root(u64 x)
