@@ -13,15 +13,14 @@
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 
 /* Trains of packets have told how long one takes on the link: with that, its weight is worth its part of what fills the path. */
-static inline void tide_measured(struct tide *t, u64 now_us, bool empty)
+static inline void tide_measured(struct tide *t, u64 now_us, u64 whole, bool empty)
 {
 	struct tide_listen *l = &t->listen;
-	u64 whole = tide_whole_q32(t);
 
 	tide_path_train(&t->path, now_us, (l->least_us << 8) / l->least_packets);
 	tide_share_begin(&t->share, ((u64)t->srtt_us << 24) / tide_packet(&t->path));
 	/* no queue, but somebody else is served in turn */
-	if (empty && whole && !tide_fair_together(l->least_us, l->least_packets, whole))
+	if (empty && tide_comes_apart(l))
 		l->whole_q32 = whole;
 }
 
@@ -30,7 +29,7 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 {
 	struct tide_listen *l;
 	bool probes_only;
-	u64 told;
+	u64 told, whole;
 	int apart;
 
 	if (!t)
@@ -43,8 +42,9 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	probes_only = tide_share_q16(&t->share) < TIDE_PAIRS_Q16;
 	if (!probes_only)
 		l->closer = l->trains = 0;
-	if (tide_train(l))
-		tide_measured(t, now_us, empty);
+	whole = tide_whole_q32(t);
+	if (tide_train(l, whole))
+		tide_measured(t, now_us, whole, empty);
 	/* what its weight sends leaves otherwise */
 	told = probes_only ? l->whole_q32 : 0;
 	apart = told && !l->stale && !tide_fair_together(l->us, l->packets, told);

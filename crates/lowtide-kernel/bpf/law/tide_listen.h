@@ -7,6 +7,7 @@
 #define LOWTIDE_TIDE_LISTEN_H
 
 #include "law.h"
+#include "tide_fair.h"
 
 #define TIDE_ALIKE_PART 5	/* of a packet's time: round trips of probes that differ by less have not waited for others' in service */
 #define TIDE_HEARD 8			/* the latest probes */
@@ -28,9 +29,9 @@ struct tide_listen {
 	u32 trains;		/* probes of four to come that measure how long a packet takes on the link; and the fastest of those that have: */
 	u64 least_us;
 	u32 least_packets;
+	u32 apart;		/* so many of them came with others' packets in between */
 	u32 stale;		/* what comes back first was sent before */
 	u32 first;		/* it has never filled the link: so it does not know its noise */
-	u32 unused;
 };
 
 /*
@@ -58,16 +59,27 @@ static inline bool tide_still(const struct tide_listen *l, u64 least)
 	return l->probes > TIDE_HEARD && (most - least) * TIDE_ALIKE_PART < l->packet;
 }
 
-/* A probe of four has come back. Whether it was the last of them, and they told something: what comes between makes a packet take longer. */
-static inline bool tide_train(struct tide_listen *l)
+/*
+ * A probe of four has come back. Whether it was the last of them, and they told something: what comes between makes a packet take longer. The rate is
+ * that of the link, where packets that left together tell of others; else 0.
+ */
+static inline bool tide_train(struct tide_listen *l, u64 whole_q32)
 {
 	if (!l->trains || l->stale)
 		return false;
+	if (whole_q32 && l->packets && !tide_fair_together(l->us, l->packets, whole_q32))
+		l->apart++;
 	if (l->packets && (!l->least_packets || l->us * l->least_packets < l->least_us * l->packets)) {
 		l->least_packets = l->packets;
 		l->least_us = l->us;
 	}
 	return !--l->trains && l->least_packets;
+}
+
+/* Whether most trains came with others' packets in between: in one queue none does, and in fair ones each while others' are not empty. */
+static inline bool tide_comes_apart(const struct tide_listen *l)
+{
+	return 2 * l->apart > TIDE_TRAINS;
 }
 
 /*

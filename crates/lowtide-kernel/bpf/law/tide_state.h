@@ -6,7 +6,6 @@
 #define LOWTIDE_TIDE_STATE_H
 
 #include "law.h"
-#include "tide_fair.h"
 #include "tide_listen.h"
 #include "tide_path.h"
 #include "tide_share.h"

@@ -70,13 +70,13 @@ impl Tide {
         if !probes_only {
             (listen.closer, listen.trains) = (0, 0);
         }
-        if let Some(packet) = listen.train(packets, seconds) {
+        if let Some(packet) = listen.train(packets, seconds, whole) {
             self.path.on_train(ack.now, packet);
             if let Some(share) = &mut self.share {
                 share.begin(self.srtt / self.path.packet());
             }
             // no queue, but somebody else is served in turn
-            if queue < middle && whole.is_some_and(|whole| !Fair::together(packet, 1.0, whole)) {
+            if queue < middle && listen.comes_apart() {
                 listen.whole = whole;
             }
         }

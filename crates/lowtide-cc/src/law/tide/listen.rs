@@ -4,6 +4,7 @@
 //! differ by less than a part of a packet's time, it looks closer: by probes of four, whose ACKs tell how long a packet takes on the link now, and
 //! which are out of step with whatever is periodic there. What stands still by that measure as well is the path.
 
+use super::fair::Fair;
 use crate::Time;
 
 /// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
@@ -27,9 +28,11 @@ pub(super) struct Listen {
     pub(super) heard: [f64; 8],
     /// In a fair queue: the rate of the whole link, packets per second.
     pub(super) whole: Option<f64>,
-    /// Probes of four to come that measure how long a packet takes on the link; and the least that it has taken so far, seconds.
+    /// Probes of four to come that measure how long a packet takes on the link; the least that it has taken so far, seconds; and how many of them
+    /// came with others' packets in between.
     pub(super) trains: u32,
     pub(super) least_packet: Option<f64>,
+    pub(super) apart: u32,
     /// Probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not.
     pub(super) closer: u32,
     /// The time of a packet on the link, as far as known: seconds.
@@ -81,8 +84,9 @@ impl Listen {
         self.heard.iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
     }
 
-    /// A probe of four has come back. With the last of them the time that a packet took in the fastest: what comes between makes it longer.
-    pub(super) fn train(&mut self, packets: f64, seconds: f64) -> Option<f64> {
+    /// A probe of four has come back. With the last of them the time that a packet took in the fastest: what comes between makes it longer. `whole`:
+    /// the link's rate, where packets that left together tell of others.
+    pub(super) fn train(&mut self, packets: f64, seconds: f64, whole: Option<f64>) -> Option<f64> {
         if self.trains == 0 || self.stale {
             return None;
         }
@@ -90,8 +94,14 @@ impl Listen {
         if packets > 0.0 {
             let packet = seconds / packets;
             self.least_packet = Some(self.least_packet.map_or(packet, |least| least.min(packet)));
+            self.apart += u32::from(whole.is_some_and(|whole| !Fair::together(seconds, packets, whole)));
         }
         self.least_packet.filter(|_| self.trains == 0)
+    }
+
+    /// Whether most trains came with others' packets in between: in one queue none does, and in fair ones each while others' are not empty.
+    pub(super) const fn comes_apart(&self) -> bool {
+        2 * self.apart > Self::TRAINS
     }
 
     /// The packets of a closer probe took this long, the first ACK left out: what a packet takes on the link now is at most that. One that is
