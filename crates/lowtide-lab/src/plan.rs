@@ -45,6 +45,20 @@ impl Default for Extent {
     }
 }
 
+impl Extent {
+    /// What of it is said to `lowtide lab run`, each with a blank before it.
+    pub(crate) fn options(&self) -> String {
+        let quick = if self.quick { " --quick" } else { "" };
+        let half = match self.half {
+            None => "",
+            Some(Half::InView) => " --in-view",
+            Some(Half::HeldOut) => " --held-out",
+        };
+        let runs = self.runs.map_or_else(String::new, |runs| format!(" --runs {runs}"));
+        format!("{quick}{half}{runs}")
+    }
+}
+
 /// The runs of an experiment.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
@@ -289,7 +303,10 @@ mod tests {
         assert!(halves[0].0.is_disjoint(&halves[1].0), "{halves:?}");
         assert!(places.iter().all(|place| halves[0].1.contains(*place)), "a quick look is at what is in view");
         assert_eq!(plan(&some(5), false), all);
-        assert_eq!(plan(&some(100), true).len(), names(&some(5), Extent { half: Some(Half::InView), ..Extent::default() }).len());
+        assert_eq!(
+            plan(&some(100), true).len(),
+            names(&some(5), Extent { half: Some(Half::InView), ..Extent::default() }).len()
+        );
     }
 
     #[test]
@@ -304,7 +321,9 @@ mod tests {
         assert_eq!(["1", "2", "3", "4"].map(|value| of(&eight, value)), [2; 4]);
         assert!(some(6).is_subset(&eight) && some(6).len() == 6, "fewer are the first of more");
         assert_eq!(some(100).len(), 8);
-        let others = |value: &str| some(100).iter().filter(|it| it.starts_with(value)).map(|it| it[2..].to_owned()).collect::<Vec<_>>();
+        let others = |value: &str| {
+            some(100).iter().filter(|it| it.starts_with(value)).map(|it| it[2..].to_owned()).collect::<Vec<_>>()
+        };
         assert!(["2", "3", "4"].iter().any(|value| others(value) != others("1")), "each value has places of its own");
     }
 

@@ -447,9 +447,9 @@ pub enum LabCommand {
         /// And what was run on kernels, beside the simulator, as a page of Markdown
         #[arg(long, value_name = "FILE")]
         kernels: Option<PathBuf>,
-        /// Seed of the first run of each cell
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
+        /// Which cells and runs of them
+        #[command(flatten)]
+        cells: CellArguments,
     },
     /// Take over what other processes have run, each with its part: the directories of their --cache
     Merge {
@@ -489,21 +489,12 @@ pub struct LabRunArguments {
     /// Where: sim; kernel, with the TCP of this machine in real time, what the experiment says for that; or guest
     #[arg(long, value_name = "PLACE", default_value = "sim")]
     pub on: lowtide_lab::Place,
-    /// Runs of each cell, in place of each experiment's own number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub runs: Option<u32>,
     /// A quick look: fewer cells and fewer runs
     #[arg(long)]
     pub quick: bool,
-    /// Of an experiment that draws cells by chance, the half that things are tuned on; a quick look is at a part of it
-    #[arg(long, conflicts_with = "held_out")]
-    pub in_view: bool,
-    /// The other half, to judge them on
-    #[arg(long)]
-    pub held_out: bool,
-    /// Seed of the first run of each cell; the others follow
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    /// Which cells and runs of them
+    #[command(flatten)]
+    pub cells: CellArguments,
     /// Only this part of the runs, like 2/4; scores nothing. Unite the parts with `lab merge`
     #[arg(long, value_name = "I/N", conflicts_with = "shards")]
     pub shard: Option<lowtide_lab::Shard>,
@@ -518,11 +509,29 @@ pub struct LabRunArguments {
     pub again: bool,
 }
 
-impl LabRunArguments {
-    /// The half that is asked for.
-    pub fn half(&self) -> Option<lowtide_lab::Half> {
+/// Cells of experiments, and runs of these.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct CellArguments {
+    /// Of an experiment that draws cells by chance, the half that things are tuned on; a quick look is at a part of it
+    #[arg(long, conflicts_with = "held_out")]
+    pub in_view: bool,
+    /// The other half, to judge them on
+    #[arg(long)]
+    pub held_out: bool,
+    /// Runs of each cell, in place of each experiment's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: Option<u32>,
+    /// Seed of the first run of each cell; the others follow
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl CellArguments {
+    /// What of each experiment is meant.
+    pub fn extent(self, quick: bool) -> lowtide_lab::Extent {
         use lowtide_lab::Half::{HeldOut, InView};
-        if self.held_out { Some(HeldOut) } else { self.in_view.then_some(InView) }
+        let half = if self.held_out { Some(HeldOut) } else { self.in_view.then_some(InView) };
+        lowtide_lab::Extent { quick, half, runs: self.runs, seed: self.seed }
     }
 }
 

@@ -22,7 +22,7 @@ use lowtide_lab::{
 use lowtide_sim::scenario;
 
 use crate::{
-    cli::{LabArguments, LabCommand, LabPlayArguments, LabRunArguments},
+    cli::{CellArguments, LabArguments, LabCommand, LabPlayArguments, LabRunArguments},
     players::player,
 };
 
@@ -42,8 +42,8 @@ pub fn lab(arguments: &LabArguments) -> Result<ExitCode> {
     match &arguments.command {
         LabCommand::List { ids } => list(&library.choose(ids)?, &library, &cache),
         LabCommand::Run(run) => self::run(run, &library, &cache),
-        LabCommand::Report { ids, out, markdown, kernels, seed } => {
-            report(&library.choose(ids)?, &library, &cache, (out, markdown.as_deref(), kernels.as_deref()), *seed)
+        LabCommand::Report { ids, out, markdown, kernels, cells } => {
+            report(&library.choose(ids)?, &library, &cache, (out, markdown.as_deref(), kernels.as_deref()), *cells)
         }
         LabCommand::Merge { directories } => merge(directories.iter().map(AsRef::as_ref), &cache),
         LabCommand::Scenario { id, place, seed } => scenario(&library, id, place, *seed),
@@ -95,8 +95,7 @@ fn duration(seconds: f64) -> String {
 
 fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<()> {
     let experiments = library.choose(&arguments.ids)?;
-    let &LabRunArguments { quick, runs, seed, .. } = arguments;
-    let extent = Extent { quick, half: arguments.half(), runs, seed };
+    let extent = arguments.cells.extent(arguments.quick);
     let elsewhere = if arguments.on == Place::Sim { Vec::new() } else { at(&experiments, arguments.on)? };
     let plans: Vec<Plan<'_>> = match arguments.on {
         Place::Sim => experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<_, _>>()?,
@@ -227,19 +226,18 @@ fn report(
     library: &Library,
     cache: &Cache,
     (out, markdown, kernels): (&Path, Option<&Path>, Option<&Path>),
-    seed: u64,
+    cells: CellArguments,
 ) -> Result<()> {
     let runner = Runner { library, cache, shard: Shard::WHOLE, run: false, threads: None, again: false, player: None };
     let known = |quick| -> Result<_> {
-        let extent = Extent { quick, seed, ..Extent::default() };
-        let plans =
-            experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<Vec<_>, _>>()?;
+        let plans = experiments.iter().map(|experiment| Plan::new(experiment, cells.extent(quick)));
+        let plans = plans.collect::<Result<Vec<_>, _>>()?;
         Ok(runner.results(plans)?)
     };
     let sections =
         known(false)?.into_iter().zip(known(true)?).map(|(whole, quick)| Section::best(library, whole, quick));
     let mut sections = sections.collect::<Result<Vec<_>, _>>()?;
-    add_columns(&mut sections, &runner, seed)?;
+    add_columns(&mut sections, &runner, cells.seed)?;
     report::write(&sections, out)?;
     if let Some(file) = markdown {
         report::write_markdown(&sections, file)?;

@@ -67,8 +67,7 @@ impl<'a> Section<'a> {
     }
 
     fn command_of(&self, results: &Results<'_>, on: &str) -> String {
-        let quick = if results.plan.extent.quick { " --quick" } else { "" };
-        format!("lowtide lab run {}{on}{quick}", self.experiment.id)
+        format!("lowtide lab run {}{on}{}", self.experiment.id, results.plan.extent.options())
     }
 }
 
