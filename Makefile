@@ -47,8 +47,8 @@ lab-truth: deps-build deps-run deps-test deps-lab
 lab-deadlines: deps-build
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix
 
-# Every law in the background of every kind of foreground: a sample of the cells that nothing was tuned on, always the same, five runs of each. Under
-# an hour on two processors; what has been run already is not run again. LOWTIDE_WRITE_DOCS=1 renews docs/rivals.md. All cells:
+# Every law in the background of every kind of foreground: a sample of the half of the cells that is held out, always the same, five runs of each.
+# About half an hour on two processors; what has been run already is not run again. LOWTIDE_WRITE_DOCS=1 renews docs/rivals.md. All cells:
 # target/release/lowtide lab run rivals, hours; the half that things are tuned on: --in-view.
 lab-rivals: build
 	target/release/lowtide lab run rivals --quick --held-out --runs 5

@@ -16,6 +16,11 @@ static inline void keep_together(struct sock *sk, struct lt_socket *s, const str
 
 	if (handed >= length || !s->pacing || s->pacing == PACING_UNLIMITED)
 		return;
+	/* what is sent again belongs to no burst: one answer counts for all of it */
+	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_RECOVERY) {
+		sk->sk_pacing_rate = s->pacing;
+		return;
+	}
 	sk->sk_pacing_rate = burst_pace(s->pacing, &s->burst_end, tp->snd_nxt, length, handed);
 }
 

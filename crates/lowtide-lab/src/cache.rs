@@ -89,6 +89,13 @@ fn put(hash: &mut Sha256, part: &str) {
     hash.update(part);
 }
 
+/// A number by chance that is always the same for these values.
+pub(crate) fn chance(values: &[(String, String)]) -> u64 {
+    let mut hash = Sha256::new();
+    values.iter().flat_map(|(axis, value)| [axis, value]).for_each(|text| put(&mut hash, text));
+    hash.finalize()[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 fn finish(hash: Sha256) -> String {
     hash.finalize()[..16].iter().fold(String::new(), |text, byte| text + format!("{byte:02x}").as_str())
 }

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-/// A half of the cells of an experiment, drawn by chance and always the same.
+/// A half of the cells of an experiment, drawn by chance, cell by cell: a new value of an axis leaves the others where they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// What things are tuned on; a quick look is at a part of it unless told otherwise.
@@ -46,6 +46,17 @@ impl Default for Extent {
 }
 
 impl Extent {
+    /// What cells these are, for a page.
+    pub(crate) const fn cells(&self) -> &'static str {
+        match (self.quick, self.half) {
+            (true, Some(Half::HeldOut)) => "a quick look at the half that is held out",
+            (true, _) => "a quick look",
+            (false, Some(Half::HeldOut)) => "the half that is held out",
+            (false, Some(Half::InView)) => "the half in view",
+            (false, None) => "all cells",
+        }
+    }
+
     /// What of it is said to `lowtide lab run`, each with a blank before it.
     pub(crate) fn options(&self) -> String {
         let quick = if self.quick { " --quick" } else { "" };
@@ -55,7 +66,8 @@ impl Extent {
             Some(Half::HeldOut) => " --held-out",
         };
         let runs = self.runs.map_or_else(String::new, |runs| format!(" --runs {runs}"));
-        format!("{quick}{half}{runs}")
+        let seed = if self.seed == Self::default().seed { String::new() } else { format!(" --seed {}", self.seed) };
+        format!("{quick}{half}{runs}{seed}")
     }
 }
 
@@ -101,7 +113,8 @@ impl<'a> Plan<'a> {
     pub fn new(experiment: &'a Experiment, extent: Extent) -> Result<Self> {
         let runs = extent.runs.unwrap_or(if extent.quick { experiment.quick_runs } else { experiment.runs });
         let seeds = (0..u64::from(runs)).map(|run| extent.seed.wrapping_add(run)).collect();
-        let mut plan = Self { experiment, extent, seeds, cells: Vec::new() };
+        let half = extent.half.filter(|_| experiment.quick_sample.is_some());
+        let mut plan = Self { experiment, extent: Extent { half, ..extent }, seeds, cells: Vec::new() };
         if experiment.scenario.is_none() {
             return Ok(plan);
         }
@@ -122,38 +135,38 @@ impl<'a> Plan<'a> {
                 plan.cells.push(cell);
             }
         }
-        if let Some(sample) = experiment.quick_sample.as_ref().filter(|_| extent.quick || extent.half.is_some()) {
-            plan.keep(sample, extent);
+        if let Some(sample) = experiment.quick_sample.as_ref().filter(|_| extent.quick || half.is_some()) {
+            plan.keep(sample);
         }
         Ok(plan)
     }
 
     /// Keeps the cells of one half of the places; of these, for a quick look, so many: fewer are the first of more.
-    fn keep(&mut self, sample: &Sample, extent: Extent) {
+    fn keep(&mut self, sample: &Sample) {
         let of = |cell: &PlannedCell<'_>| -> Where {
             cell.place.iter().filter(|(axis, _)| sample.of.contains(axis)).cloned().collect()
         };
-        let mut seen = BTreeSet::new();
-        let mut groups: BTreeMap<Option<String>, Vec<Where>> = BTreeMap::new();
-        for place in self.cells.iter().map(of).filter(|place| seen.insert(place.clone())) {
-            let value = place.iter().find(|(axis, _)| Some(axis) == sample.evenly.as_ref());
-            groups.entry(value.map(|(_, value)| value.clone())).or_default().push(place);
+        let held_out = self.extent.half == Some(Half::HeldOut);
+        // the places in the order of what was drawn for them, for each value of the axis by itself
+        let mut groups: BTreeMap<Option<String>, BTreeMap<u64, Where>> = BTreeMap::new();
+        for place in self.cells.iter().map(of) {
+            let drawn = cache::chance(&place);
+            if (drawn % 2 == 1) == held_out {
+                let value = place.iter().find(|(axis, _)| Some(axis) == sample.evenly.as_ref());
+                groups.entry(value.map(|(_, value)| value.clone())).or_default().insert(drawn, place);
+            }
         }
-        let half = |(group, places): (u64, Vec<Where>)| {
-            let (number, held_out) = (places.len(), extent.half == Some(Half::HeldOut));
-            let drawn = by_chance(places, number, group);
-            let (in_view, others) = drawn.split_at(number.div_ceil(2));
-            if held_out { others.to_vec() } else { in_view.to_vec() }.into_iter()
-        };
-        let mut groups: Vec<_> = (1..).zip(groups.into_values()).map(half).collect();
-        let in_turn = (0..seen.len()).flat_map(|_| groups.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
-        let places: BTreeSet<Where> = in_turn.take(if extent.quick { sample.number } else { seen.len() }).collect();
+        let longest = groups.values().map(BTreeMap::len).max().unwrap_or(0);
+        let mut groups: Vec<_> = groups.into_values().map(BTreeMap::into_values).collect();
+        let in_turn = (0..longest).flat_map(|_| groups.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
+        let number = if self.extent.quick { sample.number } else { usize::MAX };
+        let places: BTreeSet<Where> = in_turn.take(number).collect();
         self.cells.retain(|cell| places.contains(&of(cell)));
     }
 
     /// Keeps so many cells by chance, if there are more.
     pub(crate) fn thin(&mut self, number: usize) {
-        let kept: BTreeSet<usize> = by_chance((0..self.cells.len()).collect(), number, 1).into_iter().collect();
+        let kept: BTreeSet<usize> = by_chance((0..self.cells.len()).collect(), number).into_iter().collect();
         let mut place = 0..;
         self.cells.retain(|_| place.next().is_some_and(|place| kept.contains(&place)));
     }
@@ -246,9 +259,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// So many of them, always the same for a seed.
-fn by_chance<T>(mut list: Vec<T>, number: usize, seed: u64) -> Vec<T> {
-    let mut random = Random::new(seed);
+/// So many of them, always the same.
+fn by_chance<T>(mut list: Vec<T>, number: usize) -> Vec<T> {
+    let mut random = Random::new(1);
     for chosen in 0..number.min(list.len()) {
         let other = chosen + (random.bits() % (list.len() - chosen) as u64) as usize;
         list.swap(chosen, other);
@@ -291,22 +304,34 @@ mod tests {
         let expected: Vec<&String> = all.iter().filter(|name| places.contains(&name[..3])).collect();
         assert_eq!(five.iter().collect::<Vec<_>>(), expected);
         assert!(plan(&some(3), true).iter().all(|name| five.contains(name)), "fewer are the first of more");
-        let halves = [Half::InView, Half::HeldOut].map(|half| {
-            let places = |quick| {
-                let cells = names(&some(5), Extent { quick, half: Some(half), ..Extent::default() });
-                cells.iter().map(|name| name[..3].to_owned()).collect::<BTreeSet<_>>()
-            };
-            let (half, quick) = (places(false), places(true));
-            assert!(half.len() == 8 && quick.len() == 5 && quick.is_subset(&half), "{half:?} {quick:?}");
-            (half, quick)
-        });
-        assert!(halves[0].0.is_disjoint(&halves[1].0), "{halves:?}");
-        assert!(places.iter().all(|place| halves[0].1.contains(*place)), "a quick look is at what is in view");
         assert_eq!(plan(&some(5), false), all);
-        assert_eq!(
-            plan(&some(100), true).len(),
-            names(&some(5), Extent { half: Some(Half::InView), ..Extent::default() }).len()
-        );
+    }
+
+    #[test]
+    fn a_sample_is_of_one_half() {
+        let places = |quick, half| {
+            let sample = "quick_sample = { of = [\"a\", \"b\"], number = 3 }\n";
+            let cells = names(&experiment(sample), Extent { quick, half, ..Extent::default() });
+            cells.iter().map(|name| name[..3].to_owned()).collect::<BTreeSet<_>>()
+        };
+        let [in_view, held_out] = [Half::InView, Half::HeldOut].map(|half| places(false, Some(half)));
+        assert!(in_view.is_disjoint(&held_out) && in_view.len().min(held_out.len()) > 3, "{in_view:?} {held_out:?}");
+        assert_eq!(&in_view | &held_out, places(false, None));
+        let [quick_in_view, quick_held_out] = [Half::InView, Half::HeldOut].map(|half| places(true, Some(half)));
+        assert!(quick_in_view.len() == 3 && quick_in_view.is_subset(&in_view), "{quick_in_view:?}");
+        assert!(quick_held_out.len() == 3 && quick_held_out.is_subset(&held_out), "{quick_held_out:?}");
+        assert_eq!(places(true, None), quick_in_view, "a quick look is at what is in view");
+    }
+
+    #[test]
+    fn what_is_run_is_said_as_options() {
+        let options = |quick, half, runs, seed| Extent { quick, half, runs, seed }.options();
+        assert_eq!(options(false, None, None, 1), "");
+        assert_eq!(options(true, Some(Half::HeldOut), Some(5), 7), " --quick --held-out --runs 5 --seed 7");
+        // without a sample there are no halves
+        let all = Plan::new(&experiment(""), Extent { half: Some(Half::HeldOut), ..Extent::default() })
+            .map(|plan| plan.extent.half);
+        assert_eq!(all.unwrap(), None);
     }
 
     #[test]
@@ -317,10 +342,9 @@ mod tests {
         };
         let of =
             |places: &BTreeSet<String>, value: &str| places.iter().filter(|place| place.starts_with(value)).count();
-        let eight = some(8);
-        assert_eq!(["1", "2", "3", "4"].map(|value| of(&eight, value)), [2; 4]);
-        assert!(some(6).is_subset(&eight) && some(6).len() == 6, "fewer are the first of more");
-        assert_eq!(some(100).len(), 8);
+        let four = some(4);
+        assert_eq!(["1", "2", "3", "4"].map(|value| of(&four, value)), [1; 4]);
+        assert!(some(3).is_subset(&four) && some(3).len() == 3, "fewer are the first of more");
         let others = |value: &str| {
             some(100).iter().filter(|it| it.starts_with(value)).map(|it| it[2..].to_owned()).collect::<Vec<_>>()
         };

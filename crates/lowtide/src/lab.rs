@@ -96,6 +96,9 @@ fn duration(seconds: f64) -> String {
 fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<()> {
     let experiments = library.choose(&arguments.ids)?;
     let extent = arguments.cells.extent(arguments.quick);
+    if extent.half.is_some() && experiments.iter().all(|experiment| experiment.quick_sample.is_none()) {
+        bail!("only an experiment that draws its cells by chance has halves, like rivals");
+    }
     let elsewhere = if arguments.on == Place::Sim { Vec::new() } else { at(&experiments, arguments.on)? };
     let plans: Vec<Plan<'_>> = match arguments.on {
         Place::Sim => experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<_, _>>()?,
@@ -237,7 +240,7 @@ fn report(
     let sections =
         known(false)?.into_iter().zip(known(true)?).map(|(whole, quick)| Section::best(library, whole, quick));
     let mut sections = sections.collect::<Result<Vec<_>, _>>()?;
-    add_columns(&mut sections, &runner, cells.seed)?;
+    add_columns(&mut sections, &runner, cells)?;
     report::write(&sections, out)?;
     if let Some(file) = markdown {
         report::write_markdown(&sections, file)?;
@@ -251,12 +254,12 @@ fn report(
 }
 
 /// What was run elsewhere, on this machine or another: in the newest environment of each place.
-fn add_columns<'a>(sections: &mut [Section<'a>], runner: &Runner<'_>, seed: u64) -> Result<()> {
+fn add_columns<'a>(sections: &mut [Section<'a>], runner: &Runner<'_>, cells: CellArguments) -> Result<()> {
     for section in sections {
         let experiment: &'a Experiment = section.experiment;
         for on in &experiment.elsewhere {
             let known = |player: Option<&dyn Player>, quick| -> Result<_> {
-                let plan = Plan::new(&on.experiment, Extent { quick, seed, ..Extent::default() })?;
+                let plan = Plan::new(&on.experiment, cells.extent(quick))?;
                 Ok(Runner { player, ..runner.clone() }.results(vec![plan])?.remove(0))
             };
             let mut best = None;

@@ -20,7 +20,7 @@ static inline void tide_measured(struct tide *t, u64 now_us, u64 whole, bool emp
 	tide_path_train(&t->path, now_us, (l->least_us << 8) / l->least_packets);
 	tide_share_begin(&t->share, ((u64)t->srtt_us << 24) / tide_packet(&t->path));
 	/* no queue, but somebody else is served in turn */
-	if (empty && tide_comes_apart(l))
+	if (empty && whole && tide_comes_apart(l))
 		l->whole_q32 = whole;
 }
 

@@ -5,10 +5,7 @@ use super::{
     Beside, Compared, Section,
     page::{band, short},
 };
-use crate::{
-    figure::{Drawn, DrawnPanel, Table},
-    plan::Half,
-};
+use crate::figure::{Drawn, DrawnPanel, Table};
 use std::fmt::Write as _;
 
 /// The page. Drawings are `plots/EXPERIMENT-FIGURE.svg` beside it.
@@ -18,15 +15,14 @@ pub(super) fn markdown(sections: &[Section<'_>]) -> String {
         let (it, plan) = (section.experiment, &section.results.plan);
         let _ = write!(text, "# {}\n\n{}\n\n", it.title, it.source.trim());
         if section.results.complete() && plan.runs() > 0 {
-            let quick = match (plan.extent.quick, plan.extent.half) {
-                (true, Some(Half::HeldOut)) => ", a quick look at those held out",
-                (true, _) => ", a quick look",
-                (false, Some(Half::HeldOut)) => ", the half that is held out",
-                (false, Some(Half::InView)) => ", the half in view",
-                (false, None) => "",
-            };
-            let _ =
-                write!(text, "{} runs in {} cells{quick}; `{}`.\n\n", plan.runs(), plan.cells.len(), section.command());
+            let _ = write!(
+                text,
+                "{} runs in {} cells, {}; `{}`.\n\n",
+                plan.runs(),
+                plan.cells.len(),
+                plan.extent.cells(),
+                section.command()
+            );
         } else if plan.runs() > 0 {
             let _ = write!(text, "Not run: {} of {} runs are there.\n\n", section.results.done(), plan.runs());
         }

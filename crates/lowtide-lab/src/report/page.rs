@@ -157,7 +157,7 @@ fn extent(section: &Section<'_>) -> Markup {
             p.note {
                 @if section.results.complete() {
                     (runs) " run" (plural(runs)) ": " (cells) " cell" (plural(cells)) ", " (seeds) " seed" (plural(seeds))
-                    @if plan.extent.quick { ". A quick look, at a part of the cells" } "."
+                    ", " (plan.extent.cells()) "."
                 } @else {
                     "Not run: " (section.results.done()) " of " (runs) " runs are there."
                 }

@@ -58,9 +58,9 @@ pub(crate) fn lowtide<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -
     command.args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
     // paths of tests have the same addresses and other round trips each time
     command.env("LOWTIDE_PATH_MEMORY", "none");
-    // a shell lets what it runs in the background ignore them, and a script cannot trap what its caller ignores
+    // a shell lets what it runs in the background ignore them, and so does nohup; a script cannot trap what its caller ignores
     let heed = || {
-        for heeded in [Signal::SIGINT, Signal::SIGQUIT] {
+        for heeded in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
             // SAFETY: the default runs no code of ours.
             unsafe { signal(heeded, SigHandler::SigDfl) }?;
         }

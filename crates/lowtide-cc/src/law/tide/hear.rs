@@ -76,7 +76,7 @@ impl Tide {
                 share.begin(self.srtt / self.path.packet());
             }
             // no queue, but somebody else is served in turn
-            if queue < middle && listen.comes_apart() {
+            if queue < middle && whole.is_some() && listen.comes_apart() {
                 listen.whole = whole;
             }
         }
