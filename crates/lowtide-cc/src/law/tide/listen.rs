@@ -164,6 +164,18 @@ mod tests {
         assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
     }
 
+    #[test]
+    fn most_of_three_trains_tell_of_others_and_the_fastest_how_long_a_packet_takes() {
+        for (trains, apart) in [([1.0; 3], false), ([1.0, 2.0, 1.0], false), ([2.0, 1.0, 2.0], true)] {
+            for whole in [Some(1.0 / PACKET), None] {
+                let mut listen = Listen { trains: Listen::TRAINS, ..Listen::default() };
+                let told = trains.map(|packet| listen.train(3.0, 3.0 * packet * PACKET, whole));
+                assert_eq!(told, [None, None, Some(PACKET)]);
+                assert_eq!(listen.comes_apart(), apart && whole.is_some(), "{trains:?}");
+            }
+        }
+    }
+
     /// Whatever the distance of probes is, of eight waits for others in service seven differ by more than what counts as still.
     #[test]
     fn probes_of_four_are_out_of_step_with_others() {
