@@ -68,7 +68,7 @@ static inline void tide_end_ramp(struct tide *t)
 	t->fill.ramp_q16 = t->fill.growth_q16;
 	t->fill.growth_q16 = 0;
 	t->fill.settling = TIDE_SETTLE;
-	t->fill.ramped = 1;
+	t->fill.ramped = ~0ULL;
 }
 
 /* No growth, until rounds are clean again. */
@@ -203,7 +203,10 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	return 0;
 }
 
-/* A token bucket may have hidden this queue from the ramp that made it: that shows when what fills the queue is taken back. */
+/*
+ * A token bucket may have hidden this queue from the ramp that made it: that shows when what fills the queue is taken back. What is left then is taken
+ * back, too, if it is half of what the queue was in between, or less.
+ */
 static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
 {
 	struct tide_fill *f = &t->fill;
@@ -211,7 +214,8 @@ static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
 
 	/* it still grows, twice as long at the most */
 	f->ramp_q16 = (2 * queue << 16) / at_least(base, 1);
-	f->growth_q16 = f->ramped = 0;
+	f->growth_q16 = 0;
+	f->ramped = queue / 2;
 	/* a round begins here: one until less is on the link, one until that is seen */
 	f->settling = TIDE_SETTLE - 1;
 	left = t->window_q16 * ((base << 16) / at_least(base + queue, 1)) >> 16;
@@ -245,7 +249,7 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_fill *f;
-	u64 before, own, foreign, near, ramp, queue, second;
+	u64 before, own, foreign, near, ramp, ramped, queue, second;
 
 	if (!t || !p || !a)
 		return 0;
@@ -269,9 +273,14 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		tide_end_ramp(t);
 	/* what its own growth makes is its own, until it has been seen to end */
 	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);
-	if (!tide_filtered_queue(&t->path, &t->path.slow, &queue) || queue <= foreign + ramp)
+	if (!tide_filtered_queue(&t->path, &t->path.slow, &queue))
 		queue = 0;
-	if (queue && (f->ramped || f->growth_q16) && t->path.bursts)
+	ramped = f->growth_q16 ? ~0ULL : f->ramped;
+	if (f->settling && ramped)
+		f->ramped = at_least(ramped, queue / 2);
+	if (queue <= foreign + ramp)
+		queue = 0;
+	if (queue && queue <= ramped && t->path.bursts)
 		tide_take_back(t, a->nxt, queue);
 	else if (queue)
 		tide_leaves_queue(t, a->now_us, a->nxt);

@@ -46,8 +46,7 @@ struct tide_fill {
 	u64 led_q16;		/* what was in flight when the first of these packets left */
 	u32 stale;		/* what was sent up to here still comes back, and belongs to the probes before */
 	u32 sent;
-	u32 ramped;		/* a queue may be of the latest ramp: no round after it has shown what it led to */
-	u32 unused;
+	u64 ramped;		/* the longest queue that may be of the latest ramp: none once a round after it has shown what it led to */
 };
 
 struct tide {

@@ -27,8 +27,8 @@ pub(super) struct Fill {
     /// That of the ramp that has just ended: the queue that it makes is its own.
     ramp: f64,
     pub(super) settling: u32,
-    /// Whether a queue may be of the latest ramp: no round after it has shown what it led to.
-    ramped: bool,
+    /// The longest queue that may be of the latest ramp: none once a round after it has shown what it led to. Seconds.
+    ramped: f64,
     /// Rounds without a queue worth the name, in a row.
     clean: u32,
     /// To look at the empty queue: rounds left, and the window to return to.
@@ -49,7 +49,7 @@ impl Fill {
             growth,
             ramp: 0.0,
             settling: 0,
-            ramped: false,
+            ramped: 0.0,
             clean: 0,
             drain: None,
             near_empty: now,
@@ -111,7 +111,7 @@ impl Tide {
 
     /// A ramp ends: it has met a queue, or what is known to be safe.
     fn end_ramp(fill: &mut Fill) {
-        (fill.ramp, fill.growth, fill.settling, fill.ramped) = (fill.growth, 0.0, SETTLE, true);
+        (fill.ramp, fill.growth, fill.settling, fill.ramped) = (fill.growth, 0.0, SETTLE, f64::INFINITY);
     }
 
     /// A ramp looks for a queue, sample by sample: it does not grow into what may be one.
@@ -151,12 +151,13 @@ impl Tide {
         self.last_full_rate = rate;
     }
 
-    /// A token bucket may have hidden this queue from the ramp that made it: that shows when what fills the queue is taken back.
+    /// A token bucket may have hidden this queue from the ramp that made it: that shows when what fills the queue is taken back. What is
+    /// left then is taken back, too, if it is half of what the queue was in between, or less.
     fn take_back(&mut self, ack: &Ack, queue: f64) {
         let base = self.path.base();
         let Phase::Fill(fill) = &mut self.phase else { return };
         // it still grows, twice as long at the most; a round begins here: one until less is on the link, one until that is seen
-        (fill.ramp, fill.growth, fill.settling, fill.ramped) = (2.0 * queue / base, 0.0, SETTLE - 1, false);
+        (fill.ramp, fill.growth, fill.settling, fill.ramped) = (2.0 * queue / base, 0.0, SETTLE - 1, queue / 2.0);
         self.window = (self.window * base / (base + queue) - 1.0).max(2.0);
         self.cap = Some(self.window);
         self.path.restart_filters();
@@ -196,9 +197,13 @@ impl Tide {
         }
         // what its own growth makes is its own, until it has been seen to end
         let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
-        let ramped = fill.ramped || fill.growth > 0.0;
-        if let Some(queue) = self.path.slow_queue().filter(|queue| *queue > foreign + ramp) {
-            if ramped && self.path.lets_bursts_pass() {
+        let ramped = if fill.growth > 0.0 { f64::INFINITY } else { fill.ramped };
+        let queue = self.path.slow_queue().unwrap_or(0.0);
+        if fill.settling > 0 && ramped > 0.0 {
+            fill.ramped = ramped.max(queue / 2.0);
+        }
+        if queue > foreign + ramp {
+            if queue <= ramped && self.path.lets_bursts_pass() {
                 self.take_back(ack, queue);
             } else {
                 self.leave_queue(ack);
@@ -218,7 +223,9 @@ impl Tide {
         // growth makes the later ones longer
         let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
         self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
-        fill.ramped &= fill.settling > 0;
+        if fill.settling == 0 {
+            fill.ramped = 0.0;
+        }
         let sent = round.packets + round.lost;
         if sent > 0.0 {
             self.loss += (round.lost / sent - self.loss) / 8.0;

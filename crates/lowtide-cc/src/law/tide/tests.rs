@@ -58,7 +58,7 @@ fn a_right_hint_silences_it_in_a_queue_that_was_there_before() {
     assert!((knows.value("base") - 40.0).abs() < 1e-9);
     assert!(knows.delivered < 400, "probes take half a percent: {}", knows.delivered);
     let knows_nothing = sent("tide");
-    assert!(2 * knows_nothing.delivered > 3 * knows.delivered, "{} {}", knows_nothing.delivered, knows.delivered);
+    assert!(4 * knows_nothing.delivered > 5 * knows.delivered, "{} {}", knows_nothing.delivered, knows.delivered);
 }
 
 #[test]
