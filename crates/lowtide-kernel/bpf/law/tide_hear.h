@@ -10,7 +10,7 @@
 #define TIDE_GOOD 3			/* probes in a row that say that the link is free */
 #define TIDE_GOOD_APART 6		/* and in a fair queue, which is empty now and then */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
-#define TIDE_BEGIN 10			/* packets on a free link, as any flow begins (RFC 6928); an eighth of the pipe in smaller ones */
+#define TIDE_BEGIN 10			/* packets on a free link, as any flow begins (RFC 6928); a 16th of the pipe in smaller ones */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 
 /* Trains of packets have told how long one takes on the link: with that, its weight is worth its part of what fills the path. */
@@ -62,7 +62,7 @@ static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u6
 	tide_fills(t, growth_q16, a->now_us);
 	t->fill.stale = 1;
 	t->fill.sent = a->nxt;
-	t->window_q16 = at_least(at_most(TIDE_BEGIN * Q16_ONE, pipe ? pipe / 8 : ~0ULL), TIDE_LEAST_Q16);
+	t->window_q16 = at_least(at_most(TIDE_BEGIN * Q16_ONE, pipe ? pipe / 16 : ~0ULL), TIDE_LEAST_Q16);
 	t->loss_q24 = 0;
 	tide_path_restart(&t->path);
 	tide_start_round(t, a->nxt);

@@ -9,7 +9,7 @@ use super::{ACK_DELAY, PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, l
 /// Good probes in a row that say that the link is free; and in a fair queue, which is empty now and then.
 const GOOD: u32 = 3;
 const GOOD_APART: u32 = 6;
-/// Packets that it begins with on a free link, as any flow does (RFC 6928); an eighth of the pipe in smaller ones.
+/// Packets that it begins with on a free link, as any flow does (RFC 6928); a 16th of the pipe in smaller ones.
 const BEGIN: f64 = 10.0;
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
@@ -120,7 +120,7 @@ impl Tide {
     /// From listening to filling.
     fn begin_again(&mut self, ack: &Ack, growth: f64) {
         self.phase = Phase::Fill(Fill::new(growth, ack.now, ack.nxt));
-        (self.window, self.loss) = (self.path.pipe().map_or(BEGIN, |pipe| BEGIN.min(pipe / 8.0)).max(2.0), 0.0);
+        (self.window, self.loss) = (self.path.pipe().map_or(BEGIN, |pipe| BEGIN.min(pipe / 16.0)).max(2.0), 0.0);
         self.path.restart_filters();
         self.start_round(ack.nxt);
     }
