@@ -119,6 +119,7 @@ struct tcp_sock {
 	u32 retrans_out;
 	u32 mss_cache;
 	u32 srtt_us;
+	u32 rttvar_us;
 	u32 delivered;
 	u32 delivered_ce;
 	u32 lost;

@@ -11,6 +11,12 @@ static inline u32 srtt_us(const struct tcp_sock *tp)
 	return tp->srtt_us >> 3;
 }
 
+/* After which the stack sends again, or takes itself for idle; without what it adds for each timeout in a row. */
+static inline u32 rto_us(const struct tcp_sock *tp)
+{
+	return srtt_us(tp) + tp->rttvar_us;
+}
+
 /* When the stack looked at its clock last: for the ACK or the segment at hand. It is bpf_ktime_get_ns()'s, without reading it again. */
 static inline u64 clock_ns(const struct tcp_sock *tp)
 {

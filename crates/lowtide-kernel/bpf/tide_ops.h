@@ -215,7 +215,7 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	if (!s || !s->begun)
 		return;
 	if (state == TCP_CA_LOSS) {
-		tide_congestion(&s->tide, LAW_TIMEOUT, tp->snd_nxt);
+		tide_timed_out(&s->tide, tp->tcp_mstamp, tp->snd_nxt);
 		TRACE(tide_trace, s, tp, LT_TRACE_TIMEOUT);
 	}
 	if (before >= TCP_CA_CWR && state < TCP_CA_CWR) {
@@ -234,11 +234,19 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	struct law_window w;
+	u64 idle_us;
 
-	if (!s || !s->begun || event != CA_EVENT_CWND_RESTART)
+	if (!s || !s->begun)
+		return;
+	idle_us = bpf_ktime_get_ns() / NSEC_PER_USEC - s->ack.now_us;
+	/*
+	 * Where it fills the link an idle time is one whatever the stack thinks (tcp_slow_start_after_idle), and begins with the first segment: what
+	 * the stack does of its own is done by then. Between probes of its own there is nothing in flight either.
+	 */
+	if (s->tide.listens ? event != CA_EVENT_CWND_RESTART : event != CA_EVENT_TX_START || s->turn.waits || idle_us < rto_us(tp))
 		return;
 	w = window_of(s, tp);
-	tide_restart(&s->tide, &w, tp->snd_nxt, bpf_ktime_get_ns() / NSEC_PER_USEC - s->ack.now_us);
+	tide_restart(&s->tide, &w, tp->snd_nxt, idle_us);
 	turn_window(s, &w);
 	take_window(s, tp, &w);
 	TRACE(tide_trace, s, tp, LT_TRACE_RESTART);

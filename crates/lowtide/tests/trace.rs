@@ -286,6 +286,32 @@ fn what_is_wrong_is_said_in_a_sentence() {
     assert!(is_off());
 }
 
+/// The stack's own idea of an idle time, `tcp_slow_start_after_idle`, decides nothing.
+#[test]
+fn tide_begins_anew_after_an_idle_time() {
+    let Some(_alone) = alone() else { return };
+    for stack in ["0", "1"] {
+        let config = Config::new(name("idla"), name("idlb"), "20mbit".parse().unwrap(), Duration::from_millis(20));
+        let link = Emulator::start(config).unwrap();
+        let receiver = Receiver::start(link.b(), link.b4());
+        let mut choose = Command::new("sh");
+        choose.args(["-c", &format!("echo {stack} >/proc/sys/net/ipv4/tcp_slow_start_after_idle")]);
+        assert!(finish(&mut inside(link.a(), choose)).status.success());
+        let script =
+            format!("exec 3>{}; while head -c 600000 /dev/zero >&3; do sleep 1.2; done", dev_tcp(receiver.address));
+        let run = Running::start(&mut inside(link.a(), run_script(&["--cc", "tide"], &script)));
+        until("data", || (receiver.received() > 0).then_some(()));
+        let trace = finish(&mut lowtide(["trace", "--for", "4s", "--port", &receiver.port().to_string()]));
+        let records: Vec<Value> = trace.out.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        let cwnd = |record: &Value| record["cwnd"].as_f64().unwrap();
+        let restart = records.iter().position(|record| record["event"] == "restart");
+        let restart = restart.unwrap_or_else(|| panic!("{stack}: {:?}", events(&records)));
+        assert!(cwnd(&records[restart - 1]) > 10.0 && cwnd(&records[restart]) <= 2.0, "{stack}: {records:?}");
+        run.signal(Signal::SIGTERM);
+        run.end();
+    }
+}
+
 /// A link of 40 ms on which transfers by Tide begin with what is in a file.
 struct Remembering {
     link: Emulator,

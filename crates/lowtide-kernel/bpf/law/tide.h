@@ -122,25 +122,46 @@ static inline bool tide_ack(struct tide *t, const struct tide_parameters *p, con
 	return false;
 }
 
+/* Whether what its weight is worth is what it sends. */
+static inline bool tide_share_rules(const struct tide *t)
+{
+	u64 share = tide_share_q16(&t->share);
+
+	return share && (t->listens || share > t->window_q16);
+}
+
+/* A timeout. The share has been reduced for it already: the stack asks for that first. */
+VERIFIED_APART int tide_timed_out(struct tide *t, u64 now_us, u32 nxt)
+{
+	if (!t)
+		return 0;
+	if (tide_share_rules(t))
+		tide_share_timed_out(&t->share);
+	if (t->listens)
+		return 0;
+	t->before_q16 = t->fill.drain ? t->fill.drain_window_q16 : t->window_q16;
+	tide_listens(t, now_us, nxt, 0);
+	return 0;
+}
+
 /* Losses alone say nothing; they count where there is a queue of its own, where it sends more than the pipe holds, and in a small pipe. */
 VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 {
 	struct tide_fill *f;
-	u64 pipe, queue, share;
+	u64 pipe, queue;
 	bool queued;
 
 	if (!t)
 		return 0;
 	f = &t->fill;
-	share = tide_share_q16(&t->share);
-	if (share && (t->listens || share > t->window_q16))
-		tide_share_reduce(&t->share, signal);
+	if (tide_share_rules(t))
+		tide_share_reduce(&t->share);
 	if (t->listens)
 		return 0;
 	pipe = tide_pipe_q16(&t->path);
 	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > (tide_own_queue(&t->path) + tide_second(t)) * 3;
 	t->before_q16 = f->drain ? f->drain_window_q16 : t->window_q16;
-	if (signal == LAW_TIMEOUT || (!f->growth_q16 && !f->settling && pipe && pipe < TIDE_SMALL_PIPE_Q16)) {
+	if (!f->growth_q16 && !f->settling && pipe && pipe < TIDE_SMALL_PIPE_Q16) {
 		tide_listens(t, t->now_us, nxt, 0);
 	} else if (queued || (pipe && t->window_q16 > pipe) || signal != LAW_LOSS) {
 		if (pipe && pipe < t->window_q16)
@@ -156,7 +177,13 @@ static inline void tide_reduce(struct tide *t, const struct tide_parameters *p, 
 			       enum law_signal signal, u32 random)
 {
 	tide_share_weight(&t->share, weight->weight_q16);
-	tide_congestion(t, signal, w->nxt);
+	if (signal == LAW_TIMEOUT) {
+		if (tide_share_rules(t))
+			tide_share_lower(&t->share, true);
+		tide_timed_out(t, t->now_us, w->nxt);
+	} else {
+		tide_congestion(t, signal, w->nxt);
+	}
 	tide_show(t, w);
 }
 
@@ -209,6 +236,7 @@ static inline void tide_go_on(struct tide *t, const struct tide_extreme *base, u
 	hystart_begin(&t->share.hystart);
 	tide_start_round(t, nxt);
 	t->listen.stale = t->fill.stale = 1;
+	t->listen.us = t->listen.packets = t->fill.found = 0;
 	t->fill.sent = nxt;
 	t->shown_q16 = t->before_q16 = 0;
 }

@@ -102,7 +102,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 		if (i < back && i < l->probes && heard < queue)
 			queue = heard;
 	}
-	queue -= base;
+	queue = queue > base ? queue - base : 0;	/* another connection may have heard less than a base of its own since */
 	apart = tide_apart(t, a->now_us, queue < middle);
 	anew = l->first && !t->path.hint.base && !l->trains;
 	/* in doubt whether the path is another one, only an empty link is free */

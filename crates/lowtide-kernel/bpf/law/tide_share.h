@@ -184,14 +184,16 @@ static inline void tide_share_round(struct tide_share *s, u64 queue)
 	tide_share_pause(s);
 }
 
-static inline void tide_share_reduce(struct tide_share *s, u32 signal)
+static inline void tide_share_reduce(struct tide_share *s)
 {
 	tide_share_lower(s, true);
-	if (signal != LAW_TIMEOUT) {
-		tide_share_pause(s);
-		s->paid = 1;
-		return;
-	}
+	tide_share_pause(s);
+	s->paid = 1;
+}
+
+/* After a reduction: it begins anew from the least. */
+static inline void tide_share_timed_out(struct tide_share *s)
+{
 	cubic_growth_timed_out(&s->growth);
 	s->cwnd_q16 = tide_share_least_q16(s);
 }
