@@ -228,22 +228,29 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	}
 }
 
+/*
+ * Where it fills the link an idle time is one whatever the stack thinks (tcp_slow_start_after_idle), and is over with the first segment: what the
+ * stack does of its own is done by then. The program had nothing to send: it was not the pace, or another connection's turn.
+ */
+static inline bool tide_was_idle(const struct lt_socket *s, const struct tcp_sock *tp, u64 idle_us)
+{
+	return idle_us >= rto_us(tp) && tp->app_limited && !s->turn.waits && !s->turn.claims &&
+	       BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) < TCP_CA_RECOVERY;
+}
+
 SEC("struct_ops")
 void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	struct law_window w;
-	u64 idle_us;
+	u64 now_us, idle_us;
 
-	if (!s || !s->begun)
+	if (!s || !s->begun || !controller_alive(clock_ns(tp)))
 		return;
-	idle_us = bpf_ktime_get_ns() / NSEC_PER_USEC - s->ack.now_us;
-	/*
-	 * Where it fills the link an idle time is one whatever the stack thinks (tcp_slow_start_after_idle), and begins with the first segment: what
-	 * the stack does of its own is done by then. Between probes of its own there is nothing in flight either.
-	 */
-	if (s->tide.listens ? event != CA_EVENT_CWND_RESTART : event != CA_EVENT_TX_START || s->turn.waits || idle_us < rto_us(tp))
+	now_us = bpf_ktime_get_ns() / NSEC_PER_USEC;
+	idle_us = now_us - at_most(s->ack.now_us, now_us);
+	if (s->tide.listens ? event != CA_EVENT_CWND_RESTART : event != CA_EVENT_TX_START || !tide_was_idle(s, tp, idle_us))
 		return;
 	w = window_of(s, tp);
 	tide_restart(&s->tide, &w, tp->snd_nxt, idle_us);

@@ -135,7 +135,7 @@ VERIFIED_APART int tide_timed_out(struct tide *t, u64 now_us, u32 nxt)
 {
 	if (!t)
 		return 0;
-	if (tide_share_rules(t))
+	if (t->ruled)
 		tide_share_timed_out(&t->share);
 	if (t->listens)
 		return 0;
@@ -154,7 +154,8 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 	if (!t)
 		return 0;
 	f = &t->fill;
-	if (tide_share_rules(t))
+	t->ruled = tide_share_rules(t);
+	if (t->ruled)
 		tide_share_reduce(&t->share);
 	if (t->listens)
 		return 0;
@@ -178,7 +179,8 @@ static inline void tide_reduce(struct tide *t, const struct tide_parameters *p, 
 {
 	tide_share_weight(&t->share, weight->weight_q16);
 	if (signal == LAW_TIMEOUT) {
-		if (tide_share_rules(t))
+		t->ruled = tide_share_rules(t);
+		if (t->ruled)
 			tide_share_lower(&t->share, true);
 		tide_timed_out(t, t->now_us, w->nxt);
 	} else {

@@ -69,6 +69,8 @@ struct tide {
 	u32 lossy;		/* times it has left for much loss, less those that it stayed for long */
 	u32 srtt_us;
 	u32 mss;
+	u32 ruled;		/* its share was what it sent when the latest reduction was asked for */
+	u32 unused;
 };
 
 /* Whether packets leave in pairs: those further apart than the receiver waits for a second one would each have its ACK kept back. */
