@@ -39,7 +39,7 @@ static inline u64 tide_least_growth_q16(const struct tide *t)
 {
 	u64 part = (tide_own_queue(&t->path) << 16) / at_least(tide_base(&t->path), 1);
 
-	return at_most(at_least(part, Q16_ONE / 64), Q16_ONE);
+	return at_most(part, Q16_ONE);
 }
 
 /* Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left. */
@@ -82,12 +82,18 @@ static inline void tide_hold(struct tide *t)
 static inline void tide_regrow(struct tide *t)
 {
 	struct tide_fill *f = &t->fill;
-	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t);
+	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t), pipe = tide_sure_pipe_q16(&t->path), missing;
 	u64 near = tide_part_q16(safe, TIDE_PART_Q16(0.93));
 	u64 doubled = at_least(2 * f->growth_q16, least);
 
 	if (!safe || t->window_q16 < near) {
 		f->growth_q16 = at_most(doubled, Q16_ONE);
+		f->clean = 0;
+		return;
+	}
+	if (t->window_q16 < tide_part_q16(pipe, TIDE_PART_Q16(0.93))) {
+		missing = (tide_part_q16(pipe, TIDE_PART_Q16(0.95)) << 16) / at_least(t->window_q16, 1) - Q16_ONE;
+		f->growth_q16 = at_most(at_most(doubled, missing), Q16_ONE / 2);
 		f->clean = 0;
 		return;
 	}
@@ -246,10 +252,16 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 		f->led_q16 = a->rate_interval_us ? (u64)a->rate_delivered << 16 : (t->window_q16 << 16) / (Q16_ONE + f->growth_q16);
 }
 
+/* Whether the window has just grown past this. */
+static inline bool tide_crosses(const struct tide *t, u64 before, u64 window_q16)
+{
+	return window_q16 && before <= window_q16 && window_q16 < t->window_q16;
+}
+
 VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_fill *f;
-	u64 before, own, foreign, near, ramp, ramped, queue, second;
+	u64 before, own, foreign, safe, pipe, ramp, ramped, queue, second;
 
 	if (!t || !p || !a)
 		return 0;
@@ -268,8 +280,10 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	}
 	if (f->growth_q16 && tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue > own)
 		tide_meet(t);
-	near = tide_part_q16(tide_safe_q16(t), TIDE_PART_Q16(0.95));
-	if (f->growth_q16 > Q16_ONE / 20 && near && before <= near && near < t->window_q16)
+	safe = tide_safe_q16(t);
+	pipe = safe ? tide_sure_pipe_q16(&t->path) : 0;
+	if (f->growth_q16 > Q16_ONE / 20
+	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(pipe, TIDE_PART_Q16(0.93)))))
 		tide_end_ramp(t);
 	/* what its own growth makes is its own, until it has been seen to end */
 	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);

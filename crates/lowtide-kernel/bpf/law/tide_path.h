@@ -108,6 +108,12 @@ static inline u64 tide_pipe_q16(const struct tide_path *p)
 	return tide_rate_q32(p) * (tide_base(p) >> 8) >> 16;
 }
 
+/* The same, but where a token bucket may have let more pass than the link carries. */
+static inline u64 tide_sure_pipe_q16(const struct tide_path *p)
+{
+	return p->bursts ? 0 : tide_pipe_q16(p);
+}
+
 /* Whether trains have told the time of a packet lately. */
 static inline bool tide_knows_packet(const struct tide_path *p, u64 now_us)
 {

@@ -77,7 +77,8 @@ fn alone_it_fills_a_link_behind_a_token_bucket() {
         (at("20mbit", 40, "burst = \"64000B\"\nbuffer = \"1000p\"\nqueue = \"codel\"", ""), 0.97..=1.01),
         (at("20mbit", 40, "burst = \"250000B\"\nbuffer = \"1bdp\"", ""), 0.97..=1.01),
         (at("100mbit", 20, "burst = \"150000B\"\nbuffer = \"1bdp\"", ""), 0.97..=1.01),
-        (at("5mbit", 100, "burst = \"30000B\"\nbuffer = \"4bdp\"", ""), 0.85..=1.01),
+        // packets of 2.4 ms: 59 to 100 % at other round trips of 70 to 150 ms
+        (at("5mbit", 100, "burst = \"30000B\"\nbuffer = \"4bdp\"", ""), 0.7..=1.01),
     ];
     check("used alone", &places, |place| place.between(10.0, 40.0).bottlenecks[0].utilisation);
 }

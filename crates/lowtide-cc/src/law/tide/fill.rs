@@ -81,7 +81,7 @@ impl Tide {
     }
 
     fn least_growth(&self) -> f64 {
-        (self.path.own_queue() / self.path.base()).clamp(1.0 / 64.0, 1.0)
+        (self.path.own_queue() / self.path.base()).min(1.0)
     }
 
     /// Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left.
@@ -190,9 +190,10 @@ impl Tide {
         if fill.growth > 0.0 && self.path.fast_queue().is_some_and(|queue| queue > own) {
             self.meet();
         }
-        let near = self.safe();
+        let (near, pipe) = (self.safe(), self.path.sure_pipe());
         let Phase::Fill(fill) = &mut self.phase else { return };
-        if fill.growth > 0.05 && near.is_some_and(|near| (before..self.window).contains(&(0.95 * near))) {
+        let crosses = |part: f64, of: Option<f64>| of.is_some_and(|of| (before..self.window).contains(&(part * of)));
+        if fill.growth > 0.05 && (crosses(0.95, near) || (near.is_some() && crosses(0.93, pipe))) {
             Self::end_ramp(fill);
         }
         // what its own growth makes is its own, until it has been seen to end
@@ -281,16 +282,18 @@ impl Tide {
 
     /// A round without a queue worth the name.
     fn regrow(&mut self) {
-        let (least, safe) = (self.least_growth(), self.safe());
+        let (least, safe, pipe) = (self.least_growth(), self.safe(), self.path.sure_pipe());
         let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
         let Phase::Fill(fill) = &mut self.phase else { return };
+        let doubled = (2.0 * fill.growth).max(least);
         if safe.is_none_or(|safe| self.window < 0.93 * safe) {
-            fill.growth = (2.0 * fill.growth).clamp(least, 1.0);
-            fill.clean = 0;
+            (fill.growth, fill.clean) = (doubled.min(1.0), 0);
+        } else if let Some(pipe) = pipe.filter(|pipe| self.window < 0.93 * pipe) {
+            let missing = 0.95 * pipe / self.window - 1.0;
+            (fill.growth, fill.clean) = (doubled.min(missing).min(0.5), 0);
         } else {
             fill.clean += 1;
-            fill.growth =
-                if fill.clean <= patience { least } else { (2.0 * fill.growth).clamp(least, 0.5f64.max(least)) };
+            fill.growth = if fill.clean <= patience { least } else { doubled.min(0.5f64.max(least)) };
         }
     }
 

@@ -223,6 +223,11 @@ impl Path {
         self.rate().map(|rate| rate * self.base())
     }
 
+    /// The same, but where a token bucket may have let more pass than the link carries.
+    pub(super) fn sure_pipe(&self) -> Option<f64> {
+        self.pipe().filter(|_| !self.bursts)
+    }
+
     /// How much round trips differ without a queue.
     pub(super) fn noise(&self) -> f64 {
         self.noise.value().unwrap_or(0.0)
