@@ -45,6 +45,22 @@ fn a_queue_of_others_silences_it_within_three_round_trips_and_it_comes_back() {
     assert!(used > 0.95, "{used}");
 }
 
+/// A ramp past the pipe that it knows would stand in the queue for a round trip.
+#[test]
+fn it_comes_back_to_the_pipe_that_it_knows_and_no_further() {
+    let mut path = Path::new("tide", ms(200), 1700);
+    path.run(ms(20_000), |_| {});
+    beside_others(&mut path, ms(60), ms(4_000));
+    path.others = Duration::ZERO;
+    let mut queue = Duration::ZERO;
+    path.run(ms(1_000), |_| {});
+    path.run(ms(5_000), |path| queue = queue.max(path.queue()));
+    let before = path.delivered;
+    path.run(ms(2_000), |_| {});
+    assert!(path.delivered - before > 3_000, "{}", path.delivered - before);
+    assert!(queue < ms(10), "{queue:?}");
+}
+
 #[test]
 fn a_right_hint_silences_it_in_a_queue_that_was_there_before() {
     let sent = |law| {
