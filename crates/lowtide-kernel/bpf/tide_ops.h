@@ -232,9 +232,9 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
  * Where it fills the link an idle time is one whatever the stack thinks (tcp_slow_start_after_idle), and is over with the first segment: what the
  * stack does of its own is done by then. The program had nothing to send: it was not the pace, or another connection's turn.
  */
-static inline bool tide_was_idle(const struct lt_socket *s, const struct tcp_sock *tp, u64 idle_us)
+static inline bool tide_was_idle(const struct lt_socket *s, const struct tcp_sock *tp, u64 idle)
 {
-	return idle_us >= rto_us(tp) && tp->app_limited && !s->turn.waits && !s->turn.claims &&
+	return idle >= rto_us(tp) && tp->app_limited && !s->turn.waits && !s->turn.claims &&
 	       BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) < TCP_CA_RECOVERY;
 }
 
@@ -244,16 +244,15 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	struct law_window w;
-	u64 now_us, idle_us;
+	u64 idle;
 
-	if (!s || !s->begun || !controller_alive(clock_ns(tp)))
+	if (!s || !s->begun || event != (s->tide.listens ? CA_EVENT_CWND_RESTART : CA_EVENT_TX_START) || !controller_alive(clock_ns(tp)))
 		return;
-	now_us = bpf_ktime_get_ns() / NSEC_PER_USEC;
-	idle_us = now_us - at_most(s->ack.now_us, now_us);
-	if (s->tide.listens ? event != CA_EVENT_CWND_RESTART : event != CA_EVENT_TX_START || !tide_was_idle(s, tp, idle_us))
+	idle = idle_us(s);
+	if (!s->tide.listens && !tide_was_idle(s, tp, idle))
 		return;
 	w = window_of(s, tp);
-	tide_restart(&s->tide, &w, tp->snd_nxt, idle_us);
+	tide_restart(&s->tide, &w, tp->snd_nxt, idle);
 	turn_window(s, &w);
 	take_window(s, tp, &w);
 	TRACE(tide_trace, s, tp, LT_TRACE_RESTART);

@@ -211,7 +211,7 @@ void LAW_PROG(event_on, struct sock *sk, enum tcp_ca_event event)
 	if (!s || !s->begun || event != CA_EVENT_CWND_RESTART)
 		return;
 	w = window_of(s, tp);
-	OF_LAW(restart)(&s->LAW, &w, tp->snd_nxt, bpf_ktime_get_ns() / NSEC_PER_USEC - s->ack.now_us);
+	OF_LAW(restart)(&s->LAW, &w, tp->snd_nxt, idle_us(s));
 	TRACE(OF_LAW(trace), s, tp, LT_TRACE_RESTART);
 }
 

@@ -93,6 +93,14 @@ static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, cons
 	s->delivered = tp->delivered;
 }
 
+/* Since the latest ACK; the stack's own clock stands still in an idle time. */
+static inline u64 idle_us(const struct lt_socket *s)
+{
+	u64 now_us = bpf_ktime_get_ns() / NSEC_PER_USEC;
+
+	return now_us - at_most(s->ack.now_us, now_us);
+}
+
 #define LAW_PASTE(a, b) a##_##b
 #define LAW_EXPAND(a, b) LAW_PASTE(a, b)
 #define OF_LAW(function) LAW_EXPAND(LAW, function)
