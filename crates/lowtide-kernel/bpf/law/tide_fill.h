@@ -104,18 +104,21 @@ static inline void tide_regrow(struct tide *t)
 		f->growth_q16 = at_most(doubled, at_least(Q16_ONE / 2, least));
 }
 
-/* After a long time with a queue the base may be one that was measured in it. */
+/*
+ * After a long time with a queue the base may be one that was measured in it. What comes back at once is a ramp, which hides a queue of others that is
+ * as long: so a look goes no deeper than what is somebody else's.
+ */
 static inline void tide_look_at_base(struct tide *t, const struct tide_parameters *p, u64 now_us, s64 queue)
 {
 	struct tide_fill *f = &t->fill;
 	u64 base = tide_base(&t->path), whole = base + (queue > 0 ? queue : 0), left;
+	u64 depth = at_most(base / 20, tide_foreign_queue(&t->path));
 
 	if (!p->drain_us || f->drain || f->growth_q16 || now_us - f->near_empty_us < p->drain_us)
 		return;
 	f->drain = TIDE_SETTLE;
 	f->drain_window_q16 = t->window_q16;
-	left = tide_part_q16(t->window_q16, TIDE_PART_Q16(0.95));
-	left = left * ((base << 16) / at_least(whole, 1)) >> 16;
+	left = t->window_q16 * (((base - depth) << 16) / at_least(whole, 1)) >> 16;
 	t->window_q16 = at_least(left > Q16_ONE ? left - Q16_ONE : 0, TIDE_LEAST_Q16);
 }
 

@@ -297,14 +297,16 @@ impl Tide {
         }
     }
 
-    /// After a long time with a queue the base may be one that was measured in it.
+    /// After a long time with a queue the base may be one that was measured in it. What comes back at once is a ramp, which hides a queue of
+    /// others that is as long: so a look goes no deeper than what is somebody else's.
     fn look_at_base(&mut self, now: Time, queue: f64) {
         let (base, drain) = (self.path.base(), self.parameters.drain);
+        let depth = (base / 20.0).min(self.path.foreign_queue());
         let Phase::Fill(fill) = &mut self.phase else { return };
         if drain.is_zero() || fill.drain.is_some() || fill.growth > 0.0 || now - fill.near_empty < drain {
             return;
         }
         fill.drain = Some((SETTLE, self.window));
-        self.window = (0.95 * self.window * base / (base + queue.max(0.0)) - 1.0).max(2.0);
+        self.window = (self.window * (base - depth) / (base + queue.max(0.0)) - 1.0).max(2.0);
     }
 }

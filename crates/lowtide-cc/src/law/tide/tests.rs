@@ -61,6 +61,21 @@ fn it_comes_back_to_the_pipe_that_it_knows_and_no_further() {
     assert!(queue < ms(10), "{queue:?}");
 }
 
+/// On a long path a twentieth of the pipe would be many times what others may have in the queue unheard when it comes back.
+#[test]
+fn a_look_at_the_empty_queue_goes_no_deeper_than_what_would_be_somebody_elses() {
+    let mut path = Path::new("tide", ms(300), 2000);
+    path.run(ms(30_000), |_| {});
+    let (mut least, mut empty) = (f64::INFINITY, false);
+    path.run(ms(30_000), |path| {
+        least = least.min(path.cwnd());
+        empty |= path.queue().is_zero();
+    });
+    assert_eq!(path.value("listens"), 0.0);
+    assert!(empty, "it has not looked");
+    assert!(least > 590.0, "{least} of 600 packets");
+}
+
 #[test]
 fn a_right_hint_silences_it_in_a_queue_that_was_there_before() {
     let sent = |law| {
