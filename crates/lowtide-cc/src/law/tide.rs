@@ -33,6 +33,7 @@ use crate::{
 };
 use std::time::Duration;
 
+mod bursts;
 mod fair;
 mod fill;
 mod hear;
@@ -341,8 +342,10 @@ impl CongestionControl for Tide {
     /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
     fn least_burst(&self) -> u64 {
         match &self.phase {
-            Phase::Fill(_) if self.in_pairs(self.window) => self.fair.burst().max(2),
-            Phase::Fill(_) => self.fair.burst(),
+            Phase::Fill(fill) => {
+                let least = if self.in_pairs(self.window) { 2 } else { 1 };
+                fill.bursts.burst().max(self.fair.burst()).max(least)
+            }
             Phase::Listen(listen) => listen.burst(),
         }
     }

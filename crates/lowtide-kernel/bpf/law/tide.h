@@ -27,7 +27,7 @@ static inline u32 tide_least_burst(const struct tide *t)
 {
 	if (t->listens)
 		return tide_probe_burst(&t->listen);
-	return at_least(tide_fair_burst(&t->fair), tide_in_pairs(t, t->window_q16) ? 2 : 1);
+	return at_least(at_least(tide_fair_burst(&t->fair), tide_bursts_burst(&t->fill.bursts)), tide_in_pairs(t, t->window_q16) ? 2 : 1);
 }
 
 static inline void tide_show(struct tide *t, struct law_window *w)
@@ -240,6 +240,7 @@ static inline void tide_go_on(struct tide *t, const struct tide_extreme *base, u
 	t->listen.stale = t->fill.stale = 1;
 	t->listen.us = t->listen.packets = t->fill.found = 0;
 	t->fill.sent = nxt;
+	__builtin_memset(&t->fill.bursts, 0, sizeof(t->fill.bursts));
 	t->shown_q16 = t->before_q16 = 0;
 }
 

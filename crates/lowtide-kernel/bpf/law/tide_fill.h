@@ -51,8 +51,8 @@ static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
 	t->listen.queue = 1;
 }
 
-/* Loss that is no chance, and no queue: a policer drops what is too much, where probes hear of nobody. */
-static inline void tide_leaves_loss(struct tide *t, u64 now_us, u32 nxt)
+/* Much loss, or others that are served in turn, where probes may hear of nobody: those of a policer, or with noise. */
+static inline void tide_leaves_unheard(struct tide *t, u64 now_us, u32 nxt)
 {
 	if (now_us - t->fill.began_us <= TIDE_BRIEFLY_US)
 		t->lossy = at_most(t->lossy + 1, TIDE_LOSS_PAUSES);
@@ -60,6 +60,17 @@ static inline void tide_leaves_loss(struct tide *t, u64 now_us, u32 nxt)
 		t->lossy--;
 	tide_listens(t, now_us, nxt, 0);
 	t->listen.pause_us = (tide_base(&t->path) * (TIDE_LOSS_PAUSE << (t->lossy & 7))) >> 8;
+}
+
+/* Bursts come apart: others are served in turn, which probes tell, too, where there is little noise. */
+static inline void tide_leaves_apart(struct tide *t, u64 now_us, u32 nxt)
+{
+	u64 whole = tide_whole_q32(t);
+
+	if (whole)
+		tide_listens(t, now_us, nxt, whole);
+	else
+		tide_leaves_unheard(t, now_us, nxt);
 }
 
 /* A ramp ends: it has met a queue, or what is known to be safe. */
@@ -168,7 +179,9 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	/* growth makes the later ones longer */
 	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
 	steps = r->steps / at_least(r->samples - 1, 1);
-	tide_path_round(&t->path, a->now_us, at_least(spread, steps));
+	/* in bursts one packet waits for another */
+	if (!f->bursts.heard)
+		tide_path_round(&t->path, a->now_us, at_least(spread, steps));
 	if (!f->settling)
 		f->ramped = 0;
 	sent = (u64)r->packets + r->lost;
@@ -193,7 +206,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	} else if (f->settling) {
 		f->settling--;
 	} else if (t->loss_q24 > TIDE_HEAVY_LOSS_Q24) {
-		tide_leaves_loss(t, a->now_us, a->nxt);
+		tide_leaves_unheard(t, a->now_us, a->nxt);
 		return 0;
 	} else if (f->found && f->growth_q16 && queue * 4 >= (s64)own * 3) {
 		tide_meet(t);
@@ -247,7 +260,7 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 		return;
 	}
 	f->stale = 0;
-	if (!f->growth_q16 || t->round.last <= tide_base(&t->path) + own) {
+	if (!f->growth_q16 || t->round.last <= tide_base(&t->path) + own + tide_bursts_wait(&f->bursts, tide_packet(&t->path))) {
 		f->found = 0;
 		return;
 	}
@@ -264,14 +277,19 @@ static inline bool tide_crosses(const struct tide *t, u64 before, u64 window_q16
 VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_fill *f;
-	u64 before, own, foreign, safe, pipe, ramp, ramped, queue, second;
+	u64 before, own, foreign, rate, safe, pipe, ramp, ramped, queue, second;
 
 	if (!t || !p || !a)
 		return 0;
 	f = &t->fill;
 	before = t->window_q16;
 	tide_path_rate(&t->path, a);
-	tide_fair_ack(&t->fair, a->now_us, a->packets, tide_rate_q32(&t->path));
+	rate = tide_rate_q32(&t->path);
+	tide_fair_ack(&t->fair, a->now_us, a->packets, rate);
+	if (rate && tide_bursts_ack(&f->bursts, a, rate) && tide_share_q16(&t->share) <= t->window_q16) {
+		tide_leaves_apart(t, a->now_us, a->nxt);
+		return 0;
+	}
 	second = tide_second(t);
 	own = tide_own_queue(&t->path) + second;
 	foreign = tide_foreign_queue(&t->path) + second;
@@ -297,12 +315,13 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		f->ramped = at_least(ramped, queue / 2);
 	if (queue <= foreign + ramp)
 		queue = 0;
-	if (queue && queue <= ramped && t->path.bursts)
+	if (queue && queue <= ramped && tide_lets_bursts_pass(&t->path))
 		tide_take_back(t, a->nxt, queue);
 	else if (queue)
 		tide_leaves_queue(t, a->now_us, a->nxt);
 	else if ((s32)(a->una - t->round.end) > 0 && t->round.samples >= tide_samples(&t->path))
 		tide_end_round(t, p, a);
+	tide_set_bursts(t, a->nxt);
 	return 0;
 }
 

@@ -66,6 +66,7 @@ static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u6
 	t->loss_q24 = 0;
 	tide_path_restart(&t->path);
 	tide_start_round(t, a->nxt);
+	tide_set_bursts(t, a->nxt);
 }
 
 VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)

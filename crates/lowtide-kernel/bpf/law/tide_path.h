@@ -48,14 +48,13 @@ struct tide_path {
 	struct tide_hint hint;
 	struct tide_extreme rate;
 	u64 train, trained_us;	/* the time of a packet on the link as trains of packets told it last, and when; 0: never */
+	u64 fastest;		/* that as it was measured, however short; 0: never */
 	struct tide_filter fast, slow;
 	u64 differences[TIDE_ROUNDS];	/* how much the round trips of the latest rounds differed: a circle */
 	struct tide_extreme medians;	/* the least one */
 	u64 noise;		/* that */
 	u32 rounds;		/* counted, for the circle */
 	u32 queued;		/* a queue has been seen at all */
-	u32 bursts;		/* trains took less than an eighth of a packet's time at its own rate: a token bucket hides the queue that a ramp makes */
-	u32 unused;
 };
 
 static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 value, u64 span_us, bool least)
@@ -102,6 +101,17 @@ static inline u64 tide_rate_q32(const struct tide_path *p)
 	return p->rate.previous > p->rate.current ? p->rate.previous : p->rate.current;
 }
 
+/*
+ * Whether packets that left together have passed as on a link eight times as fast as it has ever been: a token bucket lets them, and hides the queue that
+ * a ramp makes until it is empty.
+ */
+static inline bool tide_lets_bursts_pass(const struct tide_path *p)
+{
+	u64 rate = tide_rate_q32(p);
+
+	return p->fastest && rate && 8 * p->fastest * rate < 1ULL << 40;
+}
+
 /* Segments that fill the link without a queue; 0: not known. */
 static inline u64 tide_pipe_q16(const struct tide_path *p)
 {
@@ -111,7 +121,7 @@ static inline u64 tide_pipe_q16(const struct tide_path *p)
 /* The same, but where a token bucket may have let more pass than the link carries. */
 static inline u64 tide_sure_pipe_q16(const struct tide_path *p)
 {
-	return p->bursts ? 0 : tide_pipe_q16(p);
+	return tide_lets_bursts_pass(p) ? 0 : tide_pipe_q16(p);
 }
 
 /* Whether trains have told the time of a packet lately. */
@@ -137,9 +147,7 @@ static inline u64 tide_packet(const struct tide_path *p)
  */
 static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
 {
-	u64 rate = tide_rate_q32(p);
-
-	p->bursts = rate && 8 * packet * rate < 1ULL << 40;
+	p->fastest = at_least(packet, 1);
 	p->train = 0;
 	p->train = at_least(packet, at_most(tide_packet(p), TIDE_PACKET) / 8);
 	p->trained_us = now_us;
@@ -207,14 +215,13 @@ static inline void tide_path_restart(struct tide_path *p)
 static inline void tide_path_forget(struct tide_path *p, u32 wrong)
 {
 	struct tide_extreme base = p->base;
-	u64 train = p->train, trained_us = p->trained_us;
-	u32 bursts = p->bursts;
+	u64 train = p->train, trained_us = p->trained_us, fastest = p->fastest;
 
 	base.previous = 0;
 	__builtin_memset(p, 0, sizeof(*p));
 	p->train = train;
 	p->trained_us = trained_us;
-	p->bursts = bursts;
+	p->fastest = fastest;
 	p->base = base;
 	p->empty = base.current;
 	p->hint.wrong = wrong;
@@ -316,7 +323,7 @@ static inline void tide_path_rate(struct tide_path *p, const struct law_ack *a)
 static inline void tide_path_forget_rate(struct tide_path *p)
 {
 	__builtin_memset(&p->rate, 0, sizeof(p->rate));
-	p->train = p->bursts = 0;
+	p->train = p->fastest = 0;
 }
 
 /* The round trips of a round differed by so much. */

@@ -6,6 +6,7 @@
 #define LOWTIDE_TIDE_STATE_H
 
 #include "law.h"
+#include "tide_bursts.h"
 #include "tide_listen.h"
 #include "tide_path.h"
 #include "tide_share.h"
@@ -14,6 +15,7 @@
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
 #define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
+#define TIDE_RAMP_Q16 Q16_ONE		/* growth that is a ramp */
 #define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
 
 struct tide_parameters {
@@ -47,6 +49,7 @@ struct tide_fill {
 	u32 stale;		/* what was sent up to here still comes back, and belongs to the probes before */
 	u32 sent;
 	u64 ramped;		/* the longest queue that may be of the latest ramp: none once a round after it has shown what it led to */
+	struct tide_bursts bursts;
 };
 
 struct tide {
@@ -85,6 +88,12 @@ static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
 	t->fill.growth_q16 = growth_q16;
 	t->fill.began_us = t->fill.near_empty_us = now_us;
 	t->listens = 0;
+}
+
+/* A ramp's packets leave in bursts. */
+static inline void tide_set_bursts(struct tide *t, u32 nxt)
+{
+	tide_bursts_leave(&t->fill.bursts, !t->listens && t->fill.growth_q16 >= TIDE_RAMP_Q16, tide_packet(&t->path), nxt);
 }
 
 /* The path is another one than it seemed. */

@@ -400,6 +400,27 @@ fn a_token_bucket_is_found_by_both() {
     }
 }
 
+/// Where queues are fair, bursts that come apart tell a ramp that somebody else is served in turn: both leave.
+#[test]
+fn a_fair_queue_is_found_by_both() {
+    let case = CASES.iter().find(|case| case.law == "tide").unwrap();
+    for base in [20, 40, 80] {
+        let mut pair = Pair::new(case.law);
+        let path = Path::new(Duration::from_millis(base), 4150.0, 400.0, false, base).behind_bucket(1);
+        let mut path = path.served_in_turn(Duration::from_secs(5));
+        let (mut acks, mut apart, mut shared) = (0u64, 0u64, 0u64);
+        while acks < 200_000 {
+            let step = path.step(&mut pair);
+            acks += step;
+            shared += if path.is_shared() { step } else { 0 };
+            apart += u64::from(pair.check(case).is_err());
+        }
+        assert!(path.used() > 0.3, "{base} ms: it uses {} of the link, which is its own half of the time", path.used());
+        assert!(shared * 12 <= acks, "{base} ms: {shared} of {acks} packets are for somebody else's time");
+        assert!(apart * 16 <= acks, "{base} ms: apart at {apart} of {acks} ACKs");
+    }
+}
+
 /// Each leaves for much loss, and pauses for longer each time.
 #[test]
 fn much_loss_makes_both_pause() {

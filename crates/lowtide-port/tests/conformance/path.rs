@@ -43,6 +43,8 @@ pub(crate) struct Path {
     resumes: u64,
     /// How often a packet is lost whatever the queue is.
     losses: f64,
+    /// How long somebody else is served in turn, and then is not, where queues are fair.
+    turns: Option<u64>,
     random: lowtide_cc::Random,
     now: u64,
     /// When the link has sent all that it has.
@@ -85,6 +87,7 @@ impl Path {
             together: 0,
             resumes: 0,
             losses: 0.0,
+            turns: None,
             random: lowtide_cc::Random::new(seed),
             now: 1,
             free: 0,
@@ -130,6 +133,17 @@ impl Path {
         self
     }
 
+    /// Queues are fair: somebody else has one of its own for so long, and then for as long none.
+    pub(crate) const fn served_in_turn(mut self, turns: Duration) -> Self {
+        self.turns = Some(turns.as_micros() as u64);
+        self
+    }
+
+    /// Whether somebody else is served in turn.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.turns.is_some_and(|turns| self.now / turns % 2 == 1)
+    }
+
     /// Of the time up to the latest ACK, how much the link was busy.
     pub(crate) fn used(&self) -> f64 {
         (self.delivered.0 / u64::from(MSS) * self.service) as f64 / self.now as f64
@@ -166,13 +180,19 @@ impl Path {
             let queued = self.free.saturating_sub(self.now) / service;
             let lost = queued > self.buffer || (self.losses > 0.0 && self.random.uniform() < self.losses);
             if !lost {
-                self.free = self.free.max(filled) + service;
+                // one of somebody else's is on the link, or comes first
+                let theirs = match self.is_shared() {
+                    true if self.free > self.now => service,
+                    true => (self.random.uniform() * service as f64) as u64,
+                    false => 0,
+                };
+                self.free = self.free.max(filled) + theirs + service;
             }
             let marked = self.step.is_some_and(|step| self.free.saturating_sub(self.now) > step);
             self.nxt += u64::from(MSS);
             // a path that marks is quiet otherwise, but for what keeps queues from being whole packets, at which the last bit would decide
             let quiet = self.steady.is_some();
-            let most = if quiet { 20.0 } else { 200.0 };
+            let most = if quiet && self.turns.is_none() { 20.0 } else { 200.0 };
             let jitter = |random: &mut lowtide_cc::Random| (random.uniform() * most) as u64;
             let received = self.last.0.max(self.free.max(self.now) + self.base / 2 + jitter(&mut self.random));
             let back = if quiet { 0 } else { received % 7_000_000 / 500 }; // a queue of up to 14 ms

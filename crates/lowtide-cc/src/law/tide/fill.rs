@@ -4,10 +4,12 @@
 use crate::{Ack, Time};
 use std::time::Duration;
 
-use super::{Phase, Round, Tide};
+use super::{Phase, Round, Tide, bursts::Bursts};
 
 /// Rounds that a change of the window is waited for: the rest of the one in which it is made, one until it is on the link, one until it is seen.
 const SETTLE: u32 = 3;
+/// Growth that is a ramp.
+const RAMP: f64 = 1.0;
 /// Smoothed loss above it is no chance.
 const HEAVY_LOSS: f64 = 0.04;
 /// The pause after that in base round trips: twice as long each time, so many times at the most.
@@ -39,11 +41,12 @@ pub(super) struct Fill {
     led: f64,
     /// What was sent up to here belongs to the probes before.
     sent: u64,
+    pub(super) bursts: Bursts,
 }
 
 impl Fill {
     /// What was sent up to `sent` comes back first.
-    pub(super) const fn new(growth: f64, now: Time, sent: u64) -> Self {
+    pub(super) fn new(growth: f64, now: Time, sent: u64) -> Self {
         Self {
             began: now,
             growth,
@@ -56,6 +59,7 @@ impl Fill {
             found: 0,
             led: 0.0,
             sent,
+            bursts: Bursts::default(),
         }
     }
 }
@@ -95,8 +99,8 @@ impl Tide {
         }
     }
 
-    /// Loss that is no chance, and no queue: a policer drops what is too much, where probes hear of nobody.
-    fn leave_loss(&mut self, ack: &Ack) {
+    /// Much loss, or others that are served in turn, where probes may hear of nobody: those of a policer, or with noise.
+    fn leave_unheard(&mut self, ack: &Ack) {
         let Phase::Fill(fill) = &self.phase else { return };
         self.lossy = if ack.now - fill.began > BRIEFLY {
             self.lossy.saturating_sub(1)
@@ -106,6 +110,23 @@ impl Tide {
         self.listen(ack.now, ack.nxt, None);
         if let Phase::Listen(listen) = &mut self.phase {
             listen.pause = self.path.base() * f64::from(LOSS_PAUSE << self.lossy);
+        }
+    }
+
+    /// Bursts come apart: others are served in turn, which probes tell, too, where there is little noise.
+    fn leave_apart(&mut self, ack: &Ack) {
+        if let Some(whole) = self.whole() {
+            self.listen(ack.now, ack.nxt, Some(whole));
+        } else {
+            self.leave_unheard(ack);
+        }
+    }
+
+    /// A ramp's packets leave in bursts.
+    pub(super) fn set_bursts(&mut self, nxt: u64) {
+        let packet = self.path.packet();
+        if let Phase::Fill(fill) = &mut self.phase {
+            fill.bursts.leave(fill.growth >= RAMP, packet, nxt);
         }
     }
 
@@ -122,7 +143,7 @@ impl Tide {
             self.round = Round::default();
             return;
         }
-        if fill.growth == 0.0 || rtt.as_secs_f64() - self.path.base() <= own {
+        if fill.growth == 0.0 || rtt.as_secs_f64() - self.path.base() <= own + fill.bursts.wait(self.path.packet()) {
             fill.found = 0;
             return;
         }
@@ -169,6 +190,14 @@ impl Tide {
         self.path.on_rate(ack);
         if let Some(whole) = self.path.rate() {
             self.fair.on_ack(ack.now, ack.packets, whole);
+            let shares = self.share() > self.window;
+            if let Phase::Fill(fill) = &mut self.phase
+                && fill.bursts.on_ack(ack, whole)
+                && !shares
+            {
+                self.leave_apart(ack);
+                return;
+            }
         }
         let second = self.second();
         let (own, foreign) = (self.path.own_queue() + second, self.path.foreign_queue() + second);
@@ -209,11 +238,10 @@ impl Tide {
             } else {
                 self.leave_queue(ack);
             }
-            return;
-        }
-        if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples() {
+        } else if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples() {
             self.end_round(ack);
         }
+        self.set_bursts(ack.nxt);
     }
 
     fn end_round(&mut self, ack: &Ack) {
@@ -223,7 +251,10 @@ impl Tide {
         let samples = f64::from(round.samples);
         // growth makes the later ones longer
         let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
-        self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
+        // in bursts one packet waits for another
+        if !fill.bursts.heard() {
+            self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
+        }
         if fill.settling == 0 {
             fill.ramped = 0.0;
         }
@@ -252,7 +283,7 @@ impl Tide {
         } else if fill.settling > 0 {
             fill.settling -= 1;
         } else if self.loss > HEAVY_LOSS {
-            self.leave_loss(ack);
+            self.leave_unheard(ack);
             return;
         } else if fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own {
             self.meet();

@@ -123,5 +123,6 @@ impl Tide {
         (self.window, self.loss) = (self.path.pipe().map_or(BEGIN, |pipe| BEGIN.min(pipe / 16.0)).max(2.0), 0.0);
         self.path.restart_filters();
         self.start_round(ack.nxt);
+        self.set_bursts(ack.nxt);
     }
 }

@@ -87,8 +87,8 @@ pub(super) struct Path {
     queued: bool,
     /// The time of a packet on the link as trains of packets told it last, and when.
     train: Option<(Time, f64)>,
-    /// Whether that was less than an eighth of a packet's time at its own rate.
-    bursts: bool,
+    /// That as it was measured, however short.
+    fastest: Option<f64>,
     /// How much the round trips of the latest rounds differed, the latest first.
     differences: [f64; Self::ROUNDS],
     /// How many of them there have been.
@@ -118,7 +118,7 @@ impl Path {
             rate: Extreme::greatest(Self::RATE_SPAN),
             queued: false,
             train: None,
-            bursts: false,
+            fastest: None,
             differences: [0.0; Self::ROUNDS],
             rounds: 0,
             noise: Extreme::least(Self::RATE_SPAN),
@@ -158,8 +158,8 @@ impl Path {
     }
 
     fn forget(&mut self) {
-        let Self { base, train, bursts, mss, .. } = *self;
-        *self = Self { base, train, bursts, ..Self::new(mss as u32, None) };
+        let Self { base, train, fastest, mss, .. } = *self;
+        *self = Self { base, train, fastest, ..Self::new(mss as u32, None) };
         self.base.previous = None;
     }
 
@@ -182,7 +182,7 @@ impl Path {
     /// The link's rate may have changed without a sign.
     pub(super) fn forget_rate(&mut self) {
         self.rate = Extreme::greatest(Self::RATE_SPAN);
-        (self.train, self.bursts) = (None, false);
+        (self.train, self.fastest) = (None, None);
     }
 
     /// The round trips of a round differed by so much.
@@ -225,7 +225,7 @@ impl Path {
 
     /// The same, but where a token bucket may have let more pass than the link carries.
     pub(super) fn sure_pipe(&self) -> Option<f64> {
-        self.pipe().filter(|_| !self.bursts)
+        self.pipe().filter(|_| !self.lets_bursts_pass())
     }
 
     /// How much round trips differ without a queue.
@@ -241,15 +241,15 @@ impl Path {
 
     /// Packets that left together took this long each. Eight times less than at its own rate, or at 10 Mbit/s, are ACKs that waited for each other.
     pub(super) fn on_train(&mut self, now: Time, packet: f64) {
-        self.bursts = self.rate().is_some_and(|rate| 8.0 * packet * rate < 1.0);
+        self.fastest = Some(packet);
         self.train = None;
         self.train = Some((now, packet.max(self.packet().min(Self::PACKET) / 8.0)));
     }
 
     /// Whether packets that left together have passed as on a link eight times as fast as it has ever been: a token bucket lets them, and hides the
     /// queue that a ramp makes until it is empty.
-    pub(super) const fn lets_bursts_pass(&self) -> bool {
-        self.bursts
+    pub(super) fn lets_bursts_pass(&self) -> bool {
+        self.fastest.zip(self.rate()).is_some_and(|(packet, rate)| 8.0 * packet * rate < 1.0)
     }
 
     /// Whether the empty round trip may be one that another connection has measured.
