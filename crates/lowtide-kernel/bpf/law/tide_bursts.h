@@ -22,10 +22,12 @@ struct tide_bursts {
 };
 
 /* From the byte `nxt` on a ramp's packets, of such a time each, leave so, or no longer. */
-static inline void tide_bursts_leave(struct tide_bursts *b, bool ramps, u64 packet, u32 nxt)
+VERIFIED_APART int tide_bursts_leave(struct tide_bursts *b, int ramps, u64 packet, u32 nxt)
 {
 	bool on = ramps && packet <= TIDE_BURST_PACKET;
 
+	if (!b)
+		return 0;
 	if (on && !b->on) {
 		b->from = nxt;
 		b->apart_q24 = 0;
@@ -34,6 +36,7 @@ static inline void tide_bursts_leave(struct tide_bursts *b, bool ramps, u64 pack
 		b->to = nxt;
 	}
 	b->on = on;
+	return 0;
 }
 
 /* An ACK. Whether bursts come apart on a link that carries so many packets per second. */

@@ -63,14 +63,18 @@ static inline void tide_leaves_unheard(struct tide *t, u64 now_us, u32 nxt)
 }
 
 /* Bursts come apart: others are served in turn, which probes tell, too, where there is little noise. */
-static inline void tide_leaves_apart(struct tide *t, u64 now_us, u32 nxt)
+VERIFIED_APART int tide_leaves_apart(struct tide *t, u64 now_us, u32 nxt)
 {
-	u64 whole = tide_whole_q32(t);
+	u64 whole;
 
+	if (!t)
+		return 0;
+	whole = tide_whole_q32(t);
 	if (whole)
 		tide_listens(t, now_us, nxt, whole);
 	else
 		tide_leaves_unheard(t, now_us, nxt);
+	return 0;
 }
 
 /* A ramp ends: it has met a queue, or what is known to be safe. */

@@ -70,3 +70,81 @@ impl Bursts {
         if self.on { (Self::BURST - 1) as f64 * packet } else { 0.0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// The time of a packet on the link.
+    const PACKET: Duration = Duration::from_micros(240);
+    const MSS: u64 = 1448;
+
+    /// A ramp from the byte `from` on, and an ACK for each of so many packets; the first of each burst comes a while after the one before, the others
+    /// this long. Whether these bursts come apart.
+    fn come(bursts: &mut Bursts, first: Duration, others: Duration, packets: u64, change: impl Fn(&mut Ack)) -> bool {
+        let (mut now, mut apart) = (Time::from_nanos(1_000_000_000), false);
+        for n in 0..packets {
+            now = now + if n % Bursts::BURST == 0 { first } else { others };
+            let mut ack =
+                Ack { now, packets: 1, una: bursts.from + (n + 1) * MSS, window_limited: true, ..Ack::default() };
+            change(&mut ack);
+            apart |= bursts.on_ack(&ack, 1.0 / PACKET.as_secs_f64());
+        }
+        apart
+    }
+
+    fn ramp() -> Bursts {
+        let mut bursts = Bursts::default();
+        bursts.leave(true, PACKET.as_secs_f64(), 1000);
+        bursts
+    }
+
+    #[test]
+    fn bursts_that_arrive_together_are_not_apart_however_seldom_they_come() {
+        assert!(!come(&mut ramp(), 40 * PACKET, PACKET, 400, |_| {}));
+        // a link that has become a little slower
+        assert!(!come(&mut ramp(), 40 * PACKET, PACKET * 14 / 10, 400, |_| {}));
+    }
+
+    #[test]
+    fn bursts_with_others_between_their_packets_are_apart_within_five_of_them() {
+        assert!(!come(&mut ramp(), 2 * PACKET, 2 * PACKET, 12, |_| {}));
+        assert!(come(&mut ramp(), 2 * PACKET, 2 * PACKET, 20, |_| {}));
+        // an ACK for two
+        assert!(come(&mut ramp(), 4 * PACKET, 4 * PACKET, 20, |ack| ack.packets = 2));
+    }
+
+    #[test]
+    fn what_says_nothing_is_not_counted() {
+        let apart = |change: fn(&mut Ack)| come(&mut ramp(), 9 * PACKET, 9 * PACKET, 400, change);
+        assert!(!apart(|ack| ack.window_limited = false));
+        assert!(!apart(|ack| ack.reducing = true));
+        assert!(!apart(|ack| ack.packets = 4));
+        assert!(!apart(|ack| ack.rate = Some(crate::RateSample { app_limited: true, ..Default::default() })));
+    }
+
+    #[test]
+    fn only_what_left_in_bursts_is_heard() {
+        let mut bursts = ramp();
+        let ack = |una| Ack { una, packets: 1, window_limited: true, ..Ack::default() };
+        let mut hears = |bursts: &mut Bursts, una| {
+            bursts.on_ack(&ack(una), 1.0);
+            bursts.heard()
+        };
+        assert!(!hears(&mut bursts, 1000));
+        assert!(hears(&mut bursts, 2000));
+        bursts.leave(false, PACKET.as_secs_f64(), 5000);
+        assert_eq!((bursts.burst(), bursts.wait(1.0)), (1, 0.0));
+        assert!(hears(&mut bursts, 5000));
+        assert!(!hears(&mut bursts, 6000));
+    }
+
+    #[test]
+    fn on_slow_links_packets_leave_one_by_one() {
+        let mut bursts = Bursts::default();
+        bursts.leave(true, 2e-3, 1000);
+        assert_eq!(bursts.burst(), 1);
+        assert_eq!((ramp().burst(), ramp().wait(1.0)), (4, 3.0));
+    }
+}

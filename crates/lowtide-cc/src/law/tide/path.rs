@@ -306,3 +306,29 @@ impl Path {
         self.slow.value().map(|rtt| rtt - self.base())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RateSample;
+
+    #[test]
+    fn a_train_tells_of_a_token_bucket_by_the_rate_as_it_is_known_now() {
+        let mut path = Path::new(1000, None);
+        let now = Time::from_nanos(1_000_000_000);
+        let rate = |path: &mut Path, packets: u64| {
+            let sample =
+                RateSample { delivered: 1000 * packets, interval: Duration::from_secs(1), ..RateSample::default() };
+            path.on_rate(&Ack { now, rate: Some(sample), ..Ack::default() });
+        };
+        path.on_train(now, 1e-3);
+        assert!(!path.lets_bursts_pass());
+        rate(&mut path, 10);
+        assert!(path.lets_bursts_pass() && path.sure_pipe().is_none());
+        rate(&mut path, 900);
+        assert!(!path.lets_bursts_pass() && path.sure_pipe().is_some());
+        path.forget_rate();
+        rate(&mut path, 10);
+        assert!(!path.lets_bursts_pass());
+    }
+}
