@@ -88,6 +88,18 @@ VERIFIED_APART int tide_fair_round(struct tide_fair *f, u64 now_us, u32 packets,
 	return 0;
 }
 
+/* Puts the link to the test at once, where what is held back is a fifth of the window at the most. */
+static inline void tide_fair_put_to_test(struct tide_fair *f, u64 window_q16)
+{
+	u64 acknowledged_us = f->acknowledged_us;
+
+	if (f->test || window_q16 < 5 * TIDE_FAIR_BURST << 16)
+		return;
+	tide_fair_restart(f);
+	f->acknowledged_us = acknowledged_us;
+	f->test = TIDE_FAIR_TEST;
+}
+
 static inline u32 tide_fair_burst(const struct tide_fair *f)
 {
 	return f->test ? TIDE_FAIR_BURST : 1;

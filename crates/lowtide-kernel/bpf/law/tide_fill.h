@@ -308,8 +308,11 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	safe = tide_safe_q16(t);
 	pipe = safe ? tide_sure_pipe_q16(&t->path) : 0;
 	if (f->growth_q16 > Q16_ONE / 20
-	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(pipe, TIDE_PART_Q16(0.93)))))
+	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(pipe, TIDE_PART_Q16(0.93))))) {
 		tide_end_ramp(t);
+		if (pipe)
+			tide_fair_put_to_test(&t->fair, t->window_q16);
+	}
 	/* what its own growth makes is its own, until it has been seen to end */
 	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);
 	if (!tide_filtered_queue(&t->path, &t->path.slow, &queue))

@@ -118,6 +118,34 @@ fn it_leaves_a_link_to_whoever_comes() {
     });
 }
 
+/// Where queues are fair a ramp to its part of the link meets no queue, and whoever has just come loses packets by it.
+#[test]
+fn flows_that_come_and_go_keep_most_of_the_link_where_queues_are_fair() {
+    let mut table = Table::default();
+    for (rate, rtt_ms, band) in [(50, 60, 0.82..=1.001), (30, 40, 0.9..=1.001), (200, 40, 0.9..=1.001)] {
+        let kept = |background: &str| {
+            let mut kept = 0.0;
+            for start in 0..6 {
+                let mut text = format!(
+                    "duration = \"56s\"\n[bottleneck]\nrate = \"{rate}mbit\"\nrtt = \"{rtt_ms}ms\"\n{FAIR}\n{background}"
+                );
+                for flow in 0..3 {
+                    let from = 14.0 + 14.0 * f64::from(flow) + 0.37 * f64::from(start);
+                    let to = from + 7.0;
+                    text += &format!(
+                        "[[flow]]\nname = \"f{flow}\"\ncc = \"cubic\"\nstart = \"{from:.2}s\"\nstop = \"{to:.2}s\"\n"
+                    );
+                }
+                kept += outcome(&text).flows.iter().rev().take(3).map(|flow| flow.acked_bytes as f64).sum::<f64>();
+            }
+            kept
+        };
+        let beside = kept("[[flow]]\nname = \"tide\"\ncc = \"tide\"\n");
+        table.row(&format!("kept of {rate} Mbit/s, {rtt_ms} ms"), beside / kept(""), band);
+    }
+    table.check();
+}
+
 #[test]
 fn what_is_free_again_it_takes_within_sixty_round_trips_and_two_seconds() {
     let places = [

@@ -2,7 +2,7 @@
 //! Where each flow has a queue of its own (FQ-CoDel, RFC 8290), a queue tells nothing of others: Tide would take its fair part of a link that
 //! others want. What gives it away: with a queue the link gives exactly a half, a third or a quarter of the rate that is known of it. The same may
 //! be chance, or other scavengers in one queue. Therefore it is put to the test: packets that leave together arrive together, but where others are
-//! served in turn.
+//! served in turn. So is a ramp that has come to what is safe without a queue, as one to its part of the link does.
 
 use crate::Time;
 
@@ -77,6 +77,13 @@ impl Fair {
         let test = if found >= Self::LOOKS { Self::TEST } else { 0 };
         *self = Self { ended: self.ended, found, test, acknowledged: self.acknowledged, ..Self::default() };
         false
+    }
+
+    /// Puts the link to the test at once, where what is held back is a fifth of the window (packets) at the most.
+    pub(super) fn put_to_test(&mut self, window: f64) {
+        if self.test == 0 && window >= (5 * Self::BURST) as f64 {
+            *self = Self { test: Self::TEST, acknowledged: self.acknowledged, ..Self::default() };
+        }
     }
 
     /// Packets that leave together.

@@ -224,6 +224,9 @@ impl Tide {
         let crosses = |part: f64, of: Option<f64>| of.is_some_and(|of| (before..self.window).contains(&(part * of)));
         if fill.growth > 0.05 && (crosses(0.95, near) || (near.is_some() && crosses(0.93, pipe))) {
             Self::end_ramp(fill);
+            if pipe.is_some() {
+                self.fair.put_to_test(self.window);
+            }
         }
         // what its own growth makes is its own, until it has been seen to end
         let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
