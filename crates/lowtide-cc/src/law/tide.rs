@@ -148,7 +148,7 @@ struct Tide {
     fair: Fair,
     /// Queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own.
     vanished: u32,
-    /// Times it has left for much loss, less those that it stayed for long.
+    /// Times it has left for what probes may not hear of, less those that it stayed for long.
     lossy: u32,
     /// What its weight is worth, if it has one.
     share: Option<Share>,

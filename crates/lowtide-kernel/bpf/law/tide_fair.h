@@ -38,18 +38,20 @@ static inline bool tide_fair_together(u64 us, u32 packets, u64 whole_q32)
 	return at_most(us, TIDE_FAIR_US_MOST >> 4) * whole_q32 / 5 <= (u64)packets << 30;
 }
 
-VERIFIED_APART int tide_fair_ack(struct tide_fair *f, u64 now_us, u32 packets, u64 whole_q32)
+VERIFIED_APART int tide_fair_ack(struct tide_fair *f, const struct law_ack *a, u64 whole_q32)
 {
-	if (!f)
+	u64 us;
+
+	if (!f || !a)
 		return 0;
-	if (f->test && f->test < TIDE_FAIR_TEST && packets && whole_q32) {
-		if (tide_fair_together(now_us - f->acknowledged_us, packets, whole_q32))
-			f->close++;
-		else
-			f->close = 0;
-		f->together |= f->close >= 2;
+	if (f->test && f->test < TIDE_FAIR_TEST && a->packets && whole_q32) {
+		/* 1.5 of what the link takes: another's packet after each makes two, and a link that gives a little less than it did is none */
+		us = at_most(a->now_us - f->acknowledged_us, TIDE_FAIR_US_MOST >> 4);
+		f->close = us * whole_q32 / 3 <= (u64)a->packets << 31 ? f->close + 1 : 0;
+		/* where that says nothing, nothing is found */
+		f->together |= f->close >= 2 || a->reducing || a->app_limited || a->packets > TIDE_FAIR_BURST / 2;
 	}
-	f->acknowledged_us = now_us;
+	f->acknowledged_us = a->now_us;
 	return 0;
 }
 
@@ -88,7 +90,7 @@ VERIFIED_APART int tide_fair_round(struct tide_fair *f, u64 now_us, u32 packets,
 	return 0;
 }
 
-/* Puts the link to the test at once, where what is held back is a fifth of the window at the most. */
+/* Puts the link to the test with the next round, where what is held back is a fifth of the window at the most. */
 static inline void tide_fair_put_to_test(struct tide_fair *f, u64 window_q16)
 {
 	u64 acknowledged_us = f->acknowledged_us;
@@ -97,7 +99,7 @@ static inline void tide_fair_put_to_test(struct tide_fair *f, u64 window_q16)
 		return;
 	tide_fair_restart(f);
 	f->acknowledged_us = acknowledged_us;
-	f->test = TIDE_FAIR_TEST;
+	f->test = TIDE_FAIR_TEST + 1;
 }
 
 static inline u32 tide_fair_burst(const struct tide_fair *f)

@@ -62,7 +62,7 @@ static inline void tide_leaves_unheard(struct tide *t, u64 now_us, u32 nxt)
 	t->listen.pause_us = (tide_base(&t->path) * (TIDE_LOSS_PAUSE << (t->lossy & 7))) >> 8;
 }
 
-/* Bursts come apart: others are served in turn, which probes tell, too, where there is little noise. */
+/* Packets that left together come apart: others are served in turn, which probes tell, too, where there is little noise. */
 VERIFIED_APART int tide_leaves_apart(struct tide *t, u64 now_us, u32 nxt)
 {
 	u64 whole;
@@ -194,7 +194,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	if (queue < (s64)(own / 2))
 		f->near_empty_us = a->now_us;
 	if (tide_rate_q32(&t->path) && tide_fair_round(&t->fair, a->now_us, r->packets, queue * 4 > (s64)own * 3, tide_rate_q32(&t->path))) {
-		tide_listens(t, a->now_us, a->nxt, tide_rate_q32(&t->path));
+		tide_leaves_apart(t, a->now_us, a->nxt);
 		t->cap_q16 = t->window_q16;
 		return 0;
 	}
@@ -289,7 +289,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	before = t->window_q16;
 	tide_path_rate(&t->path, a);
 	rate = tide_rate_q32(&t->path);
-	tide_fair_ack(&t->fair, a->now_us, a->packets, rate);
+	tide_fair_ack(&t->fair, a, rate);
 	if (rate && tide_bursts_ack(&f->bursts, a, rate) && tide_share_q16(&t->share) <= t->window_q16) {
 		tide_leaves_apart(t, a->now_us, a->nxt);
 		return 0;
@@ -310,7 +310,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	if (f->growth_q16 > Q16_ONE / 20
 	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(pipe, TIDE_PART_Q16(0.93))))) {
 		tide_end_ramp(t);
-		if (pipe)
+		if (pipe && tide_share_q16(&t->share) <= t->window_q16)
 			tide_fair_put_to_test(&t->fair, t->window_q16);
 	}
 	/* what its own growth makes is its own, until it has been seen to end */

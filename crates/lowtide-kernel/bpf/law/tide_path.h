@@ -102,8 +102,8 @@ static inline u64 tide_rate_q32(const struct tide_path *p)
 }
 
 /*
- * Whether packets that left together have passed as on a link eight times as fast as it has ever been: a token bucket lets them, and hides the queue that
- * a ramp makes until it is empty.
+ * Whether packets that left together have passed as on a link eight times as fast as it is known to be: a token bucket lets them, and hides the queue
+ * that a ramp makes until it is empty.
  */
 static inline bool tide_lets_bursts_pass(const struct tide_path *p)
 {

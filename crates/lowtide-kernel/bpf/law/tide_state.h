@@ -69,7 +69,7 @@ struct tide {
 	u32 listens;
 	u32 confirmed;		/* the link's rate is known for sure */
 	u32 vanished;		/* queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own */
-	u32 lossy;		/* times it has left for much loss, less those that it stayed for long */
+	u32 lossy;		/* times it has left for what probes may not hear of, less those that it stayed for long */
 	u32 srtt_us;
 	u32 mss;
 	u32 ruled;		/* its share was what it sent when the latest reduction was asked for */
@@ -90,10 +90,12 @@ static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
 	t->listens = 0;
 }
 
-/* A ramp's packets leave in bursts. */
+/* A ramp's packets leave in bursts; not behind a token bucket, by whose rate they always come apart. */
 static inline void tide_set_bursts(struct tide *t, u32 nxt)
 {
-	tide_bursts_leave(&t->fill.bursts, !t->listens && t->fill.growth_q16 >= TIDE_RAMP_Q16, tide_packet(&t->path), nxt);
+	bool ramps = !t->listens && t->fill.growth_q16 >= TIDE_RAMP_Q16 && !tide_lets_bursts_pass(&t->path);
+
+	tide_bursts_leave(&t->fill.bursts, ramps, tide_packet(&t->path), nxt);
 }
 
 /* The path is another one than it seemed. */

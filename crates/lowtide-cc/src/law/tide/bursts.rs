@@ -24,7 +24,7 @@ impl Bursts {
     /// Of a link with packets of a longer time a burst would be a queue for others, of more than two milliseconds. Seconds.
     const PACKET: f64 = 1e-3;
     /// Packets' times on the link: another's packet after each of its own makes two, and a link that gives a little less than it did is none.
-    const APART: f64 = 1.5;
+    pub(super) const APART: f64 = 1.5;
     /// The first ACK of each burst comes apart in any case.
     const MOST: f64 = 0.875;
 
@@ -32,8 +32,7 @@ impl Bursts {
     pub(super) fn leave(&mut self, ramps: bool, packet: f64, nxt: u64) {
         let on = ramps && packet <= Self::PACKET;
         if on && !self.on {
-            *self = Self { on, from: nxt, ..*self };
-            self.apart = 0.0;
+            (self.on, self.from, self.apart) = (true, nxt, 0.0);
         } else if !on && self.on {
             (self.on, self.to) = (false, nxt);
         }
@@ -128,7 +127,7 @@ mod tests {
     fn only_what_left_in_bursts_is_heard() {
         let mut bursts = ramp();
         let ack = |una| Ack { una, packets: 1, window_limited: true, ..Ack::default() };
-        let mut hears = |bursts: &mut Bursts, una| {
+        let hears = |bursts: &mut Bursts, una| {
             bursts.on_ack(&ack(una), 1.0);
             bursts.heard()
         };

@@ -4,7 +4,8 @@
 //! be chance, or other scavengers in one queue. Therefore it is put to the test: packets that leave together arrive together, but where others are
 //! served in turn. So is a ramp that has come to what is safe without a queue, as one to its part of the link does.
 
-use crate::Time;
+use super::bursts::Bursts;
+use crate::{Ack, Time};
 
 /// What the link gives in rounds with a queue.
 #[derive(Clone, Debug, Default)]
@@ -42,13 +43,18 @@ impl Fair {
     /// Packets that are apart by more than this many times their own time on the link have others' between them.
     const APART: f64 = 1.25;
 
-    pub(super) fn on_ack(&mut self, now: Time, packets: u32, whole: f64) {
-        if (1..Self::TEST).contains(&self.test) && packets > 0 {
-            let close = Self::together((now - self.acknowledged).as_secs_f64(), f64::from(packets), whole);
+    pub(super) fn on_ack(&mut self, ack: &Ack, whole: f64) {
+        if (1..Self::TEST).contains(&self.test) && ack.packets > 0 {
+            let seconds = (ack.now - self.acknowledged).as_secs_f64();
+            let close = seconds * whole <= Bursts::APART * f64::from(ack.packets);
             self.close = if close { self.close + 1 } else { 0 };
-            self.together |= self.close >= 2;
+            // where that says nothing, nothing is found
+            let tells = !ack.reducing
+                && !ack.rate.is_some_and(|rate| rate.app_limited)
+                && u64::from(ack.packets) <= Self::BURST / 2;
+            self.together |= self.close >= 2 || !tells;
         }
-        self.acknowledged = now;
+        self.acknowledged = ack.now;
     }
 
     /// A round is over in which so many packets arrived. True where the link gives no more than a fair part of the `whole` rate (packets per second).
@@ -79,10 +85,11 @@ impl Fair {
         false
     }
 
-    /// Puts the link to the test at once, where what is held back is a fifth of the window (packets) at the most.
+    /// Puts the link to the test, where what is held back is a fifth of the window (packets) at the most.
     pub(super) fn put_to_test(&mut self, window: f64) {
         if self.test == 0 && window >= (5 * Self::BURST) as f64 {
-            *self = Self { test: Self::TEST, acknowledged: self.acknowledged, ..Self::default() };
+            // with the next round
+            *self = Self { test: Self::TEST + 1, acknowledged: self.acknowledged, ..Self::default() };
         }
     }
 

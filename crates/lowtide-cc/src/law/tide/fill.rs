@@ -113,7 +113,7 @@ impl Tide {
         }
     }
 
-    /// Bursts come apart: others are served in turn, which probes tell, too, where there is little noise.
+    /// Packets that left together come apart: others are served in turn, which probes tell, too, where there is little noise.
     fn leave_apart(&mut self, ack: &Ack) {
         if let Some(whole) = self.whole() {
             self.listen(ack.now, ack.nxt, Some(whole));
@@ -122,11 +122,11 @@ impl Tide {
         }
     }
 
-    /// A ramp's packets leave in bursts.
+    /// A ramp's packets leave in bursts; not behind a token bucket, by whose rate they always come apart.
     pub(super) fn set_bursts(&mut self, nxt: u64) {
-        let packet = self.path.packet();
+        let (packet, sure) = (self.path.packet(), !self.path.lets_bursts_pass());
         if let Phase::Fill(fill) = &mut self.phase {
-            fill.bursts.leave(fill.growth >= RAMP, packet, nxt);
+            fill.bursts.leave(fill.growth >= RAMP && sure, packet, nxt);
         }
     }
 
@@ -189,11 +189,11 @@ impl Tide {
     pub(super) fn fill(&mut self, ack: &Ack) {
         self.path.on_rate(ack);
         if let Some(whole) = self.path.rate() {
-            self.fair.on_ack(ack.now, ack.packets, whole);
-            let shares = self.share() > self.window;
+            self.fair.on_ack(ack, whole);
+            let alone = self.share() <= self.window;
             if let Phase::Fill(fill) = &mut self.phase
                 && fill.bursts.on_ack(ack, whole)
-                && !shares
+                && alone
             {
                 self.leave_apart(ack);
                 return;
@@ -220,11 +220,12 @@ impl Tide {
             self.meet();
         }
         let (near, pipe) = (self.safe(), self.path.sure_pipe());
+        let alone = self.share() <= self.window;
         let Phase::Fill(fill) = &mut self.phase else { return };
         let crosses = |part: f64, of: Option<f64>| of.is_some_and(|of| (before..self.window).contains(&(part * of)));
         if fill.growth > 0.05 && (crosses(0.95, near) || (near.is_some() && crosses(0.93, pipe))) {
             Self::end_ramp(fill);
-            if pipe.is_some() {
+            if pipe.is_some() && alone {
                 self.fair.put_to_test(self.window);
             }
         }
@@ -272,7 +273,7 @@ impl Tide {
             && self.fair.on_round(ack.now, round.packets, queue > 0.75 * own, whole)
         {
             let window = self.window;
-            self.listen(ack.now, ack.nxt, Some(whole));
+            self.leave_apart(ack);
             self.cap = Some(window);
             return;
         }

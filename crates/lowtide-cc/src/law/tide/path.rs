@@ -246,7 +246,7 @@ impl Path {
         self.train = Some((now, packet.max(self.packet().min(Self::PACKET) / 8.0)));
     }
 
-    /// Whether packets that left together have passed as on a link eight times as fast as it has ever been: a token bucket lets them, and hides the
+    /// Whether packets that left together have passed as on a link eight times as fast as it is known to be: a token bucket lets them, and hides the
     /// queue that a ramp makes until it is empty.
     pub(super) fn lets_bursts_pass(&self) -> bool {
         self.fastest.zip(self.rate()).is_some_and(|(packet, rate)| 8.0 * packet * rate < 1.0)
