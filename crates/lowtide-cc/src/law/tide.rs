@@ -220,6 +220,11 @@ impl Tide {
         self.share.as_ref().map_or(0.0, Share::cwnd)
     }
 
+    /// Whether what its weight is worth is what it sends.
+    fn share_rules(&self) -> bool {
+        self.share() > self.window || matches!(self.phase, Phase::Listen(_))
+    }
+
     /// Packets per second.
     fn pace(&self) -> f64 {
         let base = self.path.base().max(1e-6);
@@ -266,7 +271,7 @@ impl CongestionControl for Tide {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
-        let rules = self.share() > self.window || matches!(self.phase, Phase::Listen(_));
+        let rules = self.share_rules();
         if let Some(share) = self.share.as_mut().filter(|_| rules) {
             if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
         }

@@ -122,14 +122,6 @@ static inline bool tide_ack(struct tide *t, const struct tide_parameters *p, con
 	return false;
 }
 
-/* Whether what its weight is worth is what it sends. */
-static inline bool tide_share_rules(const struct tide *t)
-{
-	u64 share = tide_share_q16(&t->share);
-
-	return share && (t->listens || share > t->window_q16);
-}
-
 /* A timeout. The share has been reduced for it already: the stack asks for that first. */
 VERIFIED_APART int tide_timed_out(struct tide *t, u64 now_us, u32 nxt)
 {

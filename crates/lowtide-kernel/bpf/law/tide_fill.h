@@ -290,7 +290,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	tide_path_rate(&t->path, a);
 	rate = tide_rate_q32(&t->path);
 	tide_fair_ack(&t->fair, a, rate);
-	if (rate && tide_bursts_ack(&f->bursts, a, rate) && tide_share_q16(&t->share) <= t->window_q16) {
+	if (rate && tide_bursts_ack(&f->bursts, a, rate) && !tide_share_rules(t)) {
 		tide_leaves_apart(t, a->now_us, a->nxt);
 		return 0;
 	}
@@ -310,7 +310,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	if (f->growth_q16 > Q16_ONE / 20
 	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(pipe, TIDE_PART_Q16(0.93))))) {
 		tide_end_ramp(t);
-		if (pipe && tide_share_q16(&t->share) <= t->window_q16)
+		if (pipe && !tide_share_rules(t))
 			tide_fair_put_to_test(&t->fair, t->window_q16);
 	}
 	/* what its own growth makes is its own, until it has been seen to end */

@@ -128,6 +128,14 @@ static inline u64 tide_second(const struct tide *t)
 	return tide_in_pairs(t, (t->window_q16 << 16) / (Q16_ONE + t->fill.growth_q16)) ? tide_packet_at_most(&t->path) : 0;
 }
 
+/* Whether what its weight is worth is what it sends. */
+static inline bool tide_share_rules(const struct tide *t)
+{
+	u64 share = tide_share_q16(&t->share);
+
+	return share && (t->listens || share > t->window_q16);
+}
+
 /* The link's rate, where little noise lets packets tell whether others are served in turn, and a slower link from these; else 0. */
 static inline u64 tide_whole_q32(const struct tide *t)
 {

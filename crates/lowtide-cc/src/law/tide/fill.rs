@@ -190,10 +190,10 @@ impl Tide {
         self.path.on_rate(ack);
         if let Some(whole) = self.path.rate() {
             self.fair.on_ack(ack, whole);
-            let alone = self.share() <= self.window;
+            let rules = self.share_rules();
             if let Phase::Fill(fill) = &mut self.phase
                 && fill.bursts.on_ack(ack, whole)
-                && alone
+                && !rules
             {
                 self.leave_apart(ack);
                 return;
@@ -220,12 +220,12 @@ impl Tide {
             self.meet();
         }
         let (near, pipe) = (self.safe(), self.path.sure_pipe());
-        let alone = self.share() <= self.window;
+        let rules = self.share_rules();
         let Phase::Fill(fill) = &mut self.phase else { return };
         let crosses = |part: f64, of: Option<f64>| of.is_some_and(|of| (before..self.window).contains(&(part * of)));
         if fill.growth > 0.05 && (crosses(0.95, near) || (near.is_some() && crosses(0.93, pipe))) {
             Self::end_ramp(fill);
-            if pipe.is_some() && alone {
+            if pipe.is_some() && !rules {
                 self.fair.put_to_test(self.window);
             }
         }
