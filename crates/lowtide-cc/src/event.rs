@@ -45,6 +45,13 @@ pub struct Ack {
     pub rate: Option<RateSample>,
 }
 
+impl Ack {
+    /// Whether the sender had nothing to send when the newest segment acknowledged left, as far as known.
+    pub fn app_limited(&self) -> bool {
+        self.rate.is_some_and(|rate| rate.app_limited)
+    }
+}
+
 /// A delivery-rate sample (draft-ietf-ccwg-bbr, section 4.5.2; Linux `rate_sample`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {

@@ -168,7 +168,7 @@ impl Tide {
     }
 
     fn on_sample(&mut self, ack: &Ack, rtt: f64) {
-        if self.path.on_sample(ack.now, rtt) {
+        if self.path.on_sample(ack.now, rtt, self.window) {
             self.forget();
         }
         let round = &mut self.round;

@@ -85,7 +85,7 @@ VERIFIED_APART int tide_sample_rtt(struct tide *t, const struct law_ack *a)
 		return 0;
 	r = &t->round;
 	rtt = (u64)a->rtt_us << 8;
-	if (tide_path_sample(&t->path, a->now_us, a->rtt_us))
+	if (tide_path_sample(&t->path, a->now_us, a->rtt_us, t->window_q16))
 		tide_forget(t);
 	if (!r->samples)
 		r->least = r->last = rtt;
@@ -112,7 +112,7 @@ static inline bool tide_ack(struct tide *t, const struct tide_parameters *p, con
 			    struct law_window *w, const struct law_ack *a)
 {
 	if (!t->listens && w->cwnd_q16 < t->shown_q16)
-		t->window_q16 = at_least(at_most(t->window_q16, w->cwnd_q16), TIDE_LEAST_Q16);
+		t->window_q16 = at_least(at_most(t->window_q16, w->cwnd_q16 + tide_fair_held_back_q16(&t->fair)), TIDE_LEAST_Q16);
 	tide_share_weight(&t->share, weight->weight_q16);
 	if (t->listens)
 		tide_hear(t, a);

@@ -299,7 +299,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	foreign = tide_foreign_queue(&t->path) + second;
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
-	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path)) {
+	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path, t->window_q16)) {
 		t->window_q16 += f->growth_q16 * at_most(a->packets, LAW_PACKETS_MAX);
 		t->round.grew = 1;
 	}
@@ -326,7 +326,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		tide_take_back(t, a->nxt, queue);
 	else if (queue)
 		tide_leaves_queue(t, a->now_us, a->nxt);
-	else if ((s32)(a->una - t->round.end) > 0 && t->round.samples >= tide_samples(&t->path))
+	else if ((s32)(a->una - t->round.end) > 0 && t->round.samples >= tide_samples(&t->path, t->window_q16))
 		tide_end_round(t, p, a);
 	tide_set_bursts(t, a->nxt);
 	return 0;

@@ -172,13 +172,17 @@ VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
 	return at_least(tide_packet_at_most(p), TIDE_MS) + tide_allowance(p);
 }
 
-/* So many samples say something: of a delay of up to three times the noise, the least of them is below the own queue but once in a thousand. */
-static inline u32 tide_samples(const struct tide_path *p)
+/*
+ * So many samples say something: of a delay of up to three times the noise, the least of them is below the own queue but once in a thousand.
+ * Not more than this window has in four round trips, where an ACK comes for two.
+ */
+static inline u32 tide_samples(const struct tide_path *p, u64 window_q16)
 {
 	u64 samples = 20 * p->noise / tide_own_queue(p);
 
 	/* the next power of two, of 4 to 32 */
-	return 4 + (is_at_most(5, samples) << 2) + (is_at_most(9, samples) << 3) + (is_at_most(17, samples) << 4);
+	samples = 4 + (is_at_most(5, samples) << 2) + (is_at_most(9, samples) << 3) + (is_at_most(17, samples) << 4);
+	return at_least(at_most(samples, window_q16 >> 15), 4);
 }
 
 /* A queue that can only be somebody else's. */
@@ -292,7 +296,7 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
  * A round-trip sample. True if the path turned out to be another than it seemed, much shorter or longer than the hint: what was learned was
  * learned behind a queue, or under a mistake.
  */
-VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us)
+VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us, u64 window_q16)
 {
 	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base, another;
 	u32 samples;
@@ -301,7 +305,7 @@ VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us)
 		return 0;
 	another = tide_base_sample(p, now_us, rtt);
 	base = tide_base(p);
-	samples = tide_samples(p);
+	samples = tide_samples(p, window_q16);
 	tide_filter_add(&p->fast, now_us, rtt, samples, at_most(base, 4 * p->noise));
 	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * p->noise), base / 4));
 	return another | tide_doubts_hint(p, now_us);

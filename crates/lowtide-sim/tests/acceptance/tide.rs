@@ -166,6 +166,25 @@ fn what_is_free_again_it_takes_within_sixty_round_trips_and_two_seconds() {
     });
 }
 
+/// It comes last and goes with BBR: the noise of that queue is all that it knows then, and two packets tell little of it in a round trip.
+#[test]
+fn what_bbr_leaves_to_a_latecomer_it_takes_within_three_seconds() {
+    let mut table = Table::default();
+    for buffer in [ONE_BDP, FOUR_BDP] {
+        let used = (0..6).map(|start| {
+            let start = 15.05 + 0.13 * f64::from(start);
+            let outcome = outcome(&format!(
+                "duration = \"58s\"\nmeasure_from = \"48s\"\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"40ms\"\n{buffer}\n[tcp]\nack_every = 2\n\
+                 ack_delay = \"40ms\"\n[[flow]]\nname = \"bbr\"\ncc = \"bbr1\"\nstop = \"45s\"\n\
+                 [[flow]]\nname = \"tide\"\ncc = \"tide\"\nstart = \"{start:.2}s\"\n"
+            ));
+            outcome.bottlenecks[0].utilisation
+        });
+        table.row(&format!("used afterwards, {buffer}"), used.fold(1.0, f64::min), 0.95..=1.001);
+    }
+    table.check();
+}
+
 #[test]
 fn beside_a_call_it_uses_most_of_the_rest() {
     let places = [

@@ -43,7 +43,7 @@ impl Bursts {
         let passed = (ack.now - self.acknowledged).as_secs_f64();
         self.acknowledged = ack.now;
         self.heard = self.from < ack.una && (self.on || ack.una <= self.to);
-        let limited = ack.window_limited && !ack.reducing && !ack.rate.is_some_and(|rate| rate.app_limited);
+        let limited = ack.window_limited && !ack.reducing && !ack.app_limited();
         // one ACK for all of a burst tells nothing
         if !self.heard || !limited || !(1..=2).contains(&ack.packets) {
             self.apart = 0.0;

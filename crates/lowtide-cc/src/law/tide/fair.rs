@@ -49,9 +49,7 @@ impl Fair {
             let close = seconds * whole <= Bursts::APART * f64::from(ack.packets);
             self.close = if close { self.close + 1 } else { 0 };
             // where that says nothing, nothing is found
-            let tells = !ack.reducing
-                && !ack.rate.is_some_and(|rate| rate.app_limited)
-                && u64::from(ack.packets) <= Self::BURST / 2;
+            let tells = !ack.reducing && !ack.app_limited() && u64::from(ack.packets) <= Self::BURST / 2;
             self.together |= self.close >= 2 || !tells;
         }
         self.acknowledged = ack.now;

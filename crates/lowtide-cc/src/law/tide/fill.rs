@@ -205,7 +205,7 @@ impl Tide {
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.round.limited |= ack.window_limited;
         let before = self.window;
-        let unheard = 4 * fill.found < self.path.samples();
+        let unheard = 4 * fill.found < self.path.samples(self.window);
         if ack.window_limited
             && !ack.reducing
             && fill.settling == 0
@@ -242,7 +242,7 @@ impl Tide {
             } else {
                 self.leave_queue(ack);
             }
-        } else if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples() {
+        } else if self.rounds.ended(ack.una) && self.round.samples >= self.path.samples(self.window) {
             self.end_round(ack);
         }
         self.set_bursts(ack.nxt);

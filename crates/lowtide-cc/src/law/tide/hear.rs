@@ -31,7 +31,7 @@ impl Tide {
         // may have waited for another, and a program that has little to send tells nothing
         let told = ack.packets > 0
             && listen.packets + f64::from(ack.packets) < Listen::FOUR as f64
-            && !ack.rate.is_some_and(|rate| rate.app_limited)
+            && !ack.app_limited()
             && (ack.packets > 1 || passed < ACK_DELAY);
         if told && !self.rounds.ended(ack.una) {
             listen.packets += f64::from(ack.packets);

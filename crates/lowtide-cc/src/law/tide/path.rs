@@ -130,13 +130,13 @@ impl Path {
 
     /// A round-trip sample. True if the path turned out to be another than it seemed, much shorter or longer than the hint: all that was learned
     /// before was learned behind somebody's queue, or under a mistake.
-    pub(super) fn on_sample(&mut self, now: Time, rtt: f64) -> bool {
+    pub(super) fn on_sample(&mut self, now: Time, rtt: f64, window: f64) -> bool {
         let shorter = rtt < 0.9 * self.base();
         self.base.add(now, rtt);
         if shorter {
             self.forget();
         }
-        let (samples, base, noise) = (self.samples(), self.base(), self.noise());
+        let (samples, base, noise) = (self.samples(window), self.base(), self.noise());
         self.fast.add(now, rtt, samples, base.min(4.0 * noise));
         let span = self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)));
         let longer = self.doubts_hint(now, span);
@@ -235,8 +235,10 @@ impl Path {
 
     /// So many samples say something: of delays of up to J, whose mean step from one to the next is J/3, the least of n is longer than the own
     /// queue with a chance of about exp(-n own/J): one in a thousand for n = 3 ln(1000) noise/own.
-    pub(super) fn samples(&self) -> u32 {
-        ((20.0 * self.noise() / self.own_queue()).clamp(4.0, 32.0) as u32).next_power_of_two()
+    /// Not more than this window has in four round trips, where an ACK comes for two.
+    pub(super) fn samples(&self, window: f64) -> u32 {
+        let sure = ((20.0 * self.noise() / self.own_queue()).clamp(4.0, 32.0) as u32).next_power_of_two();
+        sure.min((2.0 * window) as u32).max(4)
     }
 
     /// Packets that left together took this long each. Eight times less than at its own rate, or at 10 Mbit/s, are ACKs that waited for each other.
@@ -311,6 +313,16 @@ impl Path {
 mod tests {
     use super::*;
     use crate::RateSample;
+
+    #[test]
+    fn noise_asks_for_more_samples_but_not_for_more_than_four_round_trips_have() {
+        let mut path = Path::new(1000, None);
+        let now = Time::from_nanos(1_000_000_000);
+        path.on_sample(now, 0.04, 10.0);
+        assert_eq!(path.samples(100.0), 4);
+        (0..Path::ROUNDS).for_each(|_| path.on_round(now, 4e-3));
+        assert_eq!([2.0, 4.0, 8.0, 16.0, 100.0].map(|window| path.samples(window)), [4, 8, 16, 32, 32]);
+    }
 
     #[test]
     fn a_train_tells_of_a_token_bucket_by_the_rate_as_it_is_known_now() {
