@@ -161,12 +161,6 @@ impl Tide {
         if self.confirmed { self.path.pipe() } else { self.cap }
     }
 
-    /// Whether packets leave in pairs where it fills the link: those that are further apart than the receiver waits for a second one would each have
-    /// its ACK kept back.
-    fn in_pairs(&self, window: f64) -> bool {
-        window * ACK_DELAY.as_secs_f64() < self.srtt
-    }
-
     fn on_sample(&mut self, ack: &Ack, rtt: f64) {
         if self.path.on_sample(ack.now, rtt, self.window) {
             self.forget();
@@ -276,7 +270,7 @@ impl CongestionControl for Tide {
             if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
         }
         let Phase::Fill(fill) = &self.phase else { return };
-        let own = self.path.own_queue() + self.second();
+        let own = self.path.own_queue();
         let pipe = self.path.pipe();
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
         let beyond = pipe.is_some_and(|pipe| self.window > pipe);
@@ -330,8 +324,7 @@ impl CongestionControl for Tide {
     fn window(&self) -> u64 {
         match self.phase {
             Phase::Fill(_) => {
-                let window = if self.in_pairs(self.window) { 2.0 * (self.window / 2.0).floor() } else { self.window };
-                ((window - self.fair.held_back()).max(2.0).max(self.share()) * f64::from(self.flow.mss)) as u64
+                ((self.window - self.fair.held_back()).max(2.0).max(self.share()) * f64::from(self.flow.mss)) as u64
             }
             Phase::Listen(ref listen) => {
                 let probes = if self.srtt > 0.0 { 2 * listen.burst() } else { listen.burst() };
@@ -347,10 +340,7 @@ impl CongestionControl for Tide {
     /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
     fn least_burst(&self) -> u64 {
         match &self.phase {
-            Phase::Fill(fill) => {
-                let least = if self.in_pairs(self.window) { 2 } else { 1 };
-                fill.bursts.burst().max(self.fair.burst()).max(least)
-            }
+            Phase::Fill(fill) => fill.bursts.burst().max(self.fair.burst()),
             Phase::Listen(listen) => listen.burst(),
         }
     }

@@ -27,7 +27,7 @@ static inline u32 tide_least_burst(const struct tide *t)
 {
 	if (t->listens)
 		return tide_probe_burst(&t->listen);
-	return at_least(at_least(tide_fair_burst(&t->fair), tide_bursts_burst(&t->fill.bursts)), tide_in_pairs(t, t->window_q16) ? 2 : 1);
+	return at_least(tide_fair_burst(&t->fair), tide_bursts_burst(&t->fill.bursts));
 }
 
 static inline void tide_show(struct tide *t, struct law_window *w)
@@ -37,8 +37,6 @@ static inline void tide_show(struct tide *t, struct law_window *w)
 	if (t->listens) {
 		alone = (t->srtt_us ? 2ULL : 1ULL) * tide_probe_burst(&t->listen) << 16;
 	} else {
-		if (tide_in_pairs(t, t->window_q16))
-			alone &= ~(u64)(2 * Q16_ONE - 1);
 		alone = at_least(alone > held_back ? alone - held_back : 0, TIDE_LEAST_Q16);
 	}
 	t->shown_q16 = w->cwnd_q16 = at_least(alone, tide_share_q16(&t->share));
@@ -152,7 +150,7 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 	if (t->listens)
 		return 0;
 	pipe = tide_pipe_q16(&t->path);
-	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > (tide_own_queue(&t->path) + tide_second(t)) * 3;
+	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > tide_own_queue(&t->path) * 3;
 	t->before_q16 = f->drain ? f->drain_window_q16 : t->window_q16;
 	if (!f->growth_q16 && !f->settling && pipe && pipe < TIDE_SMALL_PIPE_Q16) {
 		tide_listens(t, t->now_us, nxt, 0);

@@ -178,7 +178,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		return 0;
 	r = &t->round;
 	f = &t->fill;
-	own = tide_own_queue(&t->path) + tide_second(t);
+	own = tide_own_queue(&t->path);
 	queue = (s64)r->least - (s64)tide_base(&t->path);
 	/* growth makes the later ones longer */
 	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
@@ -281,7 +281,7 @@ static inline bool tide_crosses(const struct tide *t, u64 before, u64 window_q16
 VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_fill *f;
-	u64 before, own, foreign, rate, safe, pipe, ramp, ramped, queue, second;
+	u64 before, own, foreign, rate, safe, pipe, ramp, ramped, queue;
 
 	if (!t || !p || !a)
 		return 0;
@@ -294,9 +294,8 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		tide_leaves_apart(t, a->now_us, a->nxt);
 		return 0;
 	}
-	second = tide_second(t);
-	own = tide_own_queue(&t->path) + second;
-	foreign = tide_foreign_queue(&t->path) + second;
+	own = tide_own_queue(&t->path);
+	foreign = tide_foreign_queue(&t->path);
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path, t->window_q16)) {

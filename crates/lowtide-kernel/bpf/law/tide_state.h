@@ -76,12 +76,6 @@ struct tide {
 	u32 unused;
 };
 
-/* Whether packets leave in pairs: those further apart than the receiver waits for a second one would each have its ACK kept back. */
-static inline bool tide_in_pairs(const struct tide *t, u64 window_q16)
-{
-	return (window_q16 * TIDE_ACK_DELAY_US) >> 16 < t->srtt_us;
-}
-
 static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
 {
 	__builtin_memset(&t->fill, 0, sizeof(t->fill));
@@ -120,12 +114,6 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 static inline u64 tide_safe_q16(const struct tide *t)
 {
 	return t->confirmed ? tide_pipe_q16(&t->path) : t->cap_q16;
-}
-
-/* What the second of a pair waits for the first: whose ACK comes now left a round trip ago. */
-static inline u64 tide_second(const struct tide *t)
-{
-	return tide_in_pairs(t, (t->window_q16 << 16) / (Q16_ONE + t->fill.growth_q16)) ? tide_packet_at_most(&t->path) : 0;
 }
 
 /* Whether what its weight is worth is what it sends. */

@@ -78,12 +78,6 @@ impl Tide {
         (0.1 * same_delay).sqrt().max(0.1)
     }
 
-    /// What the second of a pair waits for the first, which is its own: whose ACK comes now left a round trip ago.
-    pub(super) fn second(&self) -> f64 {
-        let growth = if let Phase::Fill(fill) = &self.phase { fill.growth } else { 0.0 };
-        if self.in_pairs(self.window / (1.0 + growth)) { self.path.packet_at_most() } else { 0.0 }
-    }
-
     fn least_growth(&self) -> f64 {
         (self.path.own_queue() / self.path.base()).min(1.0)
     }
@@ -199,8 +193,7 @@ impl Tide {
                 return;
             }
         }
-        let second = self.second();
-        let (own, foreign) = (self.path.own_queue() + second, self.path.foreign_queue() + second);
+        let (own, foreign) = (self.path.own_queue(), self.path.foreign_queue());
         self.find(ack, own);
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.round.limited |= ack.window_limited;
@@ -249,7 +242,7 @@ impl Tide {
     }
 
     fn end_round(&mut self, ack: &Ack) {
-        let (round, own, base) = (self.round, self.path.own_queue() + self.second(), self.path.base());
+        let (round, own, base) = (self.round, self.path.own_queue(), self.path.base());
         let Phase::Fill(fill) = &mut self.phase else { return };
         let queue = round.least - base;
         let samples = f64::from(round.samples);
