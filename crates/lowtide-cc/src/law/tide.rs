@@ -100,8 +100,6 @@ impl Parameters {
 const SMALL_PIPE: f64 = 8.0;
 /// The window for pairs of probes: a host lets half of a window go at once.
 const PAIRS: f64 = 4.0;
-/// A receiver that keeps an ACK back does so for 40 ms or more.
-const ACK_DELAY: Duration = Duration::from_millis(30);
 
 #[derive(Clone, Debug)]
 enum Phase {

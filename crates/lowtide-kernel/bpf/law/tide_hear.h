@@ -9,6 +9,7 @@
 
 #define TIDE_GOOD 3			/* probes in a row that say that the link is free */
 #define TIDE_GOOD_APART 6		/* and in a fair queue, which is empty now and then */
+#define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
 #define TIDE_BEGIN 10			/* packets on a free link, as any flow begins (RFC 6928); a 16th of the pipe in smaller ones */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */

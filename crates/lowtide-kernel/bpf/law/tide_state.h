@@ -13,7 +13,6 @@
 
 #define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
-#define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
 #define TIDE_RAMP_Q16 Q16_ONE		/* growth that is a ramp */
 #define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))

@@ -4,7 +4,7 @@
 use crate::Ack;
 use std::{mem, time::Duration};
 
-use super::{ACK_DELAY, PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, listen::Listen};
+use super::{PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, listen::Listen};
 
 /// Good probes in a row that say that the link is free; and in a fair queue, which is empty now and then.
 const GOOD: u32 = 3;
@@ -13,6 +13,8 @@ const GOOD_APART: u32 = 6;
 const BEGIN: f64 = 10.0;
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
+/// A receiver that keeps an ACK back does so for 40 ms or more.
+const ACK_DELAY: Duration = Duration::from_millis(30);
 /// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change.
 const FAIR_WAIT: Duration = Duration::from_secs(300);
 
