@@ -21,6 +21,15 @@ struct tide_bursts {
 	s32 apart_q24;		/* part of the ACKs that came apart, smoothed */
 };
 
+/*
+ * Whether so many packets took longer than 1.4 of what the link takes for them: another's packet after each of its own makes two, after every other
+ * one 1.5, and a link that gives a little less than it did is none.
+ */
+static inline bool tide_bursts_apart(u64 us, u32 packets, u64 whole_q32)
+{
+	return 5 * at_most(us, 1 << 20) * whole_q32 > (u64)(7 * packets) << 32;
+}
+
 /* From the byte `nxt` on a ramp's packets, of such a time each, leave so, or no longer. */
 VERIFIED_APART int tide_bursts_leave(struct tide_bursts *b, int ramps, u64 packet, u32 nxt)
 {
@@ -47,7 +56,7 @@ VERIFIED_APART int tide_bursts_ack(struct tide_bursts *b, const struct law_ack *
 
 	if (!b || !a)
 		return 0;
-	passed = at_most(a->now_us - b->acknowledged_us, 1 << 20);
+	passed = a->now_us - b->acknowledged_us;
 	b->acknowledged_us = a->now_us;
 	if (b->coming && !b->on && (s32)(a->una - b->to) > 0)
 		b->coming = 0;
@@ -58,8 +67,7 @@ VERIFIED_APART int tide_bursts_ack(struct tide_bursts *b, const struct law_ack *
 		return 0;
 	}
 	b->from = a->una - 1;	/* numbers come again */
-	/* more than 1.5 packets' times: another's packet after each of its own makes two, and a link that gives a little less is none */
-	apart = 2 * passed * whole_q32 > (u64)(3 * a->packets) << 32 ? 1 << 24 : 0;
+	apart = tide_bursts_apart(passed, a->packets, whole_q32) ? 1 << 24 : 0;
 	b->apart_q24 += (apart - b->apart_q24) / 8;
 	return b->apart_q24 > TIDE_BURSTS_APART_Q24;
 }

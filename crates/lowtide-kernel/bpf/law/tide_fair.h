@@ -4,6 +4,7 @@
 #define LOWTIDE_TIDE_FAIR_H
 
 #include "law.h"
+#include "tide_bursts.h"
 
 /* Looked at together. */
 #define TIDE_FAIR_ROUNDS 4
@@ -40,14 +41,10 @@ static inline bool tide_fair_together(u64 us, u32 packets, u64 whole_q32)
 
 VERIFIED_APART int tide_fair_ack(struct tide_fair *f, const struct law_ack *a, u64 whole_q32)
 {
-	u64 us;
-
 	if (!f || !a)
 		return 0;
 	if (f->test && f->test < TIDE_FAIR_TEST && a->packets && whole_q32) {
-		/* 1.5 of what the link takes: another's packet after each makes two, and a link that gives a little less than it did is none */
-		us = at_most(a->now_us - f->acknowledged_us, TIDE_FAIR_US_MOST >> 4);
-		f->close = us * whole_q32 / 3 <= (u64)a->packets << 31 ? f->close + 1 : 0;
+		f->close = tide_bursts_apart(a->now_us - f->acknowledged_us, a->packets, whole_q32) ? 0 : f->close + 1;
 		/* where that says nothing, nothing is found */
 		f->together |= f->close >= 2 || a->reducing || a->app_limited || a->packets > TIDE_FAIR_BURST / 2;
 	}

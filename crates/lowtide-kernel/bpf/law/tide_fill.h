@@ -78,12 +78,26 @@ VERIFIED_APART int tide_leaves_apart(struct tide *t, u64 now_us, u32 nxt)
 }
 
 /* A ramp ends: it has met a queue, or what is known to be safe. */
-static inline void tide_end_ramp(struct tide *t)
+static inline void tide_end_ramp(struct tide *t, u32 nxt)
 {
 	t->fill.ramp_q16 = t->fill.growth_q16;
+	t->fill.ramp_ended = 1;
+	t->fill.ramp_sent = nxt;
 	t->fill.growth_q16 = 0;
 	t->fill.settling = TIDE_SETTLE;
 	t->fill.ramped = ~0ULL;
+}
+
+/* What was sent after a ramp tells nothing of it, where a round trip has samples enough to show that. */
+static inline void tide_outlive_ramp(struct tide *t, u32 una)
+{
+	struct tide_fill *f = &t->fill;
+
+	if (!f->ramp_ended || (s32)(una - f->ramp_sent) < 0 || tide_sure_pipe_q16(&t->path) < TIDE_SMALL_PIPE_Q16)
+		return;
+	f->ramp_ended = 0;
+	f->ramp_q16 = 0;
+	tide_path_restart(&t->path);
 }
 
 /* No growth, until rounds are clean again. */
@@ -152,7 +166,7 @@ static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
 }
 
 /* A ramp has met a queue: back to what was in flight when the first packet left that found it. */
-static inline void tide_meet(struct tide *t)
+static inline void tide_meet(struct tide *t, u32 nxt)
 {
 	u64 rate = tide_rate_q32(&t->path), last = t->last_full_rate_q32, grew = Q16_ONE + t->fill.growth_q16, led;
 
@@ -161,7 +175,7 @@ static inline void tide_meet(struct tide *t)
 	led = at_least(t->fill.led_q16, (((t->window_q16 << 16) / grew) << 16) / grew);
 	t->window_q16 = at_least(at_most(t->window_q16, led), TIDE_LEAST_Q16);
 	t->cap_q16 = t->window_q16;
-	tide_end_ramp(t);
+	tide_end_ramp(t, nxt);
 	if (rate && last && (rate > last ? rate - last : last - rate) * 20 < last)
 		t->confirmed = tide_has_all(t);
 	t->last_full_rate_q32 = rate;
@@ -203,6 +217,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		if (!f->drain) {	/* what comes back at once is a ramp, too */
 			f->ramp_q16 = (f->drain_window_q16 << 16) / at_least(t->window_q16, 1);
 			f->ramp_q16 = f->ramp_q16 > Q16_ONE ? f->ramp_q16 - Q16_ONE : 0;
+			f->ramp_ended = 0;
 			f->settling = TIDE_SETTLE;
 			t->window_q16 = f->drain_window_q16;
 			f->near_empty_us = a->now_us;
@@ -213,7 +228,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		tide_leaves_unheard(t, a->now_us, a->nxt);
 		return 0;
 	} else if (f->found && f->growth_q16 && queue * 4 >= (s64)own * 3) {
-		tide_meet(t);
+		tide_meet(t, a->nxt);
 	} else if (queue > (s64)own) {
 		tide_give_way(t, queue, own);
 	} else if (!r->limited) {
@@ -240,6 +255,7 @@ static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
 
 	/* it still grows, twice as long at the most */
 	f->ramp_q16 = (2 * queue << 16) / at_least(base, 1);
+	f->ramp_ended = 0;
 	f->growth_q16 = 0;
 	f->ramped = queue / 2;
 	/* a round begins here: one until less is on the link, one until that is seen */
@@ -303,15 +319,16 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		t->round.grew = 1;
 	}
 	if (f->growth_q16 && tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue > own)
-		tide_meet(t);
+		tide_meet(t, a->nxt);
 	safe = tide_safe_q16(t);
 	pipe = safe ? tide_sure_pipe_q16(&t->path) : 0;
 	if (f->growth_q16 > Q16_ONE / 20
 	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(pipe, TIDE_PART_Q16(0.93))))) {
-		tide_end_ramp(t);
+		tide_end_ramp(t, a->nxt);
 		if (pipe && !tide_share_rules(t))
 			tide_fair_put_to_test(&t->fair, t->window_q16);
 	}
+	tide_outlive_ramp(t, a->una);
 	/* what its own growth makes is its own, until it has been seen to end */
 	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);
 	if (!tide_filtered_queue(&t->path, &t->path.slow, &queue))

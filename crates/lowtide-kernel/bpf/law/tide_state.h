@@ -47,6 +47,8 @@ struct tide_fill {
 	u64 led_q16;		/* what was in flight when the first of these packets left */
 	u32 stale;		/* what was sent up to here still comes back, and belongs to the probes before */
 	u32 sent;
+	u32 ramp_ended;		/* that ramp's queue: what was sent up to here may have met it */
+	u32 ramp_sent;
 	u64 ramped;		/* the longest queue that may be of the latest ramp: none once a round after it has shown what it led to */
 	struct tide_bursts bursts;
 };

@@ -123,6 +123,35 @@ fn it_leaves_a_link_to_whoever_comes() {
     });
 }
 
+/// A ramp explains the queue of what was sent before it ended, and no longer: on a long path others have grown by then. And who has left a flow that is
+/// still growing comes back beside it soon where queues are fair, which bursts have to tell.
+#[test]
+fn whoever_comes_keeps_most_of_its_first_seconds_whenever_it_comes() {
+    let mut table = Table::default();
+    let places = [
+        (at("20mbit", 200, ONE_BDP, "cubic"), 0.95..=1.01),
+        (at("20mbit", 200, CODEL, "cubic"), 0.8..=1.01),
+        (at("60mbit", 60, FAIR, "cubic"), 0.95..=1.01),
+    ];
+    for (place, band) in places {
+        let Place { rate, rtt_ms, queue, foreground } = place;
+        let kept = (0..24).map(|n| {
+            let start = 6.0 + 0.37 * f64::from(n);
+            let end = start + 1.0 + 0.025 * f64::from(rtt_ms);
+            let rate_beside = |tide: &str| {
+                let flows = outcome(&format!(
+                    "duration = \"{end}s\"\nmeasure_from = \"{start}s\"\n[bottleneck]\nrate = \"{rate}\"\nrtt = \"{rtt_ms}ms\"\n{queue}\n\
+                     [[flow]]\nname = \"other\"\ncc = \"{foreground}\"\nstart = \"{start}s\"\n{tide}"
+                ));
+                flows.flows[0].mean_bps
+            };
+            rate_beside("[[flow]]\nname = \"tide\"\ncc = \"tide\"\n") / rate_beside("")
+        });
+        table.row(&format!("kept at first, the least of 24 starts: {}", place.name()), kept.fold(1.0, f64::min), band);
+    }
+    table.check();
+}
+
 /// Where queues are fair a ramp to its part of the link meets no queue, and whoever has just come loses packets by it.
 #[test]
 fn flows_that_come_and_go_keep_most_of_the_link_where_queues_are_fair() {

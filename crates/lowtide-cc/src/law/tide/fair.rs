@@ -45,9 +45,8 @@ impl Fair {
 
     pub(super) fn on_ack(&mut self, ack: &Ack, whole: f64) {
         if (1..Self::TEST).contains(&self.test) && ack.packets > 0 {
-            let seconds = (ack.now - self.acknowledged).as_secs_f64();
-            let close = seconds * whole <= Bursts::APART * f64::from(ack.packets);
-            self.close = if close { self.close + 1 } else { 0 };
+            let apart = Bursts::apart((ack.now - self.acknowledged).as_secs_f64(), ack.packets, whole);
+            self.close = if apart { 0 } else { self.close + 1 };
             // where that says nothing, nothing is found
             let tells = !ack.reducing && !ack.app_limited() && u64::from(ack.packets) <= Self::BURST / 2;
             self.together |= self.close >= 2 || !tells;

@@ -4,7 +4,7 @@
 use crate::{Ack, Time};
 use std::time::Duration;
 
-use super::{Phase, Round, Tide, bursts::Bursts};
+use super::{Phase, Round, SMALL_PIPE, Tide, bursts::Bursts};
 
 /// Rounds that a change of the window is waited for: the rest of the one in which it is made, one until it is on the link, one until it is seen.
 const SETTLE: u32 = 3;
@@ -28,6 +28,8 @@ pub(super) struct Fill {
     pub(super) growth: f64,
     /// That of the ramp that has just ended: the queue that it makes is its own.
     ramp: f64,
+    /// And what was sent up to here may have met it; `None`: until it has settled.
+    ramp_sent: Option<u64>,
     pub(super) settling: u32,
     /// The longest queue that may be of the latest ramp: none once a round after it has shown what it led to. Seconds.
     ramped: f64,
@@ -51,6 +53,7 @@ impl Fill {
             began: now,
             growth,
             ramp: 0.0,
+            ramp_sent: None,
             settling: 0,
             ramped: 0.0,
             clean: 0,
@@ -125,8 +128,19 @@ impl Tide {
     }
 
     /// A ramp ends: it has met a queue, or what is known to be safe.
-    fn end_ramp(fill: &mut Fill) {
-        (fill.ramp, fill.growth, fill.settling, fill.ramped) = (fill.growth, 0.0, SETTLE, f64::INFINITY);
+    fn end_ramp(fill: &mut Fill, nxt: u64) {
+        (fill.ramp, fill.ramp_sent) = (fill.growth, Some(nxt));
+        (fill.growth, fill.settling, fill.ramped) = (0.0, SETTLE, f64::INFINITY);
+    }
+
+    /// What was sent after a ramp tells nothing of it, where a round trip has samples enough to show that.
+    fn outlive_ramp(&mut self, una: u64) {
+        let large = self.path.sure_pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        if large && fill.ramp_sent.take_if(|sent| una >= *sent).is_some() {
+            fill.ramp = 0.0;
+            self.path.restart_filters();
+        }
     }
 
     /// A ramp looks for a queue, sample by sample: it does not grow into what may be one.
@@ -149,14 +163,14 @@ impl Tide {
     }
 
     /// A ramp has met a queue: back to what was in flight when the first packet left that found it.
-    fn meet(&mut self) {
+    fn meet(&mut self, nxt: u64) {
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.path.see_queue();
         // what grew in two round trips at the most: a sample of a packet that left in a lull says little
         let led = fill.led.max(self.window / (1.0 + fill.growth) / (1.0 + fill.growth));
         self.window = self.window.min(led).max(2.0);
         self.cap = Some(self.window);
-        Self::end_ramp(fill);
+        Self::end_ramp(fill, nxt);
         let rate = self.path.rate();
         if let (Some(rate), Some(last)) = (rate, self.last_full_rate)
             && (rate / last - 1.0).abs() < 0.05
@@ -172,7 +186,8 @@ impl Tide {
         let base = self.path.base();
         let Phase::Fill(fill) = &mut self.phase else { return };
         // it still grows, twice as long at the most; a round begins here: one until less is on the link, one until that is seen
-        (fill.ramp, fill.growth, fill.settling, fill.ramped) = (2.0 * queue / base, 0.0, SETTLE - 1, queue / 2.0);
+        (fill.ramp, fill.ramp_sent) = (2.0 * queue / base, None);
+        (fill.growth, fill.settling, fill.ramped) = (0.0, SETTLE - 1, queue / 2.0);
         self.window = (self.window * base / (base + queue) - 1.0).max(2.0);
         self.cap = Some(self.window);
         self.path.restart_filters();
@@ -210,19 +225,21 @@ impl Tide {
             self.round.grew = true;
         }
         if fill.growth > 0.0 && self.path.fast_queue().is_some_and(|queue| queue > own) {
-            self.meet();
+            self.meet(ack.nxt);
         }
         let (near, pipe) = (self.safe(), self.path.sure_pipe());
         let rules = self.share_rules();
         let Phase::Fill(fill) = &mut self.phase else { return };
         let crosses = |part: f64, of: Option<f64>| of.is_some_and(|of| (before..self.window).contains(&(part * of)));
         if fill.growth > 0.05 && (crosses(0.95, near) || (near.is_some() && crosses(0.93, pipe))) {
-            Self::end_ramp(fill);
+            Self::end_ramp(fill, ack.nxt);
             if pipe.is_some() && !rules {
                 self.fair.put_to_test(self.window);
             }
         }
+        self.outlive_ramp(ack.una);
         // what its own growth makes is its own, until it has been seen to end
+        let Phase::Fill(fill) = &mut self.phase else { return };
         let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
         let ramped = if fill.growth > 0.0 { f64::INFINITY } else { fill.ramped };
         let queue = self.path.slow_queue().unwrap_or(0.0);
@@ -274,7 +291,7 @@ impl Tide {
             fill.drain = Some((left - 1, window)).filter(|(left, _)| *left > 0);
             if fill.drain.is_none() {
                 // what comes back at once is a ramp, too
-                (fill.ramp, fill.settling) = (window / self.window - 1.0, SETTLE);
+                (fill.ramp, fill.ramp_sent, fill.settling) = (window / self.window - 1.0, None, SETTLE);
                 (self.window, fill.near_empty) = (window, ack.now);
             }
         } else if fill.settling > 0 {
@@ -283,7 +300,7 @@ impl Tide {
             self.leave_unheard(ack);
             return;
         } else if fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own {
-            self.meet();
+            self.meet(ack.nxt);
         } else if queue > own {
             self.path.see_queue();
             let step = self.step();
