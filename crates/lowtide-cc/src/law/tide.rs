@@ -100,6 +100,8 @@ impl Parameters {
 const SMALL_PIPE: f64 = 8.0;
 /// The window for pairs of probes: a host lets half of a window go at once.
 const PAIRS: f64 = 4.0;
+/// What its weight is worth leaves as that of an ordinary flow, which no host paces: paced packets lose less in a small buffer, and take more of it.
+const UNPACED: f64 = 4.0;
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -222,10 +224,11 @@ impl Tide {
         let base = self.path.base().max(1e-6);
         match &self.phase {
             Phase::Listen(listen) => {
-                let share = 1.2 * self.share() / self.srtt.max(1e-6);
+                let share = self.share() / self.srtt.max(1e-6);
                 if self.share() >= PAIRS {
-                    return share;
+                    return UNPACED * share;
                 }
+                let share = 1.2 * share;
                 let often = if listen.trains > 0 { 3.0 } else { 2.0 } / base;
                 if listen.probes < 4 || listen.good > 0 {
                     return often.max(share);

@@ -271,9 +271,9 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 		limit = at_least((rate >> 16) * TIDE_PART_Q16(1.02), window * TIDE_PART_Q16(1.05) / base_us);
 		return at_most(wanted, limit);
 	}
+	if (share >= TIDE_PAIRS_Q16)
+		return share * TIDE_PART_Q16(TIDE_UNPACED) / srtt;
 	share = share * TIDE_PART_Q16(1.2) / srtt;
-	if (tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
-		return share;
 	often = ((t->listen.trains ? 3ULL : 2ULL) << 32) / base_us;
 	if (t->listen.probes >= 4 && !t->listen.good)
 		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p), often), share));

@@ -13,6 +13,7 @@
 
 #define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
+#define TIDE_UNPACED 4.0		/* what its weight is worth leaves as that of an ordinary flow, which no host paces: paced packets lose less */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
 #define TIDE_RAMP_Q16 Q16_ONE		/* growth that is a ramp */
 #define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
