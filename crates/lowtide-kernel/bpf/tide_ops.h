@@ -215,6 +215,7 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	if (!s || !s->begun)
 		return;
 	if (state == TCP_CA_LOSS) {
+		get_past_empty_segment(tp);
 		tide_timed_out(&s->tide, tp->tcp_mstamp, tp->snd_nxt);
 		TRACE(tide_trace, s, tp, LT_TRACE_TIMEOUT);
 	}

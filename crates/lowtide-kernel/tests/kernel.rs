@@ -5,14 +5,24 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::{Read, Write},
+    mem,
+    net::{TcpListener, TcpStream},
+    os::fd::AsRawFd,
     path::Path,
+    process::Command,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use libbpf_cargo::SkeletonBuilder;
+use libbpf_rs::{MapCore, ObjectBuilder};
 use lowtide_kernel::{
     Actuator, CdgParameters, Cgroup, Controller, Dscp, Law, Need, Registration, Setup, Transfer, diagnose, load_object,
+};
+use nix::{
+    sched::{CloneFlags, unshare},
+    sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt},
 };
 
 /// What libbpf says is collected process-wide: one load at a time.
@@ -120,8 +130,8 @@ fn a_law_of_the_kernel_needs_none_of_ours() {
     assert_eq!(transfer.law_name(), "reno");
 }
 
-/// The BPF sources with one line changed, compiled.
-fn variant(file: &str, from: &str, to: &str) -> Vec<u8> {
+/// The BPF sources with these changes in one file, compiled.
+fn variant(file: &str, changes: &[(&str, &str)]) -> Vec<u8> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let copy = tempfile::tempdir().unwrap();
     fs::create_dir(copy.path().join("law")).unwrap();
@@ -132,9 +142,12 @@ fn variant(file: &str, from: &str, to: &str) -> Vec<u8> {
             }
         }
     }
-    let text = fs::read_to_string(copy.path().join(file)).unwrap();
-    assert_eq!(text.matches(from).count(), 1, "{file} has {from:?} once");
-    fs::write(copy.path().join(file), text.replace(from, to)).unwrap();
+    let mut text = fs::read_to_string(copy.path().join(file)).unwrap();
+    for (from, to) in changes {
+        assert_eq!(text.matches(from).count(), 1, "{file} has {from:?} once");
+        text = text.replace(from, to);
+    }
+    fs::write(copy.path().join(file), text).unwrap();
 
     let object = copy.path().join("variant.bpf.o");
     let include = concat!("-I", env!("LOWTIDE_CLANG_INCLUDE"));
@@ -151,15 +164,72 @@ fn variant(file: &str, from: &str, to: &str) -> Vec<u8> {
 #[test]
 fn the_kernel_takes_the_programs_unchanged() {
     let Some(_guard) = kernel() else { return };
-    load_object(&variant("egress.h", "if (!s || !tp)", "if (!s || !tp)")).unwrap();
+    load_object(&variant("egress.h", &[("if (!s || !tp)", "if (!s || !tp)")])).unwrap();
 }
 
 #[test]
 fn a_broken_variant_is_refused_with_the_kernels_reason() {
     let Some(_guard) = kernel() else { return };
     // the record of a socket that may have none, used without a look
-    let refusal = load_object(&variant("egress.h", "if (!s || !tp)", "if (!tp)")).unwrap_err().to_string();
+    let refusal = load_object(&variant("egress.h", &[("if (!s || !tp)", "if (!tp)")])).unwrap_err().to_string();
     assert!(refusal.starts_with("the kernel refused Lowtide's BPF programs: "), "{refusal}");
     assert!(refusal.contains("'map_value_or_null'"), "the verifier's own words: {refusal}");
     assert!(!refusal.contains('\n'), "one line: {refusal}");
+}
+
+/// Sends this many bytes over the loopback device under this law, slowly, so that each two segments are acknowledged before the next leave.
+/// How many have come, at the latest when none comes any more.
+fn send_paced(law: &str, bytes: usize) -> usize {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
+    setsockopt(&socket, sockopt::TcpCongestion, &law.into()).unwrap();
+    setsockopt(&socket, sockopt::TcpMaxSeg, &1448).unwrap();
+    let (rate, length) = (20_000_u32, mem::size_of::<u32>() as libc::socklen_t);
+    // SAFETY: the value outlives the call
+    let paced = unsafe {
+        let rate = (&raw const rate).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate, length)
+    };
+    assert_eq!(paced, 0);
+    let port = listener.local_addr().unwrap().port();
+    connect(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, port)).unwrap();
+    let mut sender = TcpStream::from(socket);
+    let mut receiver = listener.accept().unwrap().0;
+    receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(move || sender.write_all(&vec![0; bytes]));
+        let (mut buffer, mut come) = (vec![0; bytes], 0);
+        while come < bytes {
+            match receiver.read(&mut buffer) {
+                Ok(more) if more > 0 => come += more,
+                _ => break,
+            }
+        }
+        drop(receiver);
+        drop(sender.join());
+        come
+    })
+}
+
+#[test]
+fn a_connection_outlives_an_empty_segment() {
+    let Some(_guard) = kernel() else { return };
+    // each seventh call: of those, some come when nothing is in flight that would make the stack ask again
+    let changes = [
+        (".name = \"lt_tide\"", ".name = \"lt_tide_mute\""),
+        ("\tif (s->turn.waits)\n\t\treturn 1;\n", "\tif (++s->turn.number % 7 == 0)\n\t\treturn 0;\n"),
+    ];
+    let object = variant("tide_ops.h", &changes);
+    let mut object = ObjectBuilder::default().open_memory(&object).unwrap().load().unwrap();
+    let mut law = object.maps_mut().find(|map| map.name() == "lt_tide").unwrap();
+    let _link = law.attach_struct_ops().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+            // else the stack sends as much at once on so short a path as if it were asked to
+            fs::write("/proc/sys/net/ipv4/tcp_tso_rtt_log", "0").unwrap();
+            assert_eq!(send_paced("lt_tide_mute", 40_000), 40_000);
+        });
+    });
 }
