@@ -221,7 +221,6 @@ impl Tide {
 
     /// Packets per second.
     fn pace(&self) -> f64 {
-        let base = self.path.base().max(1e-6);
         match &self.phase {
             Phase::Listen(listen) => {
                 let share = self.share() / self.srtt.max(1e-6);
@@ -229,7 +228,7 @@ impl Tide {
                     return UNPACED * share;
                 }
                 let share = 1.2 * share;
-                let often = if listen.trains > 0 { 3.0 } else { 2.0 } / base;
+                let often = if listen.trains > 0 { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
                 if listen.probes < 4 || listen.good > 0 {
                     return often.max(share);
                 }
@@ -239,11 +238,7 @@ impl Tide {
             }
             Phase::Fill(fill) => {
                 let gain = if fill.growth >= 0.25 { 1.25 } else { 1.1 };
-                let rate = gain * self.window.max(self.share()) / self.srtt.max(1e-6);
-                match self.path.rate().filter(|_| self.confirmed) {
-                    Some(link) => rate.min((1.02 * link).max(1.05 * self.window.max(self.share()) / base)),
-                    None => rate,
-                }
+                gain * self.window.max(self.share()) / self.srtt.max(1e-6)
             }
         }
     }

@@ -255,21 +255,16 @@ static inline u64 tide_seldom(const struct tide *t, const struct tide_parameters
 /* Segments per microsecond, 2^-32. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
-	u64 srtt, base_us, share, rate, window, wanted, limit, often;
+	u64 srtt, base_us, share, gain, often;
 
 	if (!t || !p)
 		return 0;
 	srtt = at_least(t->srtt_us, 1);
 	base_us = at_least(tide_base(&t->path) >> 8, 1);
 	share = tide_share_q16(&t->share);
-	rate = tide_rate_q32(&t->path);
 	if (!t->listens) {
-		window = at_least(t->window_q16, share);
-		wanted = window * (t->fill.growth_q16 >= Q16_ONE / 4 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1)) / srtt;
-		if (!t->confirmed || !rate)
-			return wanted;
-		limit = at_least((rate >> 16) * TIDE_PART_Q16(1.02), window * TIDE_PART_Q16(1.05) / base_us);
-		return at_most(wanted, limit);
+		gain = t->fill.growth_q16 >= Q16_ONE / 4 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1);
+		return at_least(t->window_q16, share) * gain / srtt;
 	}
 	if (share >= TIDE_PAIRS_Q16)
 		return share * TIDE_PART_Q16(TIDE_UNPACED) / srtt;
