@@ -78,13 +78,13 @@ static inline void mend_window(struct lt_socket *s, struct tcp_sock *tp)
 	count(law_missed, 1);
 }
 
+#define TOO_OLD (1U << 30)	/* bytes: more than any window (RFC 7323, section 2.3) */
+
 /*
  * An unanswered call for the size of a burst may mean 0 to the stack, which then makes an empty segment. It sends that when its probe timer runs
  * out, and nothing else before it is acknowledged, which by itself it never is. Any ACK does; the peer sends one for an ACK that is far too
  * old (RFC 5961, section 5.2).
  */
-#define TOO_OLD (1U << 30)	/* bytes: more than any window (RFC 7323, section 2.3) */
-
 static inline void get_past_empty_segment(struct tcp_sock *tp)
 {
 	if (!tp->packets_out || tp->snd_una != tp->snd_nxt)

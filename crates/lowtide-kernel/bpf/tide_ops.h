@@ -22,7 +22,7 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 	bpf_ringbuf_submit(r, 0);
 }
 
-#define TIDE_PACE_PART 64	/* its pace is a tenth above what the window needs, and less where the link is known */
+#define TIDE_PACE_PART 64	/* its pace is a tenth above what the window needs */
 #define TIDE_PACE_EXACTLY (1U << 31)	/* a part of a packet's time in the distance of probes is less */
 
 /* Bytes per second. On a short path only probes are paced. */

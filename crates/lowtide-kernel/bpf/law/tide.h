@@ -255,12 +255,11 @@ static inline u64 tide_seldom(const struct tide *t, const struct tide_parameters
 /* Segments per microsecond, 2^-32. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
-	u64 srtt, base_us, share, gain, often;
+	u64 srtt, share, gain, often;
 
 	if (!t || !p)
 		return 0;
 	srtt = at_least(t->srtt_us, 1);
-	base_us = at_least(tide_base(&t->path) >> 8, 1);
 	share = tide_share_q16(&t->share);
 	if (!t->listens) {
 		gain = t->fill.growth_q16 >= Q16_ONE / 4 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1);
@@ -269,7 +268,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	if (share >= TIDE_PAIRS_Q16)
 		return share * TIDE_PART_Q16(TIDE_UNPACED) / srtt;
 	share = share * TIDE_PART_Q16(1.2) / srtt;
-	often = ((t->listen.trains ? 3ULL : 2ULL) << 32) / base_us;
+	often = ((t->listen.trains ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
 	if (t->listen.probes >= 4 && !t->listen.good)
 		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p), often), share));
 	return at_least(often, share);
