@@ -165,7 +165,7 @@ VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
 	if ((s32)(a->una - t->round.end) <= 0 || !t->round.samples)
 		return 0;
 	least = t->round.least;
-	tide_share_round(&t->share, least - tide_base(&t->path));
+	tide_share_round(&t->share, &t->path, least - tide_base(&t->path));
 	tide_start_round(t, a->nxt);
 	tide_probe(t, a, least);
 	return 0;

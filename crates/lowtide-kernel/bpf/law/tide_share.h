@@ -9,6 +9,7 @@
 #include "law.h"
 #include "cubic.h"
 #include "hystart.h"
+#include "tide_path.h"
 
 #define TIDE_SHARE_LEAST 2		/* of an ordinary flow */
 #define TIDE_SHARE_SLOWEST_Q16 (Q16_ONE / 16)
@@ -25,6 +26,9 @@ struct tide_share {
 	u32 part_q16;		/* of an ordinary flow's growth */
 	u32 rest;		/* rounds until a fall of the queue counts again */
 	u32 paid;		/* the next back-off of others is paid for, by a loss of its own */
+	u32 falls;		/* the queue does: it is not known yet for what */
+	u64 leaves;		/* a back-off of others, at the least, 2^-8 us */
+	u32 drained;		/* less was left since */
 	u32 unused;
 };
 
@@ -102,16 +106,6 @@ static inline void tide_share_weight(struct tide_share *s, u64 weight_q16)
 		tide_share_set(s, weight_q16);
 }
 
-/* Tide leaves a link that it filled with this window. */
-static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
-{
-	u64 part = (window_q16 >> 8) * s->weight_q16 >> 8;
-
-	s->cwnd_q16 = at_least(s->cwnd_q16, part);
-	s->peak = 0;
-	s->rest = 0;
-}
-
 /* This window fills the path. Its part of that at once, as a small one takes long to grow, but no more than an ordinary flow has at the least. */
 static inline void tide_share_begin(struct tide_share *s, u64 window_q16)
 {
@@ -150,45 +144,99 @@ static inline void tide_share_ack(struct tide_share *s, const struct law_ack *a)
 		tide_share_grow(s, a);
 }
 
-static inline void tide_share_lower(struct tide_share *s, bool own)
+/* This part is left of the window. */
+static inline void tide_share_lower(struct tide_share *s, u64 part_q32, bool own)
 {
 	struct cubic_shape shape = { .beta_q32 = TIDE_SHARE_BETA_Q32, .fast_convergence = own };
 
 	cubic_growth_reduce(&s->growth, &shape, s->cwnd_q16, true);
-	s->cwnd_q16 = s->ssthresh_q16 = at_least(cubic_part(s->cwnd_q16, TIDE_SHARE_BETA_Q32), tide_share_least_q16(s));
+	s->cwnd_q16 = s->ssthresh_q16 = at_least(cubic_part(s->cwnd_q16, part_q32), tide_share_least_q16(s));
 }
 
+/* What falls now is the same back-off. */
 static inline void tide_share_pause(struct tide_share *s)
 {
 	s->peak = 0;
 	s->rest = TIDE_SHARE_REST;
 }
 
-/* A round is over that found at least this queue: one that falls by 15 % and a millisecond has lost somebody. */
-static inline void tide_share_round(struct tide_share *s, u64 queue)
+/*
+ * The queue has fallen, if it has. An ordinary flow makes nothing of a drain; but where others drain the queue again and again, and lose nothing,
+ * a small weight would grow to an ordinary flow's part.
+ */
+static inline void tide_share_follow(struct tide_share *s)
 {
+	u64 part_q32 = TIDE_SHARE_BETA_Q32;
+	bool counts = !s->paid;
+
+	if (!s->falls)
+		return;
+	s->falls = 0;
+	if (s->drained) {
+		part_q32 = (1ULL << 32) - (((1ULL << 32) - part_q32) * (Q16_ONE - s->weight_q16) >> 16);
+		counts = s->weight_q16 < Q16_ONE;
+	} else {
+		s->paid = 0;
+	}
+	if (!counts)
+		return;
+	tide_share_lower(s, part_q32, false);
+	tide_share_pause(s);
+}
+
+/* Tide leaves a link that it filled with this window. A queue that had gone before was drained. */
+static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
+{
+	u64 part = (window_q16 >> 8) * s->weight_q16 >> 8;
+
+	s->drained = 1;
+	tide_share_follow(s);
+	s->cwnd_q16 = at_least(s->cwnd_q16, part);
+	s->peak = 0;
+	s->rest = 0;
+}
+
+/*
+ * A round is over that found at least this queue. One that falls by 15 % and a millisecond has lost somebody; whether to a back-off shows when the
+ * fall is over.
+ */
+static inline void tide_share_round(struct tide_share *s, const struct tide_path *path, u64 queue)
+{
+	u64 all, own, most;
+	bool over;
+
 	if (!s->weight_q16)
 		return;
 	if (s->rest) {
+		/* an empty queue may stay so: then Tide fills the link by itself */
+		over = s->rest == 1 || (queue >= s->peak && queue >= tide_middle(path));
 		s->rest--;
 		s->peak = queue;
+		s->drained |= queue < s->leaves;
+		if (over)
+			tide_share_follow(s);
 		return;
 	}
 	s->peak = at_least(s->peak, queue);
 	if (queue + s->peak * 3 / 20 + (1000 << 8) >= s->peak)
 		return;
-	if (s->paid)
-		s->paid = 0;
-	else
-		tide_share_lower(s, false);
-	tide_share_pause(s);
+	/* no back-off takes more than three fifths of what others have in flight: half, and what is acknowledged while a flow recovers */
+	all = tide_base(path) + s->peak;
+	own = at_most((tide_share_q16(s) >> 8) * tide_packet(path) >> 8, all / 2);
+	most = (all - own) * 3 / 5;
+	s->leaves = s->peak > most ? s->peak - most : 0;
+	s->falls = 1;
+	s->drained = queue < s->leaves;
+	s->peak = queue;
+	s->rest = TIDE_SHARE_REST;
 }
 
 static inline void tide_share_reduce(struct tide_share *s)
 {
-	tide_share_lower(s, true);
+	s->paid |= !s->falls;
+	s->falls = 0;
+	tide_share_lower(s, TIDE_SHARE_BETA_Q32, true);
 	tide_share_pause(s);
-	s->paid = 1;
 }
 
 /* After a reduction: it begins anew from the least. */

@@ -44,9 +44,9 @@ impl Tide {
         if !self.rounds.ended(ack.una) || self.round.samples == 0 {
             return;
         }
-        let (least, base) = (self.round.least, self.path.base());
+        let least = self.round.least;
         if let Some(share) = &mut self.share {
-            share.on_round(least - base);
+            share.on_round(least - self.path.base(), &self.path);
         }
         self.start_round(ack.nxt);
         self.probe(ack, least);

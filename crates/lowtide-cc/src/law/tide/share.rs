@@ -3,6 +3,7 @@
 
 use std::mem;
 
+use super::path::Path;
 use crate::{
     Ack, Flow, Restart,
     part::{Cubic, CubicShape, HyStartKind, SlowStart, Window},
@@ -12,7 +13,8 @@ use crate::{
 ///
 /// A flow that grows slowly is almost never the one whose packet finds a full queue, so its losses alone would not make its rate follow its
 /// weight. Therefore it takes the back-offs of the others for its own, and makes them: both then have the same epochs, and share by how
-/// fast they grow. A loss of its own has paid for the next of them: otherwise it would back off more often than the others do.
+/// fast they grow. A loss of its own has paid for the one that it comes with, or for the next of them: otherwise it would back off more often than
+/// the others do. A flow that drains the queue (BBR, every few seconds) or ends has not backed off: that counts the less, the more the weight is.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     weight: f64,
@@ -24,8 +26,18 @@ pub(super) struct Share {
     peak: f64,
     /// Rounds until a fall of the queue counts again.
     rest: u32,
+    /// The queue falls: it is not known yet for what.
+    fall: Option<Fall>,
     /// The next back-off of others is paid for.
     paid: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Fall {
+    /// A back-off of others leaves this queue at the least, seconds.
+    least: f64,
+    /// Less was left since.
+    drained: bool,
 }
 
 /// CUBIC's (RFC 9438, section 4.6).
@@ -38,6 +50,8 @@ const LEAST: f64 = 2.0;
 const SLOWEST: f64 = 1.0 / 16.0;
 /// A queue that falls by so much, and a millisecond, has lost somebody.
 const FALL: f64 = 0.15;
+/// No back-off takes more of what others have in flight: half of a window, and what goes on being acknowledged while a flow recovers.
+const DEEPEST: f64 = 0.6;
 /// Rounds that one back-off of others can take to show.
 const REST: u32 = 3;
 
@@ -52,6 +66,7 @@ impl Share {
             window,
             peak: 0.0,
             rest: 0,
+            fall: None,
             paid: false,
         };
         share.set_weight(weight);
@@ -83,8 +98,11 @@ impl Share {
         self.window.cwnd.max(self.window.minimum)
     }
 
-    /// Tide leaves a link that it filled with this window.
+    /// Tide leaves a link that it filled with this window. A queue that had gone before was drained.
     pub(super) fn enter(&mut self, window: f64) {
+        if let Some(fall) = self.fall.take() {
+            self.follow(Fall { drained: true, ..fall });
+        }
         self.window.cwnd = self.window.cwnd.max(self.weight * window);
         (self.peak, self.rest) = (0.0, 0);
     }
@@ -105,26 +123,43 @@ impl Share {
         self.cubic.on_ack(ack, left.min(before), &mut self.window);
     }
 
-    /// A round is over that found at least this queue, in seconds.
-    pub(super) fn on_round(&mut self, queue: f64) {
+    /// A round is over that found at least this queue, seconds.
+    pub(super) fn on_round(&mut self, queue: f64, path: &Path) {
         if self.rest > 0 {
+            // an empty queue may stay so: then Tide fills the link by itself
+            let over = self.rest == 1 || (queue >= self.peak && queue >= path.middle());
             (self.rest, self.peak) = (self.rest - 1, queue);
+            if let Some(fall) = &mut self.fall {
+                fall.drained |= queue < fall.least;
+            }
+            if let Some(fall) = self.fall.take_if(|_| over) {
+                self.follow(fall);
+            }
             return;
         }
         self.peak = self.peak.max(queue);
         if queue < self.peak - (FALL * self.peak + 1e-3) {
-            if !mem::take(&mut self.paid) {
-                self.reduce(false);
-            }
-            self.pause();
+            let all = path.base() + self.peak;
+            let others = all - (self.cwnd() * path.packet()).min(all / 2.0);
+            let least = self.peak - DEEPEST * others;
+            self.fall = Some(Fall { least, drained: queue < least });
+            (self.peak, self.rest) = (queue, REST);
+        }
+    }
+
+    /// The queue has fallen. An ordinary flow makes nothing of it; but where others drain the queue again and again, and lose nothing, a small
+    /// weight would grow to an ordinary flow's part.
+    fn follow(&mut self, fall: Fall) {
+        let part = if fall.drained { 1.0 - (1.0 - BETA) * (1.0 - self.weight) } else { BETA };
+        if part < 1.0 && (fall.drained || !mem::take(&mut self.paid)) {
+            self.reduce_to(part, false);
         }
     }
 
     /// A loss, or a mark.
     pub(super) fn on_congestion(&mut self) {
-        self.reduce(true);
-        self.pause();
-        self.paid = true;
+        self.paid |= self.fall.take().is_none();
+        self.reduce_to(BETA, true);
     }
 
     pub(super) fn on_timeout(&mut self) {
@@ -138,14 +173,11 @@ impl Share {
         self.window.restart(restart);
     }
 
-    fn reduce(&mut self, own: bool) {
+    /// This part is left of the window. What falls now is the same back-off.
+    fn reduce_to(&mut self, part: f64, own: bool) {
         self.cubic.set_fast_convergence(own);
         self.cubic.on_reduction(&self.window);
-        self.window.reduce_to(BETA * self.window.cwnd);
-    }
-
-    /// What falls now is the same back-off.
-    fn pause(&mut self) {
+        self.window.reduce_to(part * self.window.cwnd);
         (self.peak, self.rest) = (0.0, REST);
     }
 }
@@ -203,38 +235,74 @@ mod tests {
         assert!((raised.cwnd() - whole.cwnd() / 2.0).abs() < 1e-9);
     }
 
+    /// The window after rounds with these queues, in milliseconds. The empty round trip is 20.
+    fn after(share: &mut Share, queues: &[u32]) -> f64 {
+        let mut path = Path::new(1000, None);
+        path.on_sample(Time::ZERO, 20e-3, 100.0);
+        queues.iter().for_each(|queue| share.on_round(f64::from(*queue) / 1e3, &path));
+        share.cwnd()
+    }
+
     #[test]
     fn the_back_off_of_others_is_its_own() {
-        let cases: [(&[u32], f64); 5] = [
-            (&[25, 20], 0.7),
+        let cases: [(&[u32], f64); 8] = [
+            (&[20, 15, 15], 0.7),
+            // as long as it falls it may be a drain
+            (&[20, 15, 14, 13], 1.0),
+            (&[20, 15, 14, 13, 12], 0.7),
             // less than 15 % and a millisecond
-            (&[25, 21], 1.0),
-            // what goes on falling in the three rounds after is the same back-off
-            (&[25, 20, 10, 5, 1, 1], 0.7),
-            (&[25, 20, 10, 10, 10, 5], 0.49),
-            (&[25, 20, 20, 20, 20, 25, 5], 0.49),
+            (&[20, 17, 17, 17, 17], 1.0),
+            (&[20, 15, 16, 12, 12, 12, 12], 0.7),
+            (&[20, 15, 16, 16, 16, 16, 12, 12], 0.49),
+            // of 60 ms others have half at the least, of which three fifths are 18
+            (&[40, 30, 23, 23], 0.7),
+            // somebody may be gone
+            (&[8, 0, 0, 0], 1.0),
         ];
         for (weight, (queues, left)) in [0.1, 1.0].into_iter().flat_map(|weight| cases.map(|case| (weight, case))) {
             let mut share = Share::new(&FLOW, weight);
             share.enter(100.0 / weight);
-            for queue in queues {
-                share.on_round(f64::from(*queue) / 1e3);
+            let window = after(&mut share, queues);
+            assert!((window - 100.0 * left).abs() < 1e-9, "{weight} {queues:?}: {window}");
+        }
+    }
+
+    #[test]
+    fn a_drain_counts_by_the_weight() {
+        for (weight, left) in [(0.1, 0.73), (0.5, 0.85), (1.0, 1.0)] {
+            for queues in [[40, 30, 21, 21], [40, 21, 21, 21]] {
+                let mut share = Share::new(&FLOW, weight);
+                share.enter(100.0 / weight);
+                let window = after(&mut share, &queues);
+                assert!((window - 100.0 * left).abs() < 1e-9, "{weight} {queues:?}: {window}");
             }
-            assert!((share.cwnd() - 100.0 * left).abs() < 1e-9, "{weight} {queues:?}: {}", share.cwnd());
+            // so does a queue that is gone before it has filled the link
+            let mut share = Share::new(&FLOW, weight);
+            share.enter(100.0 / weight);
+            after(&mut share, &[8, 0, 0]);
+            share.enter(2.0);
+            assert!((share.cwnd() - 100.0 * left).abs() < 1e-9, "{weight}: {}", share.cwnd());
         }
     }
 
     #[test]
     fn a_loss_of_its_own_pays_for_the_next_back_off_of_others() {
+        let back_off = [15, 15, 15, 15, 20, 20, 15, 15, 15, 15, 15];
         let mut share = Share::new(&FLOW, 0.5);
         share.enter(200.0);
         share.on_congestion();
         assert!((share.cwnd() - 70.0).abs() < 1e-9, "{}", share.cwnd());
-        let mut back_off = || {
-            [20, 20, 20, 25, 25, 10].into_iter().for_each(|queue| share.on_round(f64::from(queue) / 1e3));
-            share.cwnd()
-        };
-        let (paid, not) = (back_off(), back_off());
+        let (paid, not) = (after(&mut share, &back_off), after(&mut share, &back_off));
         assert!((paid - 70.0).abs() < 1e-9 && (not - 49.0).abs() < 1e-9, "{paid}, {not}");
+    }
+
+    #[test]
+    fn a_loss_of_its_own_pays_for_the_back_off_that_it_comes_with() {
+        let mut share = Share::new(&FLOW, 0.5);
+        share.enter(200.0);
+        after(&mut share, &[20, 20, 15]);
+        share.on_congestion();
+        assert!((after(&mut share, &[15, 15, 15, 15]) - 70.0).abs() < 1e-9);
+        assert!((after(&mut share, &[20, 20, 15, 15]) - 49.0).abs() < 1e-9);
     }
 }
