@@ -23,9 +23,13 @@ struct tide_extreme {
 	u64 began_us, current, previous;
 };
 
-/* The least round trip of two spans with enough samples each. */
+/*
+ * The least round trip of two spans with enough samples each. A host that stands still for a moment, or a radio, makes all packets of a round trip late,
+ * and passes them on together: what counts of the time between two samples is a third of a span at the most.
+ */
 struct tide_filter {
-	u64 began_us;
+	u64 latest_us;
+	u64 covered;		/* 2^-8 us */
 	u64 least;
 	u64 before;		/* 0: no span is over yet */
 	u32 samples;
@@ -72,13 +76,16 @@ static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 valu
 static inline void tide_filter_add(struct tide_filter *f, u64 now_us, u64 rtt, u32 samples, u64 span)
 {
 	if (!f->samples) {
-		f->began_us = now_us;
+		f->covered = 0;
 		f->least = rtt;
+	} else {
+		f->covered += at_most((now_us - f->latest_us) << 8, span * 87 / 256);
 	}
+	f->latest_us = now_us;
 	if (rtt < f->least)
 		f->least = rtt;
 	f->samples++;
-	if (f->samples >= samples && (now_us - f->began_us) << 8 >= span) {
+	if (f->samples >= samples && f->covered >= span) {
 		f->before = f->least;
 		f->samples = 0;
 	}

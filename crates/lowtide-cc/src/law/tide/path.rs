@@ -42,24 +42,34 @@ impl Extreme {
     }
 }
 
-/// The least round trip of two spans with enough samples each, so that one packet's luck or bad luck decides nothing.
+/// The least round trip of two spans with enough samples each, so that one packet's luck or bad luck decides nothing. A host that stands still for a
+/// moment, or a radio, makes all packets of a round trip late, and passes them on together: what counts of the time between two samples is a third of
+/// a span at the most.
 #[derive(Clone, Copy, Debug, Default)]
 struct Filter {
-    began: Time,
+    latest: Time,
+    /// Seconds.
+    covered: f64,
     samples: u32,
     least: f64,
     before: Option<f64>,
 }
 
 impl Filter {
+    /// A third, so that four samples may make a span.
+    const GAP: f64 = 0.34;
+
     /// A span is over after so many samples and so many seconds; then its least.
     fn add(&mut self, now: Time, rtt: f64, samples: u32, seconds: f64) -> Option<f64> {
         if self.samples == 0 {
-            (self.began, self.least) = (now, rtt);
+            (self.covered, self.least) = (0.0, rtt);
+        } else {
+            self.covered += (now - self.latest).as_secs_f64().min(Self::GAP * seconds);
         }
+        self.latest = now;
         self.least = self.least.min(rtt);
         self.samples += 1;
-        if self.samples >= samples && (now - self.began).as_secs_f64() >= seconds {
+        if self.samples >= samples && self.covered >= seconds {
             (self.before, self.samples) = (Some(self.least), 0);
             return self.before;
         }
