@@ -334,6 +334,32 @@ mod tests {
         assert_eq!([2.0, 4.0, 8.0, 16.0, 100.0].map(|window| path.samples(window)), [4, 8, 16, 32, 32]);
     }
 
+    /// The longest slow queue, seconds, where a packet is acknowledged each 0.6 ms after 40 ms, but those of one round trip at the time after these
+    /// `late` says, and what was sent then so much after it.
+    fn longest(after: f64, late: impl Fn(f64) -> f64) -> f64 {
+        let (mut path, mut longest) = (Path::new(1000, None), 0.0_f64);
+        for n in 0..400_u32 {
+            let due = 0.6e-3 * f64::from(n) - 0.12;
+            let (at, rtt) = match n {
+                200..266 => (late(due), late(due) - due + 40e-3),
+                266.. => (due + after, 40e-3),
+                _ => (due, 40e-3),
+            };
+            path.on_sample(Time::from_nanos(((1.0 + at) * 1e9) as u64), rtt, 66.0);
+            longest = longest.max(path.slow_queue().unwrap_or(0.0));
+        }
+        longest
+    }
+
+    #[test]
+    fn a_moment_that_a_host_stands_still_is_no_queue() {
+        // the ACKs that were on their way come together when it goes on, and those of the packets that were a while later
+        let still = longest(60e-3, |due| 60e-3 + if due < 20e-3 { 0.0 } else { 20e-3 } + 1e-3 * due);
+        assert!(still < 1e-3, "{still}");
+        let queue = longest(60e-3, |due| 60e-3 + due);
+        assert!(queue > 59e-3, "{queue}");
+    }
+
     #[test]
     fn a_train_tells_of_a_token_bucket_by_the_rate_as_it_is_known_now() {
         let mut path = Path::new(1000, None);
