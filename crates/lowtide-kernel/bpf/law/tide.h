@@ -171,7 +171,7 @@ static inline void tide_reduce(struct tide *t, const struct tide_parameters *p, 
 	if (signal == LAW_TIMEOUT) {
 		t->ruled = tide_share_rules(t);
 		if (t->ruled)
-			tide_share_lower(&t->share, TIDE_SHARE_BETA_Q32, true);
+			tide_share_reduce(&t->share);
 		tide_timed_out(t, t->now_us, w->nxt);
 	} else {
 		tide_congestion(t, signal, w->nxt);

@@ -21,7 +21,7 @@ struct tide_share {
 	struct cubic_growth growth;
 	struct hystart hystart;
 	u64 cwnd_q16, ssthresh_q16;	/* below the least: that */
-	u64 peak;		/* the greatest queue of a round since the latest reduction, 2^-8 us */
+	u64 peak;		/* the greatest queue of a round since the latest reduction, 2^-8 us; while it rests, that of the latest round */
 	u64 weight_q16;
 	u32 part_q16;		/* of an ordinary flow's growth */
 	u32 rest;		/* rounds until a fall of the queue counts again */
@@ -231,6 +231,7 @@ static inline void tide_share_round(struct tide_share *s, const struct tide_path
 	s->rest = TIDE_SHARE_REST;
 }
 
+/* A loss of its own, or a timeout: it pays for the fall that is waited for, or for the next. */
 static inline void tide_share_reduce(struct tide_share *s)
 {
 	s->paid |= !s->falls;
@@ -256,6 +257,9 @@ static inline void tide_share_restart(struct tide_share *s, u64 left_q16, u64 id
 		s->ssthresh_q16 = at_least(s->ssthresh_q16, s->cwnd_q16 - s->cwnd_q16 / 4);
 		s->cwnd_q16 = left_q16;
 	}
+	s->peak = 0;
+	s->rest = 0;
+	s->falls = 0;
 }
 
 #endif

@@ -13,7 +13,7 @@ use crate::{
 ///
 /// A flow that grows slowly is almost never the one whose packet finds a full queue, so its losses alone would not make its rate follow its
 /// weight. Therefore it takes the back-offs of the others for its own, and makes them: both then have the same epochs, and share by how
-/// fast they grow. A loss of its own has paid for the one that it comes with, or for the next of them: otherwise it would back off more often than
+/// fast they grow. A loss of its own has paid for the one that it waits to know, or for the next of them: otherwise it would back off more often than
 /// the others do. A flow that drains the queue (BBR, every few seconds) or ends has not backed off: that counts the less, the more the weight is.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
@@ -22,9 +22,9 @@ pub(super) struct Share {
     slow_start: SlowStart,
     /// Packets.
     window: Window,
-    /// The greatest queue of a round since the latest reduction, seconds.
+    /// The greatest queue of a round since the latest reduction, seconds; while it rests, that of the latest round.
     peak: f64,
-    /// Rounds until a fall of the queue counts again.
+    /// Rounds until a fall of the queue counts again, and until one that it waits to know is over at the latest.
     rest: u32,
     /// The queue falls: it is not known yet for what.
     fall: Option<Fall>,
@@ -158,17 +158,25 @@ impl Share {
 
     /// A loss, or a mark.
     pub(super) fn on_congestion(&mut self) {
-        self.paid |= self.fall.take().is_none();
+        self.pay();
         self.reduce_to(BETA, true);
     }
 
+    /// A loss of its own pays for the fall that is waited for, or for the next.
+    const fn pay(&mut self) {
+        self.paid |= self.fall.take().is_none();
+    }
+
     pub(super) fn on_timeout(&mut self) {
+        self.pay();
+        (self.peak, self.rest) = (0.0, REST);
         self.cubic.on_timeout(&self.window);
         self.window.collapse(BETA * self.window.cwnd);
         self.window.cwnd = self.window.minimum;
     }
 
     pub(super) fn on_restart(&mut self, restart: &Restart) {
+        (self.peak, self.rest, self.fall) = (0.0, 0, None);
         self.cubic.on_restart(restart);
         self.window.restart(restart);
     }
@@ -283,6 +291,18 @@ mod tests {
             share.enter(2.0);
             assert!((share.cwnd() - 100.0 * left).abs() < 1e-9, "{weight}: {}", share.cwnd());
         }
+    }
+
+    #[test]
+    fn a_timeout_ends_what_it_waits_to_know() {
+        let mut share = Share::new(&FLOW, 1.0);
+        share.enter(100.0);
+        after(&mut share, &[20, 20, 15]);
+        share.on_timeout();
+        assert!((share.cwnd() - LEAST).abs() < 1e-9);
+        after(&mut share, &[0, 0, 0, 0]);
+        // slow start goes on to what was left of the window
+        assert!((share.window.ssthresh - 70.0).abs() < 1e-9, "{}", share.window.ssthresh);
     }
 
     #[test]
