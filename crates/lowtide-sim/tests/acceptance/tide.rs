@@ -251,21 +251,26 @@ fn a_link_that_has_become_slower_it_uses_within_twenty_seconds() {
 fn beside_bbr_a_weight_takes_its_part() {
     let mut table = Table::default();
     let places = [
-        ("bbr3", 0.06, 0.0..=0.1),
+        ("bbr3", 0.06, 0.001..=0.1),
         ("bbr3", 0.5, 0.02..=0.3),
-        ("bbr3", 1.0, 0.75..=2.0),
-        ("bbr1", 0.06, 0.0..=0.4),
-        ("bbr1", 1.0, 0.9..=2.0),
+        ("bbr3", 1.0, 0.5..=2.0),
+        ("bbr1", 0.06, 0.001..=0.4),
+        ("bbr1", 1.0, 0.8..=2.0),
     ];
     for ((law, weight, band), tide) in
         places.iter().flat_map(|place| ["tide", "tide:port=kernel"].map(|tide| (place, tide)))
     {
-        let outcome = outcome(&format!(
-            "duration = \"200s\"\nmeasure_from = \"50s\"\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"150ms\"\n{FOUR_BDP}\n[[flow]]\n\
-             name = \"other\"\ncc = \"{law}\"\n[[flow]]\nname = \"tide\"\ncc = \"{tide}\"\nweight = {weight:?}\nstart = \"274ms\"\n"
-        ));
-        let part = outcome.flows[1].mean_bps / outcome.flows[0].mean_bps;
-        table.row(&format!("{tide} of weight {weight} beside {law}, in parts of its rate"), part, band.clone());
+        let mut parts = [137, 274, 411, 548, 685].map(|start| {
+            let flows = outcome(&format!(
+                "duration = \"200s\"\nmeasure_from = \"50s\"\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"150ms\"\n{FOUR_BDP}\n[[flow]]\n\
+                 name = \"other\"\ncc = \"{law}\"\n[[flow]]\nname = \"tide\"\ncc = \"{tide}\"\nweight = {weight:?}\nstart = \"{start}ms\"\n"
+            ))
+            .flows;
+            flows[1].mean_bps / flows[0].mean_bps
+        });
+        parts.sort_unstable_by(f64::total_cmp);
+        let what = format!("{tide} of weight {weight} beside {law}, in parts of its rate, the middle of five starts");
+        table.row(&what, parts[2], band.clone());
     }
     table.check();
 }
