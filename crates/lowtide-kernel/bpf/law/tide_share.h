@@ -24,7 +24,7 @@ struct tide_share {
 	u64 peak;		/* the greatest queue of a round since the latest reduction, 2^-8 us; while it rests, that of the latest round */
 	u64 weight_q16;
 	u32 part_q16;		/* of an ordinary flow's growth */
-	u32 rest;		/* rounds until a fall of the queue counts again */
+	u32 rest;		/* rounds until a fall of the queue counts again, and until one that it waits to know is over at the latest */
 	u32 paid;		/* the next back-off of others is paid for, by a loss of its own */
 	u32 falls;		/* the queue does: it is not known yet for what */
 	u64 leaves;		/* a back-off of others, at the least, 2^-8 us */
@@ -144,30 +144,25 @@ static inline void tide_share_ack(struct tide_share *s, const struct law_ack *a)
 		tide_share_grow(s, a);
 }
 
-/* This part is left of the window. */
+/* This part is left of the window. What falls now is the same back-off. */
 static inline void tide_share_lower(struct tide_share *s, u64 part_q32, bool own)
 {
 	struct cubic_shape shape = { .beta_q32 = TIDE_SHARE_BETA_Q32, .fast_convergence = own };
 
 	cubic_growth_reduce(&s->growth, &shape, s->cwnd_q16, true);
 	s->cwnd_q16 = s->ssthresh_q16 = at_least(cubic_part(s->cwnd_q16, part_q32), tide_share_least_q16(s));
-}
-
-/* What falls now is the same back-off. */
-static inline void tide_share_pause(struct tide_share *s)
-{
 	s->peak = 0;
 	s->rest = TIDE_SHARE_REST;
 }
 
 /*
- * The queue has fallen, if it has. An ordinary flow makes nothing of a drain; but where others drain the queue again and again, and lose nothing,
+ * A fall of the queue is over, if there was one. An ordinary flow makes nothing of a drain; but where others drain the queue again and again, and lose nothing,
  * a small weight would grow to an ordinary flow's part.
  */
 static inline void tide_share_follow(struct tide_share *s)
 {
 	u64 part_q32 = TIDE_SHARE_BETA_Q32;
-	bool counts = !s->paid;
+	bool counts;
 
 	if (!s->falls)
 		return;
@@ -176,12 +171,11 @@ static inline void tide_share_follow(struct tide_share *s)
 		part_q32 = (1ULL << 32) - (((1ULL << 32) - part_q32) * (Q16_ONE - s->weight_q16) >> 16);
 		counts = s->weight_q16 < Q16_ONE;
 	} else {
+		counts = !s->paid;
 		s->paid = 0;
 	}
-	if (!counts)
-		return;
-	tide_share_lower(s, part_q32, false);
-	tide_share_pause(s);
+	if (counts)
+		tide_share_lower(s, part_q32, false);
 }
 
 /* Tide leaves a link that it filled with this window. A queue that had gone before was drained. */
@@ -237,7 +231,6 @@ static inline void tide_share_reduce(struct tide_share *s)
 	s->paid |= !s->falls;
 	s->falls = 0;
 	tide_share_lower(s, TIDE_SHARE_BETA_Q32, true);
-	tide_share_pause(s);
 }
 
 /* After a reduction: it begins anew from the least. */

@@ -100,8 +100,8 @@ impl Share {
 
     /// Tide leaves a link that it filled with this window. A queue that had gone before was drained.
     pub(super) fn enter(&mut self, window: f64) {
-        if let Some(fall) = self.fall.take() {
-            self.follow(Fall { drained: true, ..fall });
+        if self.fall.take().is_some() {
+            self.follow(true);
         }
         self.window.cwnd = self.window.cwnd.max(self.weight * window);
         (self.peak, self.rest) = (0.0, 0);
@@ -133,7 +133,7 @@ impl Share {
                 fall.drained |= queue < fall.least;
             }
             if let Some(fall) = self.fall.take_if(|_| over) {
-                self.follow(fall);
+                self.follow(fall.drained);
             }
             return;
         }
@@ -147,11 +147,15 @@ impl Share {
         }
     }
 
-    /// The queue has fallen. An ordinary flow makes nothing of it; but where others drain the queue again and again, and lose nothing, a small
-    /// weight would grow to an ordinary flow's part.
-    fn follow(&mut self, fall: Fall) {
-        let part = if fall.drained { 1.0 - (1.0 - BETA) * (1.0 - self.weight) } else { BETA };
-        if part < 1.0 && (fall.drained || !mem::take(&mut self.paid)) {
+    /// A fall of the queue is over. An ordinary flow makes nothing of a drain; but where others drain the queue again and again, and lose nothing, a
+    /// small weight would grow to an ordinary flow's part.
+    fn follow(&mut self, drained: bool) {
+        let (part, counts) = if drained {
+            (1.0 - (1.0 - BETA) * (1.0 - self.weight), self.weight < 1.0)
+        } else {
+            (BETA, !mem::take(&mut self.paid))
+        };
+        if counts {
             self.reduce_to(part, false);
         }
     }
@@ -169,7 +173,7 @@ impl Share {
 
     pub(super) fn on_timeout(&mut self) {
         self.pay();
-        (self.peak, self.rest) = (0.0, REST);
+        self.pause();
         self.cubic.on_timeout(&self.window);
         self.window.collapse(BETA * self.window.cwnd);
         self.window.cwnd = self.window.minimum;
@@ -181,11 +185,16 @@ impl Share {
         self.window.restart(restart);
     }
 
-    /// This part is left of the window. What falls now is the same back-off.
+    /// This part is left of the window.
     fn reduce_to(&mut self, part: f64, own: bool) {
         self.cubic.set_fast_convergence(own);
         self.cubic.on_reduction(&self.window);
         self.window.reduce_to(part * self.window.cwnd);
+        self.pause();
+    }
+
+    /// What falls now is the same back-off.
+    const fn pause(&mut self) {
         (self.peak, self.rest) = (0.0, REST);
     }
 }
@@ -198,10 +207,16 @@ mod tests {
 
     const FLOW: Flow = Flow { mss: 1000, initial_window: 10, seed: 0 };
 
-    /// The window after so many seconds of full rounds of 50 ms, from 100 packets.
-    fn grown(weight: f64, seconds: u64) -> f64 {
+    /// A share with a window of 100 packets.
+    fn of_100(weight: f64) -> Share {
         let mut share = Share::new(&FLOW, weight);
         share.enter(100.0 / weight);
+        share
+    }
+
+    /// The window after so many seconds of full rounds of 50 ms, from 100 packets.
+    fn grown(weight: f64, seconds: u64) -> f64 {
+        let mut share = of_100(weight);
         share.on_congestion();
         for round in 0..seconds * 20 {
             let now = Time::ZERO + Duration::from_millis(50 * round);
@@ -260,6 +275,7 @@ mod tests {
             (&[20, 15, 14, 13, 12], 0.7),
             // less than 15 % and a millisecond
             (&[20, 17, 17, 17, 17], 1.0),
+            // what goes on falling in the three rounds after is the same back-off
             (&[20, 15, 16, 12, 12, 12, 12], 0.7),
             (&[20, 15, 16, 16, 16, 16, 12, 12], 0.49),
             // of 60 ms others have half at the least, of which three fifths are 18
@@ -268,9 +284,7 @@ mod tests {
             (&[8, 0, 0, 0], 1.0),
         ];
         for (weight, (queues, left)) in [0.1, 1.0].into_iter().flat_map(|weight| cases.map(|case| (weight, case))) {
-            let mut share = Share::new(&FLOW, weight);
-            share.enter(100.0 / weight);
-            let window = after(&mut share, queues);
+            let window = after(&mut of_100(weight), queues);
             assert!((window - 100.0 * left).abs() < 1e-9, "{weight} {queues:?}: {window}");
         }
     }
@@ -279,14 +293,11 @@ mod tests {
     fn a_drain_counts_by_the_weight() {
         for (weight, left) in [(0.1, 0.73), (0.5, 0.85), (1.0, 1.0)] {
             for queues in [[40, 30, 21, 21], [40, 21, 21, 21]] {
-                let mut share = Share::new(&FLOW, weight);
-                share.enter(100.0 / weight);
-                let window = after(&mut share, &queues);
+                let window = after(&mut of_100(weight), &queues);
                 assert!((window - 100.0 * left).abs() < 1e-9, "{weight} {queues:?}: {window}");
             }
             // so does a queue that is gone before it has filled the link
-            let mut share = Share::new(&FLOW, weight);
-            share.enter(100.0 / weight);
+            let mut share = of_100(weight);
             after(&mut share, &[8, 0, 0]);
             share.enter(2.0);
             assert!((share.cwnd() - 100.0 * left).abs() < 1e-9, "{weight}: {}", share.cwnd());
@@ -295,8 +306,7 @@ mod tests {
 
     #[test]
     fn a_timeout_ends_what_it_waits_to_know() {
-        let mut share = Share::new(&FLOW, 1.0);
-        share.enter(100.0);
+        let mut share = of_100(1.0);
         after(&mut share, &[20, 20, 15]);
         share.on_timeout();
         assert!((share.cwnd() - LEAST).abs() < 1e-9);
@@ -308,8 +318,7 @@ mod tests {
     #[test]
     fn a_loss_of_its_own_pays_for_the_next_back_off_of_others() {
         let back_off = [15, 15, 15, 15, 20, 20, 15, 15, 15, 15, 15];
-        let mut share = Share::new(&FLOW, 0.5);
-        share.enter(200.0);
+        let mut share = of_100(0.5);
         share.on_congestion();
         assert!((share.cwnd() - 70.0).abs() < 1e-9, "{}", share.cwnd());
         let (paid, not) = (after(&mut share, &back_off), after(&mut share, &back_off));
@@ -318,8 +327,7 @@ mod tests {
 
     #[test]
     fn a_loss_of_its_own_pays_for_the_back_off_that_it_comes_with() {
-        let mut share = Share::new(&FLOW, 0.5);
-        share.enter(200.0);
+        let mut share = of_100(0.5);
         after(&mut share, &[20, 20, 15]);
         share.on_congestion();
         assert!((after(&mut share, &[15, 15, 15, 15]) - 70.0).abs() < 1e-9);
