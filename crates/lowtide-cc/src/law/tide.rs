@@ -56,7 +56,7 @@ parameters! {
         /// In a full queue, the part of the link's rate that probes may take.
         probe_share: f64 = 0.005, in 0.0001..=0.1;
         /// The least pairs of probes per second.
-        probe_rate: f64 = 3.0, in 0.1..=100.0;
+        probe_rate: f64 = 1.0, in 0.1..=100.0;
         /// How long without a queue near empty until the base delay is measured anew; 0: never.
         drain: Duration = Duration::from_secs(10), in Duration::ZERO..=Duration::from_secs(3600);
         /// Whether to use classic ECN.
