@@ -55,7 +55,7 @@ parameters! {
     pub struct Parameters for "tide" {
         /// In a full queue, the part of the link's rate that probes may take.
         probe_share: f64 = 0.005, in 0.0001..=0.1;
-        /// The least pairs of probes per second.
+        /// The least probes per second, of two packets or four.
         probe_rate: f64 = 1.0, in 0.1..=100.0;
         /// How long without a queue near empty until the base delay is measured anew; 0: never.
         drain: Duration = Duration::from_secs(10), in Duration::ZERO..=Duration::from_secs(3600);
@@ -232,8 +232,9 @@ impl Tide {
                 if listen.probes < 4 || listen.good > 0 {
                     return often.max(share);
                 }
-                let probes = self.path.rate().map_or(0.0, |rate| self.parameters.probe_share * rate);
-                let seldom = probes.max(2.0 * self.parameters.probe_rate).min(often);
+                let rate = self.path.rate().unwrap_or(1.0 / self.path.packet());
+                let least = listen.burst() as f64 * self.parameters.probe_rate;
+                let seldom = (self.parameters.probe_share * rate).max(least).min(often);
                 listen.out_of_step(seldom.max(share))
             }
             Phase::Fill(fill) => {

@@ -237,9 +237,10 @@ static inline void tide_go_on(struct tide *t, const struct tide_extreme *base, u
 /* How fast it sends probes that find a queue again and again. Segments per microsecond, 2^-32. */
 static inline u64 tide_seldom_q32(const struct tide *t, const struct tide_parameters *p)
 {
-	u64 part = tide_rate_q32(&t->path) * (p->probe_share_q32 >> 12) >> 20;
+	u64 rate = tide_rate_q32(&t->path) ?: (1ULL << 40) / tide_packet(&t->path);
+	u64 part = rate * (p->probe_share_q32 >> 12) >> 20;
 
-	return at_least(part, ((u64)p->probe_rate_milli << 33) / 1000000000);
+	return at_least(part, ((u64)p->probe_rate_milli * tide_probe_burst(&t->listen) << 32) / 1000000000);
 }
 
 static inline u64 tide_bytes_per_second(u64 segments_q32, u32 mss)
