@@ -195,7 +195,15 @@ impl Tide {
         let large = self.path.pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
         let trains = if large || self.vanished > 0 || !self.path.knows_packet(now) { Listen::TRAINS } else { 0 };
         let packet = self.path.packet();
-        self.phase = Phase::Listen(Listen { began: now, stale: true, whole, packet, trains, ..Listen::default() });
+        self.phase = Phase::Listen(Listen {
+            began: now,
+            stale: true,
+            whole,
+            packet,
+            trains,
+            confirms: large,
+            ..Listen::default()
+        });
         self.start_round(nxt);
     }
 
@@ -228,7 +236,7 @@ impl Tide {
                     return UNPACED * share;
                 }
                 let share = 1.2 * share;
-                let often = if listen.trains > 0 { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
+                let often = if listen.burst() == Listen::FOUR { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
                 if listen.probes < 4 || listen.good > 0 {
                     return often.max(share);
                 }

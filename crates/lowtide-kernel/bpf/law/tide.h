@@ -269,7 +269,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	if (share >= TIDE_PAIRS_Q16)
 		return share * TIDE_PART_Q16(TIDE_UNPACED) / srtt;
 	share = share * TIDE_PART_Q16(1.2) / srtt;
-	often = ((t->listen.trains ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
+	often = ((tide_probe_burst(&t->listen) == 4 ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
 	if (t->listen.probes >= 4 && !t->listen.good)
 		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p), often), share));
 	return at_least(often, share);

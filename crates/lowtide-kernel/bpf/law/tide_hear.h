@@ -48,8 +48,10 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	if (tide_train(l, whole))
 		tide_measured(t, now_us, whole, empty);
 	/* what its weight sends leaves otherwise */
-	told = probes_only ? l->whole_q32 : 0;
+	told = probes_only ? l->whole_q32 ?: (tide_confirming(l) ? whole : 0) : 0;
 	apart = told && !l->stale && !tide_fair_together(l->us, l->packets, told);
+	if (apart)
+		l->whole_q32 = told;
 	tide_measure(l, tide_packet(&t->path));
 	l->us = l->packets = l->stale = 0;
 	return apart;

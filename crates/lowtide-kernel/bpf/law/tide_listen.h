@@ -29,10 +29,17 @@ struct tide_listen {
 	u32 trains;		/* probes of four to come that measure how long a packet takes on the link; and the fastest of those that have: */
 	u64 least_us;
 	u32 least_packets;
-	u32 apart;		/* so many of them came with others' packets in between */
+	u8 apart;		/* so many of them came with others' packets in between */
+	u8 confirms;		/* the pipe is large enough for four packets to confirm what a pair has found */
 	u32 stale;		/* what comes back first was sent before */
 	u32 first;		/* it has never filled the link: so it does not know its noise */
 };
+
+/* A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together. */
+static inline bool tide_confirming(const struct tide_listen *l)
+{
+	return l->confirms && l->good;
+}
 
 /*
  * Probes are two packets at once: a receiver may keep the ACK of a single one back. Where two ACKs are to tell whether they arrived
@@ -40,7 +47,7 @@ struct tide_listen {
  */
 static inline u32 tide_probe_burst(const struct tide_listen *l)
 {
-	return l->whole_q32 || l->closer || l->trains ? 4 : 2;
+	return l->whole_q32 || l->closer || l->trains || tide_confirming(l) ? 4 : 2;
 }
 
 /*

@@ -148,7 +148,8 @@ static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
 	t->listen.stale = 1;
-	if (tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16 || t->vanished || !tide_knows_packet(&t->path, now_us))
+	t->listen.confirms = tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16;
+	if (t->listen.confirms || t->vanished || !tide_knows_packet(&t->path, now_us))
 		t->listen.trains = TIDE_TRAINS;
 	t->listen.packet = tide_packet(&t->path);
 	t->listen.began_us = now_us;

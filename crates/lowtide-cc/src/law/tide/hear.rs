@@ -87,12 +87,15 @@ impl Tide {
         let stale = mem::take(&mut listen.stale);
         listen.measure(packets, seconds, self.path.packet());
         // what its weight sends leaves otherwise
-        let told = listen.whole.filter(|_| probes_only);
+        let told = listen.whole.or(whole.filter(|_| listen.confirming())).filter(|_| probes_only);
         let apart = !stale && told.is_some_and(|whole| !Fair::together(seconds, packets, whole));
         let anew = listen.first && !self.path.is_hinted() && listen.trains == 0;
         // in doubt whether the path is another one, only an empty link is free
         if !anew && (queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart) {
             listen.good = 0;
+            if apart {
+                listen.whole = told;
+            }
             if probes_only && listen.doubts() {
                 self.path.renew(ack.now, listen.least());
                 self.forget();

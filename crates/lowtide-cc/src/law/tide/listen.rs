@@ -33,6 +33,8 @@ pub(super) struct Listen {
     pub(super) trains: u32,
     pub(super) least_packet: Option<f64>,
     pub(super) apart: u32,
+    /// Whether the pipe is large enough for four packets to confirm what a pair has found.
+    pub(super) confirms: bool,
     /// Probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not.
     pub(super) closer: u32,
     /// The time of a packet on the link, as far as known: seconds.
@@ -55,7 +57,12 @@ impl Listen {
 
     /// Packets of a probe.
     pub(super) const fn burst(&self) -> u64 {
-        if self.whole.is_some() || self.closer > 0 || self.trains > 0 { Self::FOUR } else { 2 }
+        if self.whole.is_some() || self.closer > 0 || self.trains > 0 || self.confirming() { Self::FOUR } else { 2 }
+    }
+
+    /// A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together.
+    pub(super) const fn confirming(&self) -> bool {
+        self.confirms && self.good > 0
     }
 
     /// The pace of probes of four, out of step with the packets of others: from one to the next it takes eighths of a packet's time longer, five
