@@ -152,6 +152,29 @@ fn whoever_comes_keeps_most_of_its_first_seconds_whenever_it_comes() {
     table.check();
 }
 
+/// A fair queue serves a pair in one turn, whoever else is there, and so tells it that the link is free: four find out.
+#[test]
+fn who_is_on_and_off_where_queues_are_fair_keeps_nine_tenths() {
+    let mut table = Table::default();
+    for (rate, rtt_ms, band) in [(5, 60, 0.94..=1.01), (8, 110, 0.905..=1.01), (20, 80, 0.91..=1.01)] {
+        let rates = |tide: &str| {
+            let rate = |n: u32| {
+                let start = 15.0 + 0.37 * f64::from(n);
+                let flows = outcome(&format!(
+                    "seed = {}\nduration = \"70s\"\nmeasure_from = \"20s\"\n[bottleneck]\nrate = \"{rate}mbit\"\nrtt = \"{rtt_ms}ms\"\n{FAIR}\n\
+                     [[flow]]\nname = \"other\"\ncc = \"cubic\"\nsource = \"onoff:on=5s,off=5s\"\nstart = \"{start}s\"\n{tide}",
+                    n + 1
+                ));
+                flows.flows[0].mean_bps
+            };
+            (0..24).map(rate).sum::<f64>()
+        };
+        let kept = rates("[[flow]]\nname = \"tide\"\ncc = \"tide\"\n") / rates("");
+        table.row(&format!("kept by who is on and off: {rate} Mbit/s, {rtt_ms} ms"), kept, band);
+    }
+    table.check();
+}
+
 /// Where queues are fair a ramp to its part of the link meets no queue, and whoever has just come loses packets by it.
 #[test]
 fn flows_that_come_and_go_keep_most_of_the_link_where_queues_are_fair() {
