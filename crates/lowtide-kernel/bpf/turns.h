@@ -60,10 +60,10 @@ static inline void turn_begin(struct lt_socket *s, const struct sock_common *sk)
 	bpf_map_update_elem(&turns, &s->turn.path, nobodys_turn, BPF_NOEXIST);
 }
 
-/* Probes of one that holds the turn are some tenths of a second apart. */
+/* Probes of one that holds the turn are a second apart at the most. */
 static inline u64 turn_patience_ns(const struct lt_socket *s, u64 srtt_ns)
 {
-	return 4 * srtt_ns + (s->tide.listens && !s->turn.waits ? NSEC_PER_SEC : NSEC_PER_SEC / 20);
+	return 4 * srtt_ns + (s->tide.listens && !s->turn.waits ? 2 * NSEC_PER_SEC : NSEC_PER_SEC / 20);
 }
 
 static __noinline int turn_teach(const struct lt_socket *s, struct lt_turn *t)

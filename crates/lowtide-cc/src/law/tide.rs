@@ -201,7 +201,7 @@ impl Tide {
             whole,
             packet,
             trains,
-            confirms: large,
+            confirms: large && self.path.knows_noise() && self.whole().is_some(),
             ..Listen::default()
         });
         self.start_round(nxt);

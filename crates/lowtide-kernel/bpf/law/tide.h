@@ -235,12 +235,12 @@ static inline void tide_go_on(struct tide *t, const struct tide_extreme *base, u
 }
 
 /* How fast it sends probes that find a queue again and again. Segments per microsecond, 2^-32. */
-static inline u64 tide_seldom_q32(const struct tide *t, const struct tide_parameters *p)
+static inline u64 tide_seldom_q32(const struct tide *t, const struct tide_parameters *p, u32 burst)
 {
 	u64 rate = tide_rate_q32(&t->path) ?: (1ULL << 40) / tide_packet(&t->path);
 	u64 part = rate * (p->probe_share_q32 >> 12) >> 20;
 
-	return at_least(part, ((u64)p->probe_rate_milli * tide_probe_burst(&t->listen) << 32) / 1000000000);
+	return at_least(part, ((u64)p->probe_rate_milli * burst << 32) / 1000000000);
 }
 
 static inline u64 tide_bytes_per_second(u64 segments_q32, u32 mss)
@@ -250,7 +250,7 @@ static inline u64 tide_bytes_per_second(u64 segments_q32, u32 mss)
 
 static inline u64 tide_seldom(const struct tide *t, const struct tide_parameters *p, u32 mss)
 {
-	return tide_bytes_per_second(tide_seldom_q32(t, p), mss);
+	return tide_bytes_per_second(tide_seldom_q32(t, p, 4), mss);
 }
 
 /* Segments per microsecond, 2^-32. */
@@ -271,7 +271,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	share = share * TIDE_PART_Q16(1.2) / srtt;
 	often = ((tide_probe_burst(&t->listen) == 4 ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
 	if (t->listen.probes >= 4 && !t->listen.good)
-		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p), often), share));
+		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p, tide_probe_burst(&t->listen)), often), share));
 	return at_least(often, share);
 }
 

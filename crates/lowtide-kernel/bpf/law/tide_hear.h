@@ -26,13 +26,18 @@ static inline void tide_measured(struct tide *t, u64 now_us, u64 whole, bool emp
 		l->whole_q32 = whole;
 }
 
-/* Whether the packets of the latest probe came with others' between them, in a fair queue. `empty`: probes find no queue. */
+enum tide_told { TIDE_TOGETHER, TIDE_APART, TIDE_STALE };
+
+/*
+ * Whether the packets of the latest probe came with others' between them, in a fair queue; those that were sent before tell nothing there. `empty`:
+ * probes find no queue.
+ */
 VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 {
 	struct tide_listen *l;
 	bool probes_only;
 	u64 told, whole;
-	int apart;
+	int found = TIDE_TOGETHER;
 
 	if (!t)
 		return 0;
@@ -43,18 +48,23 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	}
 	probes_only = tide_share_q16(&t->share) < TIDE_PAIRS_Q16;
 	if (!probes_only)
-		l->closer = l->trains = 0;
+		l->closer = l->trains = l->confirms = 0;
 	whole = tide_whole_q32(t);
 	if (tide_train(l, whole))
 		tide_measured(t, now_us, whole, empty);
 	/* what its weight sends leaves otherwise */
 	told = probes_only ? l->whole_q32 ?: (tide_confirming(l) ? whole : 0) : 0;
-	apart = told && !l->stale && !tide_fair_together(l->us, l->packets, told);
-	if (apart)
+	if (told && l->stale)
+		found = TIDE_STALE;
+	else if (told && l->packets >= 2 && !tide_fair_together(l->us, l->packets, told))
+		found = TIDE_APART;
+	if (found == TIDE_APART && !l->whole_q32) {
 		l->whole_q32 = told;
+		l->began_us = now_us;
+	}
 	tide_measure(l, tide_packet(&t->path));
 	l->us = l->packets = l->stale = 0;
-	return apart;
+	return found;
 }
 
 /* From listening to filling. */
@@ -94,7 +104,8 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
 	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
-	bool apart, anew;
+	bool anew;
+	int told;
 
 	l->peak = at_least(l->peak, rtt - base);
 	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
@@ -107,15 +118,17 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 			queue = heard;
 	}
 	queue = queue > base ? queue - base : 0;	/* another connection may have heard less than a base of its own since */
-	apart = tide_apart(t, a->now_us, queue < middle);
+	told = tide_apart(t, a->now_us, queue < middle);
 	anew = l->first && !t->path.hint.base && !l->trains;
 	/* in doubt whether the path is another one, only an empty link is free */
-	if (!anew && (apart || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
+	if (!anew && (told == TIDE_APART || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
 		l->good = 0;
 		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
 			tide_doubt(t, a);
 		return;
 	}
+	if (told == TIDE_STALE)
+		return;
 	l->closer = 0;
 	l->good++;
 	if (!anew && (l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))

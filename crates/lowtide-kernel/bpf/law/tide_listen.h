@@ -30,7 +30,7 @@ struct tide_listen {
 	u64 least_us;
 	u32 least_packets;
 	u8 apart;		/* so many of them came with others' packets in between */
-	u8 confirms;		/* the pipe is large enough for four packets to confirm what a pair has found */
+	u8 confirms;		/* four segments can confirm what a pair has found */
 	u32 stale;		/* what comes back first was sent before */
 	u32 first;		/* it has never filled the link: so it does not know its noise */
 };

@@ -140,6 +140,8 @@ static inline u64 tide_whole_q32(const struct tide *t)
  */
 static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q32)
 {
+	bool large;
+
 	/* somebody is there: what was safe before is not */
 	t->cap_q16 = at_least(at_most(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
 	t->confirmed = 0;
@@ -148,8 +150,9 @@ static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
 	t->listen.stale = 1;
-	t->listen.confirms = tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16;
-	if (t->listen.confirms || t->vanished || !tide_knows_packet(&t->path, now_us))
+	large = tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16;
+	t->listen.confirms = large && t->path.noise && tide_whole_q32(t);
+	if (large || t->vanished || !tide_knows_packet(&t->path, now_us))
 		t->listen.trains = TIDE_TRAINS;
 	t->listen.packet = tide_packet(&t->path);
 	t->listen.began_us = now_us;

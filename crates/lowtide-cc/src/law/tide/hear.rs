@@ -63,6 +63,7 @@ impl Tide {
             listen.whole = None;
             self.path.forget_rate();
         }
+        let whole = whole.filter(|_| self.path.rate().is_some());
         listen.peak = listen.peak.max(rtt - base);
         listen.heard.rotate_right(1);
         listen.heard[0] = rtt;
@@ -72,7 +73,7 @@ impl Tide {
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (mem::take(&mut listen.seconds), mem::take(&mut listen.packets));
         if !probes_only {
-            (listen.closer, listen.trains) = (0, 0);
+            (listen.closer, listen.trains, listen.confirms) = (0, 0, false);
         }
         if let Some(packet) = listen.train(packets, seconds, whole) {
             self.path.on_train(ack.now, packet);
@@ -88,19 +89,22 @@ impl Tide {
         listen.measure(packets, seconds, self.path.packet());
         // what its weight sends leaves otherwise
         let told = listen.whole.or(whole.filter(|_| listen.confirming())).filter(|_| probes_only);
-        let apart = !stale && told.is_some_and(|whole| !Fair::together(seconds, packets, whole));
+        let apart = !stale && told.is_some_and(|whole| packets >= 2.0 && !Fair::together(seconds, packets, whole));
         let anew = listen.first && !self.path.is_hinted() && listen.trains == 0;
         // in doubt whether the path is another one, only an empty link is free
         if !anew && (queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart) {
             listen.good = 0;
-            if apart {
-                listen.whole = told;
+            if apart && listen.whole.is_none() {
+                (listen.whole, listen.began) = (told, ack.now);
             }
             if probes_only && listen.doubts() {
                 self.path.renew(ack.now, listen.least());
                 self.forget();
                 self.begin_again(ack, 1.0);
             }
+            return;
+        }
+        if stale && told.is_some() {
             return;
         }
         listen.closer = 0;

@@ -33,7 +33,7 @@ pub(super) struct Listen {
     pub(super) trains: u32,
     pub(super) least_packet: Option<f64>,
     pub(super) apart: u32,
-    /// Whether the pipe is large enough for four packets to confirm what a pair has found.
+    /// Whether four packets can confirm what a pair has found: in a pipe large enough for them, where they tell of others.
     pub(super) confirms: bool,
     /// Probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not.
     pub(super) closer: u32,

@@ -243,6 +243,11 @@ impl Path {
         self.noise.value().unwrap_or(0.0)
     }
 
+    /// Whether that has been measured.
+    pub(super) fn knows_noise(&self) -> bool {
+        self.noise.value().is_some()
+    }
+
     /// So many samples say something: of delays of up to J, whose mean step from one to the next is J/3, the least of n is longer than the own
     /// queue with a chance of about exp(-n own/J): one in a thousand for n = 3 ln(1000) noise/own.
     /// Not more than this window has in four round trips, where an ACK comes for two.
