@@ -154,23 +154,46 @@ fn whoever_comes_keeps_most_of_its_first_seconds_whenever_it_comes() {
 
 /// A fair queue serves a pair in one turn, whoever else is there, and so tells it that the link is free: four find out.
 #[test]
-fn who_is_on_and_off_where_queues_are_fair_keeps_nine_tenths() {
+fn who_is_on_and_off_where_queues_are_fair_keeps_nine_tenths_and_it_uses_the_rest() {
     let mut table = Table::default();
     for (rate, rtt_ms, band) in [(5, 60, 0.94..=1.01), (8, 110, 0.905..=1.01), (20, 80, 0.91..=1.01)] {
-        let rates = |tide: &str| {
-            let rate = |n: u32| {
+        let means = |tide: &str| {
+            let mut sum = [0.0; 2];
+            for n in 0..24 {
                 let start = 15.0 + 0.37 * f64::from(n);
-                let flows = outcome(&format!(
+                let outcome = outcome(&format!(
                     "seed = {}\nduration = \"70s\"\nmeasure_from = \"20s\"\n[bottleneck]\nrate = \"{rate}mbit\"\nrtt = \"{rtt_ms}ms\"\n{FAIR}\n\
                      [[flow]]\nname = \"other\"\ncc = \"cubic\"\nsource = \"onoff:on=5s,off=5s\"\nstart = \"{start}s\"\n{tide}",
                     n + 1
                 ));
-                flows.flows[0].mean_bps
-            };
-            (0..24).map(rate).sum::<f64>()
+                sum[0] += outcome.flows[0].mean_bps / 24.0;
+                sum[1] += outcome.bottlenecks[0].utilisation / 24.0;
+            }
+            sum
         };
-        let kept = rates("[[flow]]\nname = \"tide\"\ncc = \"tide\"\n") / rates("");
-        table.row(&format!("kept by who is on and off: {rate} Mbit/s, {rtt_ms} ms"), kept, band);
+        let ([alone, _], [beside, used]) = (means(""), means("[[flow]]\nname = \"tide\"\ncc = \"tide\"\n"));
+        table.row(&format!("kept by who is on and off: {rate} Mbit/s, {rtt_ms} ms"), beside / alone, band);
+        table.row(&format!("… and used by both: {rate} Mbit/s, {rtt_ms} ms"), used, 0.65..=1.001);
+    }
+    table.check();
+}
+
+/// To packets that left together a link that has become slower since it listens looks like one that others are served on in turn, until probes have
+/// stood still.
+#[test]
+fn a_link_that_becomes_slower_while_it_listens_is_its_own_again() {
+    let mut table = Table::default();
+    for slower in ["16mbit", "10mbit", "5mbit"] {
+        let outcome = outcome(&format!(
+            "duration = \"60s\"\nmeasure_from = \"42s\"\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"40ms\"\n{ONE_BDP}\n\
+             schedule = [{{ at = \"20s\", rate = \"{slower}\" }}]\n[[flow]]\nname = \"other\"\ncc = \"cubic\"\nstart = \"10s\"\nstop = \"30s\"\n\
+             [[flow]]\nname = \"tide\"\ncc = \"tide\"\n"
+        ));
+        table.row(
+            &format!("used from 12 s after the other has gone: {slower}"),
+            outcome.bottlenecks[0].utilisation,
+            0.95..=1.001,
+        );
     }
     table.check();
 }
