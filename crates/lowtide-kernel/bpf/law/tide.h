@@ -248,6 +248,7 @@ static inline u64 tide_bytes_per_second(u64 segments_q32, u32 mss)
 	return at_least(((segments_q32 * mss) >> 12) * 1000000 >> 20, 1);
 }
 
+/* For segments one by one, in bytes per second. */
 static inline u64 tide_seldom(const struct tide *t, const struct tide_parameters *p, u32 mss)
 {
 	return tide_bytes_per_second(tide_seldom_q32(t, p, 4), mss);

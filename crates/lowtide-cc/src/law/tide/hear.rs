@@ -95,6 +95,7 @@ impl Tide {
         if !anew && (queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart) {
             listen.good = 0;
             if apart && listen.whole.is_none() {
+                // it waits for them from now on
                 (listen.whole, listen.began) = (told, ack.now);
             }
             if probes_only && listen.doubts() {
@@ -104,6 +105,7 @@ impl Tide {
             }
             return;
         }
+        // what was sent before tells nothing of others in turn
         if stale && told.is_some() {
             return;
         }
