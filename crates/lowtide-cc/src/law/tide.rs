@@ -201,15 +201,10 @@ impl Tide {
             whole,
             packet,
             trains,
-            confirms: large && self.path.knows_noise() && self.whole().is_some(),
+            confirms: large && self.path.knows_noise() && self.path.whole().is_some(),
             ..Listen::default()
         });
         self.start_round(nxt);
-    }
-
-    /// The link's rate, where little noise lets packets tell whether others are served in turn, and a slower link from these.
-    fn whole(&self) -> Option<f64> {
-        self.path.rate().filter(|rate| self.path.noise() * rate < Listen::ALIKE)
     }
 
     fn start_round(&mut self, nxt: u64) {

@@ -26,7 +26,7 @@ static inline void tide_measured(struct tide *t, u64 now_us, u64 whole, bool emp
 		l->whole_q32 = whole;
 }
 
-enum tide_told { TIDE_TOGETHER, TIDE_APART, TIDE_STALE };
+enum tide_found { TIDE_TOGETHER, TIDE_APART, TIDE_STALE };
 
 /*
  * Whether the packets of the latest probe came with others' between them, in a fair queue; those that were sent before tell nothing there. `empty`:
@@ -53,7 +53,8 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	if (tide_train(l, whole))
 		tide_measured(t, now_us, whole, empty);
 	/* what its weight sends leaves otherwise */
-	told = probes_only ? l->whole_q32 ?: (tide_confirming(l) ? whole : 0) : 0;
+	told = l->whole_q32 ?: (tide_confirming(l) ? whole : 0);
+	told = probes_only ? told : 0;
 	if (told && l->stale)
 		found = TIDE_STALE;
 	else if (told && l->packets >= 2 && !tide_fair_together(l->us, l->packets, told))
@@ -105,7 +106,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
 	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
 	bool anew;
-	int told;
+	int found;
 
 	l->peak = at_least(l->peak, rtt - base);
 	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
@@ -118,16 +119,16 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 			queue = heard;
 	}
 	queue = queue > base ? queue - base : 0;	/* another connection may have heard less than a base of its own since */
-	told = tide_apart(t, a->now_us, queue < middle);
+	found = tide_apart(t, a->now_us, queue < middle);
 	anew = l->first && !t->path.hint.base && !l->trains;
 	/* in doubt whether the path is another one, only an empty link is free */
-	if (!anew && (told == TIDE_APART || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
+	if (!anew && (found == TIDE_APART || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
 		l->good = 0;
 		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
 			tide_doubt(t, a);
 		return;
 	}
-	if (told == TIDE_STALE)
+	if (found == TIDE_STALE)
 		return;
 	l->closer = 0;
 	l->good++;

@@ -156,8 +156,8 @@ static inline void tide_share_lower(struct tide_share *s, u64 part_q32, bool own
 }
 
 /*
- * A fall of the queue is over, if there was one. An ordinary flow makes nothing of a drain; but where others drain the queue again and again, and lose nothing,
- * a small weight would grow to an ordinary flow's part.
+ * A fall of the queue is over, if there was one. An ordinary flow makes nothing of a drain; but where others drain the queue again and again, and
+ * lose nothing, a small weight would grow to an ordinary flow's part.
  */
 static inline void tide_share_follow(struct tide_share *s)
 {

@@ -90,7 +90,7 @@ impl Tide {
         if matches!(&self.phase, Phase::Fill(fill) if ack.now - fill.began > BRIEFLY) {
             self.vanished = 0;
         }
-        self.listen(ack.now, ack.nxt, self.whole().filter(|_| self.vanished >= VANISHED));
+        self.listen(ack.now, ack.nxt, self.path.whole().filter(|_| self.vanished >= VANISHED));
         if let Phase::Listen(listen) = &mut self.phase {
             listen.queue = true;
         }
@@ -112,7 +112,7 @@ impl Tide {
 
     /// Packets that left together come apart: others are served in turn, which probes tell, too, where there is little noise.
     fn leave_apart(&mut self, ack: &Ack) {
-        if let Some(whole) = self.whole() {
+        if let Some(whole) = self.path.whole() {
             self.listen(ack.now, ack.nxt, Some(whole));
         } else {
             self.leave_unheard(ack);

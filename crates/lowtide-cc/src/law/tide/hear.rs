@@ -54,7 +54,7 @@ impl Tide {
 
     /// A round of listening is over that found this round trip at least.
     fn probe(&mut self, ack: &Ack, rtt: f64) {
-        let (probes_only, whole) = (self.share() < PAIRS, self.whole());
+        let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
         let since = ack.now - listen.began;
         let (noise, middle, own, base) =
@@ -63,7 +63,7 @@ impl Tide {
             listen.whole = None;
             self.path.forget_rate();
         }
-        let whole = whole.filter(|_| self.path.rate().is_some());
+        let whole = self.path.whole();
         listen.peak = listen.peak.max(rtt - base);
         listen.heard.rotate_right(1);
         listen.heard[0] = rtt;

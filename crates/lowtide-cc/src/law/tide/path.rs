@@ -2,7 +2,7 @@
 //! What Tide knows of its path: the empty round trip, the link's rate, the noise of both, and from these the queue that is its own and the one
 //! that is somebody else's.
 
-use super::hint::Hint;
+use super::{hint::Hint, listen::Listen};
 use crate::{Ack, Time};
 use std::time::Duration;
 
@@ -246,6 +246,11 @@ impl Path {
     /// Whether that has been measured.
     pub(super) fn knows_noise(&self) -> bool {
         self.noise.value().is_some()
+    }
+
+    /// The link's rate, where little noise lets packets tell whether others are served in turn, and a slower link from these.
+    pub(super) fn whole(&self) -> Option<f64> {
+        self.rate().filter(|rate| self.noise() * rate < Listen::ALIKE)
     }
 
     /// So many samples say something: of delays of up to J, whose mean step from one to the next is J/3, the least of n is longer than the own
