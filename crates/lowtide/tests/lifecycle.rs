@@ -555,9 +555,15 @@ fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
     fs::write(&go, "").unwrap();
     until("PROGRAM's own end", || done.exists().then_some(()));
     until("the end of its sockets", || bulk_sockets().is_empty().then_some(()));
-    within(Duration::from_secs(10), "the end of the BPF objects", || {
-        (!ours.iter().any(is_in_the_kernel)).then_some(())
-    });
+    // the kernel frees a law after grace periods for which every task has to leave the kernel or sleep: seconds on a busy machine
+    let mut left = ours;
+    while !left.is_empty() {
+        let before = left.len();
+        within(Duration::from_secs(60), &format!("the end of one of {left:?}"), || {
+            left.retain(is_in_the_kernel);
+            (left.len() < before).then_some(())
+        });
+    }
     until("PROGRAM's end", || (!is_alive(program.0)).then_some(()));
     assert!(finish(&mut run_script(&["--quiet"], "true")).status.success());
     assert!(!group.exists(), "the next run removes what a killed one left");
