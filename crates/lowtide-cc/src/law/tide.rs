@@ -274,8 +274,7 @@ impl CongestionControl for Tide {
         let pipe = self.path.pipe();
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
         let beyond = pipe.is_some_and(|pipe| self.window > pipe);
-        let window = fill.drain.map_or(self.window, |(_, window)| window);
-        self.before = Some(window);
+        self.before = Some(self.window);
         // what its own growth explains is nobody else's
         let grows = fill.growth > 0.0 || fill.settling > 0;
         if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {

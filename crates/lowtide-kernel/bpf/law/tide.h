@@ -129,7 +129,7 @@ VERIFIED_APART int tide_timed_out(struct tide *t, u64 now_us, u32 nxt)
 		tide_share_timed_out(&t->share);
 	if (t->listens)
 		return 0;
-	t->before_q16 = t->fill.drain ? t->fill.drain_window_q16 : t->window_q16;
+	t->before_q16 = t->window_q16;
 	tide_listens(t, now_us, nxt, 0);
 	return 0;
 }
@@ -151,7 +151,7 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 		return 0;
 	pipe = tide_pipe_q16(&t->path);
 	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > tide_own_queue(&t->path) * 3;
-	t->before_q16 = f->drain ? f->drain_window_q16 : t->window_q16;
+	t->before_q16 = t->window_q16;
 	if (!f->growth_q16 && !f->settling && pipe && pipe < TIDE_SMALL_PIPE_Q16) {
 		tide_listens(t, t->now_us, nxt, 0);
 	} else if (queued || (pipe && t->window_q16 > pipe) || signal != LAW_LOSS) {

@@ -154,15 +154,16 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 {
 	u64 passed;
+	u32 rtt;
 
 	if (!t || !a)
 		return 0;
 	passed = a->now_us - t->listen.acknowledged_us;
+	rtt = a->rtt_us ?: t->listen.rtt_us + passed;
 	if ((s32)(a->una - t->round.end) <= 0 && a->packets && t->listen.packets + a->packets < 4 && !a->app_limited &&
-	    (a->packets > 1 || passed < TIDE_ACK_DELAY_US)) {
-		t->listen.packets += a->packets;
-		t->listen.us += passed;
-	}
+	    (a->packets > 1 || passed < TIDE_ACK_DELAY_US))
+		tide_arrive(&t->listen, a, passed, rtt, tide_packet(&t->path));
+	t->listen.rtt_us = rtt;
 	t->listen.acknowledged_us = a->now_us;
 	return 0;
 }

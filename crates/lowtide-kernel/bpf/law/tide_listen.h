@@ -31,8 +31,9 @@ struct tide_listen {
 	u32 least_packets;
 	u8 apart;		/* so many of them came with others' packets in between */
 	u8 confirms;		/* four segments can confirm what a pair has found */
-	u32 stale;		/* what comes back first was sent before */
-	u32 first;		/* it has never filled the link: so it does not know its noise */
+	u8 stale;		/* what comes back first was sent before */
+	u8 first;		/* it has never filled the link: so it does not know its noise */
+	u32 rtt_us;		/* of the latest ACK */
 };
 
 /* A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together. */
@@ -48,6 +49,20 @@ static inline bool tide_confirming(const struct tide_listen *l)
 static inline u32 tide_probe_burst(const struct tide_listen *l)
 {
 	return l->whole_q32 || l->closer || l->trains || tide_confirming(l) ? 4 : 2;
+}
+
+/*
+ * So many segments have arrived `passed_us` after the one before. The first segment of a probe may leave alone, into what is left of the window, and
+ * what has not left together tells nothing by how it arrives.
+ */
+static inline void tide_arrive(struct tide_listen *l, const struct law_ack *a, u64 passed_us, u32 rtt_us, u64 packet)
+{
+	s64 between = (s64)passed_us - ((s64)rtt_us - (s64)l->rtt_us);
+
+	l->packets += a->packets;
+	l->us += passed_us;
+	if (l->confirms && (u64)(between < 0 ? -between : between) << 9 > packet)
+		l->us = l->packets = 0;
 }
 
 /*

@@ -28,18 +28,19 @@ impl Tide {
         if let Some(share) = self.share.as_mut().filter(|_| !ack.reducing && !first_measures) {
             share.on_ack(ack);
         }
-        let passed = ack.now - listen.acknowledged;
         // the first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one
         // may have waited for another, and a program that has little to send tells nothing
+        let passed = ack.now - listen.acknowledged;
         let told = ack.packets > 0
             && listen.packets + f64::from(ack.packets) < Listen::FOUR as f64
             && !ack.app_limited()
             && (ack.packets > 1 || passed < ACK_DELAY);
+        let passed = passed.as_secs_f64();
+        let rtt = ack.rtt.map_or(listen.rtt + passed, |rtt| rtt.as_secs_f64());
         if told && !self.rounds.ended(ack.una) {
-            listen.packets += f64::from(ack.packets);
-            listen.seconds += passed.as_secs_f64();
+            listen.arrive(f64::from(ack.packets), passed, rtt, self.path.packet());
         }
-        listen.acknowledged = ack.now;
+        (listen.acknowledged, listen.rtt) = (ack.now, rtt);
         // what was sent before still comes back for a while
         if !self.rounds.ended(ack.una) || self.round.samples == 0 {
             return;

@@ -44,7 +44,9 @@ pub(super) struct Listen {
     /// From the first ACK of the latest probe to the last: packets, and the time that they took.
     pub(super) packets: f64,
     pub(super) seconds: f64,
+    /// The latest ACK, and the round trip that it has found.
     pub(super) acknowledged: Time,
+    pub(super) rtt: f64,
 }
 
 impl Listen {
@@ -63,6 +65,14 @@ impl Listen {
     /// A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together.
     pub(super) const fn confirming(&self) -> bool {
         self.confirms && self.good > 0
+    }
+
+    /// So many packets have arrived `passed` seconds after the one before. The first packet of a probe may leave alone, into what is left of the
+    /// window, and what has not left together tells nothing by how it arrives.
+    pub(super) fn arrive(&mut self, packets: f64, passed: f64, rtt: f64, packet: f64) {
+        let left_apart = self.confirms && (passed - (rtt - self.rtt)).abs() > packet / 2.0;
+        (self.packets, self.seconds) =
+            if left_apart { (0.0, 0.0) } else { (self.packets + packets, self.seconds + passed) };
     }
 
     /// The pace of probes of four, out of step with the packets of others: from one to the next it takes eighths of a packet's time longer, five
@@ -169,6 +179,22 @@ mod tests {
         assert_eq!((listen.closer, listen.burst()), (1, Listen::FOUR));
         listen.packet = PACKET / 2.0;
         assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
+    }
+
+    #[test]
+    fn what_has_not_left_together_tells_nothing_by_how_it_arrives() {
+        // passed and round trip of each ACK of one packet, in packets' times
+        let together = [(1.0, 21.0), (1.0, 22.0), (1.0, 23.0)];
+        let one_before = [(9.0, 20.0), (1.0, 21.0), (1.0, 22.0)];
+        let others_between = [(1.0, 21.0), (3.0, 24.0), (1.0, 25.0)];
+        for (acks, packets, times) in [(together, 3.0, 3.0), (one_before, 2.0, 2.0), (others_between, 3.0, 5.0)] {
+            let mut listen = Listen { confirms: true, rtt: 20.0 * PACKET, ..Listen::default() };
+            for (passed, rtt) in acks {
+                listen.arrive(1.0, passed * PACKET, rtt * PACKET, PACKET);
+                listen.rtt = rtt * PACKET;
+            }
+            assert_eq!((listen.packets, (listen.seconds / PACKET).round()), (packets, times), "{acks:?}");
+        }
     }
 
     #[test]
