@@ -292,6 +292,35 @@ fn a_link_that_has_become_slower_it_uses_within_twenty_seconds() {
     table.check();
 }
 
+/// What Tide has beside one CUBIC flow in parts of its rate, the middle of five starts. Without any jitter the packets of two flows fall into step in
+/// a queue of a few, and what a weight is worth goes up and down with that.
+#[test]
+fn each_step_of_the_weight_is_worth_more() {
+    const WEIGHTS: [f64; 9] = [0.004, 0.016, 0.06, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0];
+    let mut table = Table::default();
+    for rtt in [10, 40, 150] {
+        let mut before = 0.0_f64;
+        for weight in WEIGHTS {
+            let mut parts = [137, 274, 411, 548, 685].map(|start| {
+                let flows = outcome(&format!(
+                    "duration = \"200s\"\nmeasure_from = \"50s\"\nseed = {}\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"{rtt}ms\"\n\
+                     jitter = \"0.3ms\"\n{ONE_BDP}\n[[flow]]\nname = \"other\"\ncc = \"cubic\"\n[[flow]]\nname = \"tide\"\ncc = \"tide\"\n\
+                     weight = {weight:?}\nstart = \"{start}ms\"\n",
+                    start / 137
+                ))
+                .flows;
+                flows[1].mean_bps / flows[0].mean_bps
+            });
+            parts.sort_unstable_by(f64::total_cmp);
+            let most = if weight == 0.004 { 0.03 } else { 1.2 };
+            let least = if weight == 1.0 { before.max(0.8) } else { before };
+            table.row(&format!("{rtt} ms, weight {weight}"), parts[2], least..=most);
+            before = parts[2];
+        }
+    }
+    table.check();
+}
+
 /// BBR drains the queue every five or ten seconds, and loses nothing: to an ordinary flow that is nothing, and a small weight goes by it.
 #[test]
 fn beside_bbr_a_weight_takes_its_part() {
