@@ -20,7 +20,7 @@ struct tide_listen {
 	u64 heard[TIDE_HEARD];	/* a circle */
 	u64 whole_q32;		/* in a fair queue: the rate of the whole link; else 0 */
 	u64 acknowledged_us;
-	u64 us;			/* from the first ACK of the latest probe to the last, and the packets of these */
+	u64 us;			/* from the first ACK of what left together in the latest probe to the last, and the packets of these */
 	u32 packets;
 	u32 probes, good;
 	u32 queue;		/* it left for one */

@@ -203,6 +203,11 @@ impl Path {
         }
     }
 
+    /// Since it began.
+    pub(crate) fn lasted(&self) -> Duration {
+        Duration::from_micros(self.now)
+    }
+
     /// The next ACK; how many there were.
     pub(crate) fn step(&mut self, pair: &mut Pair) -> u64 {
         self.send(pair.reference.as_ref());

@@ -313,7 +313,8 @@ fn each_step_of_the_weight_is_worth_more() {
             });
             parts.sort_unstable_by(f64::total_cmp);
             let most = if weight == 0.004 { 0.03 } else { 1.2 };
-            let least = if weight == 1.0 { before.max(0.8) } else { before };
+            let floor = if weight == 1.0 { 0.8 } else { weight / 2.0 };
+            let least = if weight < 0.25 { 1.01 * before } else { floor.max(1.01 * before) };
             table.row(&format!("{rtt} ms, weight {weight}"), parts[2], least..=most);
             before = parts[2];
         }

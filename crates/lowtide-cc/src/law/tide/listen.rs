@@ -41,7 +41,7 @@ pub(super) struct Listen {
     pub(super) packet: f64,
     /// Whether it left for a queue.
     pub(super) queue: bool,
-    /// From the first ACK of the latest probe to the last: packets, and the time that they took.
+    /// From the first ACK of what left together in the latest probe to the last: packets, and the time that they took.
     pub(super) packets: f64,
     pub(super) seconds: f64,
     /// The latest ACK, and the round trip that it has found.
@@ -187,8 +187,13 @@ mod tests {
         let together = [(1.0, 21.0), (1.0, 22.0), (1.0, 23.0)];
         let one_before = [(9.0, 20.0), (1.0, 21.0), (1.0, 22.0)];
         let others_between = [(1.0, 21.0), (3.0, 24.0), (1.0, 25.0)];
-        for (acks, packets, times) in [(together, 3.0, 3.0), (one_before, 2.0, 2.0), (others_between, 3.0, 5.0)] {
-            let mut listen = Listen { confirms: true, rtt: 20.0 * PACKET, ..Listen::default() };
+        for (acks, confirms, packets, times) in [
+            (together, true, 3.0, 3.0),
+            (one_before, true, 2.0, 2.0),
+            (one_before, false, 3.0, 11.0),
+            (others_between, true, 3.0, 5.0),
+        ] {
+            let mut listen = Listen { confirms, rtt: 20.0 * PACKET, ..Listen::default() };
             for (passed, rtt) in acks {
                 listen.arrive(1.0, passed * PACKET, rtt * PACKET, PACKET);
                 listen.rtt = rtt * PACKET;
