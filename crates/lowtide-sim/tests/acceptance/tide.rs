@@ -292,8 +292,22 @@ fn a_link_that_has_become_slower_it_uses_within_twenty_seconds() {
     table.check();
 }
 
-/// What Tide has beside one CUBIC flow in parts of its rate, the middle of five starts. Without any jitter the packets of two flows fall into step in
-/// a queue of a few, and what a weight is worth goes up and down with that.
+/// What Tide of this weight has beside one flow of another law on a link of 20 Mbit/s, in parts of its rate: the middle of five starts.
+fn part_beside(law: &str, path: &str, tide: &str, weight: f64) -> f64 {
+    let mut parts = [1, 2, 3, 4, 5].map(|n| {
+        let flows = outcome(&format!(
+            "seed = {n}\nduration = \"200s\"\nmeasure_from = \"50s\"\n[bottleneck]\nrate = \"20mbit\"\n{path}\n[[flow]]\n\
+             name = \"other\"\ncc = \"{law}\"\n[[flow]]\nname = \"tide\"\ncc = \"{tide}\"\nweight = {weight:?}\nstart = \"{}ms\"\n",
+            137 * n
+        ))
+        .flows;
+        flows[1].mean_bps / flows[0].mean_bps
+    });
+    parts.sort_unstable_by(f64::total_cmp);
+    parts[2]
+}
+
+/// Without any jitter the packets of two flows fall into step in a queue of a few, and what a weight is worth goes up and down with that.
 #[test]
 fn each_step_of_the_weight_is_worth_more() {
     const WEIGHTS: [f64; 9] = [0.004, 0.016, 0.06, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0];
@@ -301,22 +315,13 @@ fn each_step_of_the_weight_is_worth_more() {
     for rtt in [10, 40, 150] {
         let mut before = 0.0_f64;
         for weight in WEIGHTS {
-            let mut parts = [137, 274, 411, 548, 685].map(|start| {
-                let flows = outcome(&format!(
-                    "duration = \"200s\"\nmeasure_from = \"50s\"\nseed = {}\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"{rtt}ms\"\n\
-                     jitter = \"0.3ms\"\n{ONE_BDP}\n[[flow]]\nname = \"other\"\ncc = \"cubic\"\n[[flow]]\nname = \"tide\"\ncc = \"tide\"\n\
-                     weight = {weight:?}\nstart = \"{start}ms\"\n",
-                    start / 137
-                ))
-                .flows;
-                flows[1].mean_bps / flows[0].mean_bps
-            });
-            parts.sort_unstable_by(f64::total_cmp);
+            let path = format!("rtt = \"{rtt}ms\"\njitter = \"0.3ms\"\n{ONE_BDP}");
+            let part = part_beside("cubic", &path, "tide", weight);
             let most = if weight == 0.004 { 0.03 } else { 1.2 };
             let floor = if weight == 1.0 { 0.8 } else { weight / 2.0 };
             let least = if weight < 0.25 { 1.01 * before } else { floor.max(1.01 * before) };
-            table.row(&format!("{rtt} ms, weight {weight}"), parts[2], least..=most);
-            before = parts[2];
+            table.row(&format!("{rtt} ms, weight {weight}"), part, least..=most);
+            before = part;
         }
     }
     table.check();
@@ -336,17 +341,9 @@ fn beside_bbr_a_weight_takes_its_part() {
     for ((law, weight, band), tide) in
         places.iter().flat_map(|place| ["tide", "tide:port=kernel"].map(|tide| (place, tide)))
     {
-        let mut parts = [137, 274, 411, 548, 685].map(|start| {
-            let flows = outcome(&format!(
-                "duration = \"200s\"\nmeasure_from = \"50s\"\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"150ms\"\n{FOUR_BDP}\n[[flow]]\n\
-                 name = \"other\"\ncc = \"{law}\"\n[[flow]]\nname = \"tide\"\ncc = \"{tide}\"\nweight = {weight:?}\nstart = \"{start}ms\"\n"
-            ))
-            .flows;
-            flows[1].mean_bps / flows[0].mean_bps
-        });
-        parts.sort_unstable_by(f64::total_cmp);
+        let part = part_beside(law, &format!("rtt = \"150ms\"\n{FOUR_BDP}"), tide, *weight);
         let what = format!("{tide} of weight {weight} beside {law}, in parts of its rate, the middle of five starts");
-        table.row(&what, parts[2], band.clone());
+        table.row(&what, part, band.clone());
     }
     table.check();
 }

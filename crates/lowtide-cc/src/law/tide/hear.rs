@@ -28,9 +28,9 @@ impl Tide {
         if let Some(share) = self.share.as_mut().filter(|_| !ack.reducing && !first_measures) {
             share.on_ack(ack);
         }
+        let passed = ack.now - listen.acknowledged;
         // the first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one
         // may have waited for another, and a program that has little to send tells nothing
-        let passed = ack.now - listen.acknowledged;
         let told = ack.packets > 0
             && listen.packets + f64::from(ack.packets) < Listen::FOUR as f64
             && !ack.app_limited()
