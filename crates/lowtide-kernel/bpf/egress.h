@@ -9,7 +9,6 @@
 #include "state.h"
 #include "tcp.h"
 #include "trace.h"
-#include "turns.h"
 
 #define PASS 1
 #define CONGESTED 3
@@ -142,8 +141,6 @@ int lt_egress(struct __sk_buff *skb)
 	count(segments, segments);
 	note_activity(s, now, tp->srtt_us >> 3);
 	note_losses(s, tp, ca_state, now);
-	if (s->turn.claims)
-		turn_sends(s, now, (tp->srtt_us >> 3) * NSEC_PER_USEC);
 	if (has_kernel_law(s))
 		TRACE_ACK(trace_kernel_law, s, tp, tp->rack.rtt_us, true);
 

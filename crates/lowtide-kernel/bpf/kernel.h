@@ -66,6 +66,7 @@ struct sock {
 	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
+	u32 sk_pacing_status;
 	u16 sk_gso_max_segs;
 };
 
@@ -162,6 +163,7 @@ struct tcp_congestion_ops {
 	u32 (*min_tso_segs)(struct sock *sk);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
 	u32 flags;
 	char name[16];
 };
@@ -195,6 +197,8 @@ enum {
 #define AF_INET6 10
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47
+#define SK_PACING_NONE 0	/* net/sock.h, enum sk_pacing */
+#define SK_PACING_NEEDED 1
 #define IPPROTO_IP 0
 #define IP_TOS 1
 #define IPPROTO_TCP 6

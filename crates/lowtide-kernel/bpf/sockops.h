@@ -5,6 +5,7 @@
 
 #include "state.h"
 #include "goal.h"
+#include "flows.h"
 
 static inline void set_traffic_class(struct bpf_sock_ops *ops)
 {
@@ -60,6 +61,24 @@ static inline void adopt(struct bpf_sock_ops *ops)
 		count(law_refused, 1);
 }
 
+/* A connection that shares a flow begins as that goes on. */
+static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socket *s)
+{
+	struct lt_flow *f = flow_of(s);
+	int iw;
+
+	if (!controller_alive(bpf_ktime_get_ns()))
+		return;
+	flow_join(f, s);
+	s->window_q16 = s->member.part.grant_q16;
+	iw = at_most(budget_cwnd(s->window_q16), AGGREGATE_INITIAL);
+	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
+	if (s->member.waits)
+		pace(ops, s, flow_waiting_pace(f, ops->mss_cache));
+	else
+		pace(ops, s, budget_pacing(s->window_q16, ops->mss_cache, ops->srtt_us >> 3));
+}
+
 static inline void established(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, BPF_SK_STORAGE_GET_F_CREATE);
@@ -84,6 +103,10 @@ static inline void established(struct bpf_sock_ops *ops)
 	s->begun = 0;
 	if (settings.ours && !s->without_ecn)
 		s->window_q16 = (u64)ops->snd_cwnd << 16;
+	if (s->member.number) {
+		established_in_flow(ops, s);
+		return;
+	}
 	if (n > 1 && controller_alive(bpf_ktime_get_ns())) {
 		/* Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer starts with its share. */
 		share = ((u64)IW << 16) / n;
@@ -115,6 +138,7 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 	if (to != BPF_TCP_CLOSE || !s || s->closed)
 		return;
 	s->closed = 1;
+	flow_leave(s);
 	acked = ops->bytes_acked - s->acked_base;
 	if (acked && fin_acked(ops, from, to))
 		acked--;

@@ -18,6 +18,7 @@
 #include "law/ledbatpp.h"
 #include "law/cubic.h"
 #include "law/tide.h"
+#include "law/aggregate.h"
 #include "law/phantom.h"
 #include "law/price.h"
 #include <lowtide.h>
@@ -43,12 +44,23 @@ struct {
 	u64 at_ns;
 	u64 goals;	/* sockets that have been given a goal, ever */
 	u64 lost_ns;	/* the latest real congestion */
-	u64 numbers;	/* sockets that take turns (turns.h) have got, ever */
+	u64 numbers;	/* sockets that share a flow (flows.h) have got, ever */
 	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
 	u64 round_end_ns;
 	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
 	struct cdg cdg;
 } group = {};
+
+/* What the connections of a transfer over one path share: one flow, to the network. */
+struct lt_flow {
+	u64 busy_ns;		/* since when a processor is at it; 0: none */
+	u64 prober;		/* the connection that probes while the law listens; 0: none */
+	u64 prober_until_ns;	/* without a sign of its own it has gone */
+	u32 begun;
+	u32 hint_us;		/* the empty round trip as known from before; 0: not */
+	struct aggregate all;
+	struct tide tide;
+};
 
 struct lt_socket {
 	u64 acked_base;		/* bytes_acked when the connection was established (it counts the SYN) */
@@ -91,15 +103,13 @@ struct lt_socket {
 	u32 hint_us;		/* and as known from before, 0: not */
 	u32 wrong_hint_us;	/* the same, once that has turned out to be too small */
 	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
-	struct {		/* of a law whose connections take turns (turns.h) */
+	struct {		/* of a law whose connections share a flow (flows.h) */
 		struct lt_path path;
-		u64 number;	/* among the transfer's sockets; 0: it takes no part */
-		u64 limited_ns;	/* when its window last held it back */
-		u64 taken_ns, held_ns;	/* when it last took the turn, and last had it; 0: never */
-		u32 waits, next;
-		u32 claims;	/* the turn is its own from its next packet on */
-		u32 next_from;	/* what it sends from here on it sends as the next */
-	} turn;
+		struct aggregate_member part;
+		u64 number;	/* among the transfer's sockets; 0: it is a flow by itself */
+		u32 waits;	/* for the one that probes the path */
+		u32 owes;	/* a loss that the law has not heard of yet */
+	} member;
 	/* Of a law of marks: */
 	u32 heard, heard_ce;	/* segments delivered, and of those with CE, up to the latest ACK */
 	u32 received_ce;	/* the latest segment that came had CE */
@@ -113,7 +123,7 @@ struct lt_socket {
 		struct ledbat ledbat;
 		struct ledbatpp ledbatpp;
 		struct cubic cubic;
-		struct tide tide;
+		struct lt_flow flow;
 	};
 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tide (law/tide.h) as a TCP congestion control of the kernel. It differs from the laws of window_ops.h in what it hears and in what it says:
- * it takes its turn at every ACK, in reduction episodes too, where the stack walks to its window; most losses leave that as it is; it paces
- * itself, and says how many segments leave at once.
+ * the connections of a transfer over one path are one flow to it (flows.h); it acts at every ACK, in reduction episodes too, where the stack walks to
+ * its window; most losses leave that as it is; it paces itself, and says how many segments leave at once.
  */
 #ifndef LOWTIDE_TIDE_OPS_H
 #define LOWTIDE_TIDE_OPS_H
 
 #include "window_ops.h"
 #include "bursts.h"
-#include "turns.h"
+#include "flows.h"
 
 static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
@@ -18,37 +18,86 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 
 	if (!r)
 		return;
-	r->values_count = tide_inspect(&s->tide, PARAMETERS, &weight, r->values);
+	r->values_count = tide_inspect(&flow_of(s)->tide, PARAMETERS, &weight, r->values);
 	bpf_ringbuf_submit(r, 0);
 }
 
 #define TIDE_PACE_PART 64	/* its pace is a tenth above what the window needs */
 #define TIDE_PACE_EXACTLY (1U << 31)	/* a part of a packet's time in the distance of probes is less */
 
-/* Bytes per second. On a short path only probes are paced. */
-static inline u32 tide_pacing(const struct lt_socket *s, const struct tcp_sock *tp)
+/* The flow's window, which the stack does not move. */
+static inline struct law_window tide_window(const struct lt_flow *f, const struct tcp_sock *tp)
 {
-	u64 rate = tide_pace(&s->tide, PARAMETERS), fresh;
+	struct law_window w = { .cwnd_q16 = f->tide.shown_q16, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
 
-	if (!rate || (!s->tide.listens && srtt_us(tp) < PACING_RTT_MIN_US))
-		return PACING_UNLIMITED;
-	fresh = turn_fresh_pacing(s, tp);
-	return at_most(fresh ? fresh : rate, PACING_UNLIMITED);
+	w.nxt = tp->tcp_mstamp;
+	return w;
+}
+
+static inline u64 tide_part_of_window(const struct lt_socket *s)
+{
+	return s->member.waits ? PACED_BELOW_Q16 : s->member.part.grant_q16;
+}
+
+/* The connection's part of it becomes the window that the stack has. */
+static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
+{
+	struct law_window w = { .cwnd_q16 = tide_part_of_window(s), .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
+
+	take_walking_window(s, tp, &w);
+}
+
+VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *p, u64 now_us, u32 srtt_us)
+{
+	struct law_window w = { .cwnd_q16 = AGGREGATE_INITIAL * Q16_ONE };
+	u32 hint_us;
+
+	if (!f || !p)
+		return 0;
+	hint_us = f->hint_us;
+	aggregate_begin(&f->all, now_us, srtt_us);
+	tide_begin(&f->tide, p, &w, now_us);
+	/* the parameter, the transfer's or the program's, is as good as what other connections know */
+	if (!p->base_rtt_us)
+		tide_hint(&f->tide, hint_us);
+	f->begun = 1;
+	return 0;
+}
+
+/* Congestion that is news to the flow. Tells how much of its window it leaves by the connection's part. */
+static __noinline void tide_congested(struct lt_flow *f, struct lt_socket *s, const struct tcp_sock *tp, u32 signal)
+{
+	struct law_weight weight = weight_on(s);
+	struct law_window w = tide_window(f, tp);
+	u64 before = w.cwnd_q16;
+
+	s->member.owes = 0;
+	if (f->all.wanting > 1 && !aggregate_loses_anew(&f->all, tp->tcp_mstamp))
+		return;
+	f->all.reduced_us = tp->tcp_mstamp;
+	tide_reduce(&f->tide, PARAMETERS, &weight, &w, signal, 0);
+	aggregate_scale(&f->all, &s->member.part, before, w.cwnd_q16);
 }
 
 static inline u32 tide_answer(struct lt_socket *s, const struct tcp_sock *tp)
 {
-	struct law_weight weight = weight_on(s);
-	struct law_window w = walking_window(s, tp);
 	u32 signal = s->signal, event = reduction_event(signal, tp), answer;
+	struct law_window w = walking_window(s, tp);
+	struct lt_flow *f;
 
 	s->signal = SIGNAL_NONE;
-	w.nxt = tp->snd_nxt;
-	if (!s->begun || !controller_alive(clock_ns(tp)))
+	if (!s->begun || !controller_alive(clock_ns(tp))) {
 		w.cwnd_q16 = at_least(w.cwnd_q16 / 2, WINDOW_MIN_Q16);
-	else
-		tide_reduce(&s->tide, PARAMETERS, &weight, &w, law_signal(signal, tp), 0);
-	turn_window(s, &w);
+	} else {
+		f = flow_of(s);
+		if (flow_enter(f, clock_ns(tp))) {
+			tide_congested(f, s, tp, law_signal(signal, tp));
+			flow_exit(f);
+		} else {
+			s->member.owes = 1;
+		}
+		w.cwnd_q16 = tide_part_of_window(s);
+	}
 	answer = reduced_to(s, &w);
 	TRACE(tide_trace, s, tp, event);
 	return answer;
@@ -65,76 +114,92 @@ void BPF_PROG(tide_begin_on, struct sock *sk)
 	begin_socket(s, tp);
 	s->heard = tp->delivered;
 	s->lost = tp->lost;
-	/* here, as the verifier has enough to do with the program for ACKs; the addresses are known before the first segment leaves */
-	s->hint_us = known_base_us(&sk->__sk_common);
-	turn_begin(s, &sk->__sk_common);
+	flow_begin(s, &sk->__sk_common);
 }
 
-/* The parameter, the transfer's or the program's, is as good as what other connections know. */
-VERIFIED_APART int tide_choose_hint(struct lt_socket *s)
+SEC("struct_ops")
+void BPF_PROG(tide_release_on, struct sock *sk)
 {
-	const struct tide_parameters *p;
+	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 
-	if (!s)
-		return 0;
-	p = PARAMETERS;
-	if (p->base_rtt_us)
-		s->hint_us = p->base_rtt_us;
-	tide_hint(&s->tide, s->hint_us);
-	s->wrong_hint_us = 0;
-	return 0;
+	if (s)
+		flow_leave(s);
+}
+
+/* What an ACK brings to this connection. */
+static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
+{
+	note_ack(s, tp, sample);
+	hear_marks(s, tp);
+	s->ack.lost = tp->lost - s->lost;
+	s->lost = tp->lost;
 }
 
 /* For the controller. */
-VERIFIED_APART int tide_tell(struct lt_socket *s)
+static inline void tide_tell(struct lt_socket *s, const struct lt_flow *f)
 {
-	if (!s)
-		return 0;
-	s->base_us = tide_measured_us(&s->tide);
-	if (tide_refutes_hint(&s->tide))
-		s->wrong_hint_us = s->hint_us;
-	return 0;
+	s->base_us = tide_measured_us(&f->tide);
+	s->wrong_hint_us = tide_refutes_hint(&f->tide) ? f->hint_us : 0;
 }
 
-/* What an ACK brings. The rate sample is that of the one before: the stack takes it after this. */
-static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
+/* The law acts on an ACK. */
+static __noinline void tide_hears(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp)
 {
-	struct law_ack *a = &s->ack;
+	struct law_weight weight = weight_on(s);
+	struct law_window w = tide_window(f, tp);
+	u32 listened = f->tide.listens;
 
-	note_ack(s, tp, sample);
-	hear_marks(s, tp);
-	a->lost = tp->lost - s->lost;
-	s->lost = tp->lost;
-	a->rate_delivered = tp->rate_delivered;
-	a->rate_interval_us = tp->rate_interval_us;
-	a->rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
-	a->app_limited = tp->app_limited != 0;
+	aggregate_ack(&f->all, &s->ack);
+	tide_sample(&f->tide, PARAMETERS, &s->ack);
+	tide_ack(&f->tide, PARAMETERS, &weight, &w, &s->ack);
+	if (f->tide.listens && !listened) {
+		count(delay_backoffs, 1);
+		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
+	}
 }
 
-/* Whether it is another connection's turn; it then sends no more than that it is heard of. */
-static __noinline int tide_waits(struct lt_socket *s, struct tcp_sock *tp)
+/* Its turn at an ACK, and what its connection may send then. */
+static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
 {
-	struct turn_view view;
-	struct law_window w;
+	struct aggregate_member *part = &s->member.part;
+	bool limited, has_data = tp->write_seq != tp->snd_nxt, probes;
+	u32 in_flight;
 
-	if (!s->turn.number)	/* no turns are taken */
-		return 0;
-	view = (struct turn_view){
-		.now_ns = clock_ns(tp),
-		.srtt_ns = srtt_us(tp) * NSEC_PER_USEC,
-		.mss = tp->mss_cache,
-		.una = tp->snd_una,
-		.nxt = tp->snd_nxt,
-		.limited = window_limited(tp, s),
-		.unsent = tp->write_seq != tp->snd_nxt,
-	};
-	if (!turn_waits(s, &view))
-		return 0;
-	w = walking_window(s, tp);
-	turn_window(s, &w);
-	w.ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
-	take_walking_window(s, tp, &w);
-	return 1;
+	tide_note(s, tp, sample);
+	in_flight = s->ack.in_flight;
+	limited = s->ack.window_limited;
+	if (!f->begun)
+		tide_starts(f, PARAMETERS, s->ack.now_us, srtt_us(tp));
+	if (s->member.owes)
+		tide_congested(f, s, tp, LAW_LOSS);
+	probes = flow_probes(f);
+	s->ack.window_limited = limited && (probes || part->bound);
+	if (!probes || flow_prober(f, s, has_data, clock_ns(tp), srtt_us(tp) * NSEC_PER_USEC))
+		tide_hears(f, s, tp);
+	else
+		f->all.delivered += s->ack.packets;
+	probes = flow_probes(f);
+	s->member.waits = probes && f->prober != s->member.number;
+	if (probes) {
+		part->grant_q16 = f->tide.shown_q16;
+		part->bound = 1;
+		aggregate_count(&f->all, part, 0, has_data);
+	} else {
+		aggregate_grant(&f->all, part, f->tide.shown_q16, s->ack.packets, in_flight, limited);
+	}
+	if (!limited && tp->app_limited)
+		aggregate_has_no_data(&f->all);
+	tide_take(s, tp);
+	tide_tell(s, f);
+}
+
+/* What is not paced is not paced by the stack either, which would not leave it by itself; fq has a way of its own. */
+static inline void tide_set_pacing_status(struct sock *sk, const struct lt_socket *s)
+{
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && s->pacing == PACING_UNLIMITED)
+		sk->sk_pacing_status = SK_PACING_NONE;
+	else if (sk->sk_pacing_status == SK_PACING_NONE && s->pacing && s->pacing != PACING_UNLIMITED)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
 SEC("struct_ops")
@@ -142,46 +207,40 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
-	struct law_weight weight;
-	struct law_window w;
-	u32 listened;
+	struct lt_flow *f;
+	u32 wanted, part = TIDE_PACE_PART;
 
 	if (!s)
 		return;
-	if (!s->begun) {	/* not before there are sequence numbers */
-		w = window_of(s, tp);
-		tide_begin(&s->tide, PARAMETERS, &w, tp->snd_nxt);
-		tide_choose_hint(s);
-		take_window(s, tp, &w);
-		s->begun = 1;
-	}
 	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = tide_answer(s, tp);
 		TRACE(tide_trace, s, tp, LT_TRACE_MISSED);
 	}
 	mend_window(s, tp);
-	tide_note(s, tp, sample);
 	if (!controller_alive(clock_ns(tp))) {
 		pace(sk, s, PACING_NONE);
 		return;
 	}
-	if (tide_waits(s, tp)) {
-		pace_within(sk, s, turn_pacing(s, tp, PARAMETERS), TIDE_PACE_PART);
+	if (!shares_flow(s))
+		flow_leave(s);
+	f = flow_of(s);
+	if (!flow_enter(f, clock_ns(tp)))
 		return;
-	}
-	weight = weight_on(s);
-	w = walking_window(s, tp);
-	listened = s->tide.listens;
-	tide_sample(&s->tide, PARAMETERS, &s->ack);
-	tide_ack(&s->tide, PARAMETERS, &weight, &w, &s->ack);
-	take_walking_window(s, tp, &w);
-	tide_tell(s);
-	if (s->tide.listens && !listened) {
-		count(delay_backoffs, 1);
-		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
-	}
+	s->begun = 1;
+	tide_turn(f, s, tp, sample);
+	flow_exit(f);
 	TRACE_ACK(tide_trace, s, tp, s->ack.rtt_us, true);
-	pace_within(sk, s, tide_pacing(s, tp), tide_looks_closer(&s->tide) ? TIDE_PACE_EXACTLY : TIDE_PACE_PART);
+	if (s->member.waits) {
+		wanted = flow_waiting_pace(f, tp->mss_cache);
+	} else if (flow_probes(f)) {
+		wanted = flow_pace(f, PARAMETERS);
+		if (tide_looks_closer(&f->tide))
+			part = TIDE_PACE_EXACTLY;
+	} else {
+		wanted = flow_part_pace(f, s, PARAMETERS, tp->mss_cache);
+	}
+	pace_within(sk, s, wanted, part);
+	tide_set_pacing_status(sk, s);
 }
 
 /* The window has been set already, but for a socket that nobody governs any more. */
@@ -210,33 +269,44 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	u32 before = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
-	struct law_window w;
+	struct lt_flow *f;
 
 	if (!s || !s->begun)
 		return;
+	f = flow_of(s);
 	if (state == TCP_CA_LOSS) {
 		get_past_empty_segment(tp);
-		tide_timed_out(&s->tide, tp->tcp_mstamp, tp->snd_nxt);
+		/* one of several connections may lose its last segments: where others are acknowledged that is a loss */
+		if ((f->all.wanting < 2 || tp->tcp_mstamp - f->all.acked_us >= rto_us(tp)) && flow_enter(f, clock_ns(tp))) {
+			tide_timed_out(&f->tide, tp->tcp_mstamp, tp->tcp_mstamp);
+			flow_exit(f);
+		}
 		TRACE(tide_trace, s, tp, LT_TRACE_TIMEOUT);
 	}
 	if (before >= TCP_CA_CWR && state < TCP_CA_CWR) {
-		w = window_of(s, tp);
-		tide_recovered(&s->tide, &w, tp->snd_nxt);
-		turn_window(s, &w);
-		w.ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
-		take_window(s, tp, &w);
+		f->tide.before_q16 = 0;
+		tide_take(s, tp);
 		TRACE(tide_trace, s, tp, LT_TRACE_RECOVERED);
 	}
 }
 
 /*
- * Where it fills the link an idle time is one whatever the stack thinks (tcp_slow_start_after_idle), and is over with the first segment: what the
- * stack does of its own is done by then. The program had nothing to send: it was not the pace, or another connection's turn.
+ * The path is idle where no connection has had anything to send for as long as a timeout takes: not where this one only kept its pace. That is over
+ * with the first segment, whatever the stack thinks of it (tcp_slow_start_after_idle).
  */
-static inline bool tide_was_idle(const struct lt_socket *s, const struct tcp_sock *tp, u64 idle)
+static __noinline void tide_resumes(struct lt_flow *f, struct lt_socket *s, const struct tcp_sock *tp)
 {
-	return idle >= rto_us(tp) && tp->app_limited && !s->turn.waits && !s->turn.claims &&
-	       BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) < TCP_CA_RECOVERY;
+	u64 now_us = bpf_ktime_get_ns() / NSEC_PER_USEC, latest_us = at_least(f->all.acked_us, f->all.started_us);
+	u64 idle_us = now_us - at_most(latest_us, now_us);
+	struct law_window w = tide_window(f, tp);
+
+	f->all.started_us = now_us;
+	if (idle_us >= rto_us(tp)) {
+		w.cwnd_q16 = at_most(w.cwnd_q16, AGGREGATE_INITIAL * Q16_ONE);
+		tide_restart(&f->tide, &w, now_us, idle_us);
+		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
+	}
+	flow_join(f, s);
 }
 
 SEC("struct_ops")
@@ -244,19 +314,17 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
-	struct law_window w;
-	u64 idle;
+	struct lt_flow *f;
 
-	if (!s || !s->begun || event != (s->tide.listens ? CA_EVENT_CWND_RESTART : CA_EVENT_TX_START) || !controller_alive(clock_ns(tp)))
+	if (!s || !s->begun || event != CA_EVENT_TX_START || !tp->app_limited || !controller_alive(clock_ns(tp)) ||
+	    idle_us(s) < rto_us(tp) || BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_RECOVERY)
 		return;
-	idle = idle_us(s);
-	if (!s->tide.listens && !tide_was_idle(s, tp, idle))
+	f = flow_of(s);
+	if (!f->begun || !flow_enter(f, clock_ns(tp)))
 		return;
-	w = window_of(s, tp);
-	tide_restart(&s->tide, &w, tp->snd_nxt, idle);
-	turn_window(s, &w);
-	take_window(s, tp, &w);
-	TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
+	tide_resumes(f, s, tp);
+	flow_exit(f);
+	tide_take(s, tp);
 }
 
 SEC("struct_ops")
@@ -265,15 +333,34 @@ u32 BPF_PROG(tide_undo_on, struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	struct law_window w;
+	struct lt_flow *f;
+	u64 before;
 
 	if (!s || !s->begun)
 		return at_least(tp->snd_cwnd, tp->prior_cwnd);
-	w = walking_window(s, tp);
-	tide_undone(&s->tide, &w);
-	turn_window(s, &w);
-	s->window_q16 = w.cwnd_q16;
+	f = flow_of(s);
+	if (flow_enter(f, clock_ns(tp))) {
+		w = tide_window(f, tp);
+		before = w.cwnd_q16;
+		tide_undone(&f->tide, &w);
+		aggregate_scale(&f->all, &s->member.part, before, w.cwnd_q16);
+		flow_exit(f);
+	}
+	s->window_q16 = tide_part_of_window(s);
 	TRACE(tide_trace, s, tp, LT_TRACE_UNDONE);
-	return at_least(tp->snd_cwnd, budget_cwnd(w.cwnd_q16));
+	return at_least(tp->snd_cwnd, budget_cwnd(s->window_q16));
+}
+
+/* Pairs where the grant is a pace, and one by one among the packets of other connections. */
+static inline u32 tide_burst(const struct lt_flow *f, const struct lt_socket *s)
+{
+	if (s->member.waits)
+		return 1;
+	if (!flow_probes(f) && s->member.part.grant_q16 < PACED_BELOW_Q16)
+		return 2;
+	if (f->tide.senders > 1 && !f->tide.listens && !tide_is_ordinary(&f->tide))
+		return 1;
+	return tide_least_burst(&f->tide);
 }
 
 SEC("struct_ops")
@@ -284,9 +371,7 @@ u32 BPF_PROG(tide_burst_on, struct sock *sk)
 
 	if (!s)
 		return 2;
-	if (s->turn.waits)
-		return 1;
-	burst = tide_least_burst(&s->tide);
+	burst = tide_burst(flow_of(s), s);
 	keep_together(sk, s, tcp_sk(sk), burst);
 	return burst;
 }
@@ -295,6 +380,7 @@ u32 BPF_PROG(tide_burst_on, struct sock *sk)
 SEC(".struct_ops.link")
 struct tcp_congestion_ops lt_tide = {
 	.init = (void *)tide_begin_on,
+	.release = (void *)tide_release_on,
 	.ssthresh = (void *)tide_ssthresh_on,
 	.cong_avoid = (void *)tide_avoid_on,
 	.pkts_acked = (void *)tide_acked_on,

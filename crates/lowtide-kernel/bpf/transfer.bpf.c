@@ -7,7 +7,7 @@
  *   paths.h     what is known of the paths
  *   cdg_ops.h   the law lt_cdg                              window_ops.h, window_law.h  the laws of the window kind: lt_vegas, lt_eclipse,
  *                                                lt_ledbat, lt_ledbatpp, lt_cubic; lt_dctcp and lt_prague, and in
- *   tide_ops.h  the law lt_tide
+ *   tide_ops.h  the law lt_tide                         flows.h     whose connections share a flow for each path
  *   marks_ops.h  what these two need besides: ECN                      trace.h     what a trace sees of them
  *   tcp.h       what laws have in common                    state.h     what all share
  */

@@ -66,6 +66,7 @@ struct law_ack {
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 holes;		/* SACK blocks are outstanding; for cdg_flow.h alone, as what follows */
 	u32 random;		/* uniform over 32 bits */
+	u32 senders;		/* connections whose ACKs these are, where several are one flow (aggregate.h) */
 };
 
 struct law_window {

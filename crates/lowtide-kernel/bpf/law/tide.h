@@ -25,6 +25,8 @@ static inline bool tide_looks_closer(const struct tide *t)
  */
 static inline u32 tide_least_burst(const struct tide *t)
 {
+	if (tide_is_ordinary(t))
+		return 2;
 	if (t->listens)
 		return tide_probe_burst(&t->listen);
 	return at_least(tide_fair_burst(&t->fair), tide_bursts_burst(&t->fill.bursts));
@@ -100,6 +102,7 @@ static inline void tide_sample(struct tide *t, const struct tide_parameters *p, 
 	t->now_us = a->now_us;
 	t->srtt_us = a->srtt_us;
 	t->mss = a->mss;
+	t->senders = at_least(a->senders, 1);
 	t->round.packets += a->packets;
 	t->round.lost += a->lost;
 	if (a->rtt_us)
@@ -200,7 +203,7 @@ static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u
 {
 	if (!t->listens) {
 		tide_fills(t, Q16_ONE, t->now_us + idle_us);
-		t->window_q16 = TIDE_LEAST_Q16;
+		t->window_q16 = at_most(t->window_q16, TIDE_BEGIN * Q16_ONE);
 	}
 	t->vanished = 0;
 	tide_share_restart(&t->share, w->cwnd_q16, idle_us);
@@ -208,30 +211,6 @@ static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u
 	tide_fair_restart(&t->fair);
 	tide_start_round(t, nxt);
 	tide_show(t, w);
-}
-
-/*
- * It goes on with what another connection over the same path knew and did, all but that one's least round trip, which is a hint, and the rounds.
- * `base` is its own.
- */
-static inline void tide_go_on(struct tide *t, const struct tide_extreme *base, u32 nxt)
-{
-	u64 known = tide_base(&t->path), own = tide_least(base);
-
-	t->path.base = *base;
-	__builtin_memset(&t->path.hint, 0, sizeof(t->path.hint));
-	t->path.empty = own;
-	if (!own || known < own)
-		t->path.empty = t->path.hint.base = known;
-	tide_path_restart(&t->path);
-	tide_fair_restart(&t->fair);
-	hystart_begin(&t->share.hystart);
-	tide_start_round(t, nxt);
-	t->listen.stale = t->fill.stale = 1;
-	t->listen.us = t->listen.packets = t->fill.found = 0;
-	t->fill.sent = nxt;
-	__builtin_memset(&t->fill.bursts, 0, sizeof(t->fill.bursts));
-	t->shown_q16 = t->before_q16 = 0;
 }
 
 /* How fast it sends probes that find a queue again and again. Segments per microsecond, 2^-32. */
@@ -248,13 +227,7 @@ static inline u64 tide_bytes_per_second(u64 segments_q32, u32 mss)
 	return at_least(((segments_q32 * mss) >> 12) * 1000000 >> 20, 1);
 }
 
-/* For segments one by one, in bytes per second. */
-static inline u64 tide_seldom(const struct tide *t, const struct tide_parameters *p, u32 mss)
-{
-	return tide_bytes_per_second(tide_seldom_q32(t, p, 4), mss);
-}
-
-/* Segments per microsecond, 2^-32. */
+/* Segments per microsecond, 2^-32, where it paces. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
 	u64 srtt, share, gain, often;
@@ -267,8 +240,6 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 		gain = t->fill.growth_q16 >= Q16_ONE / 4 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1);
 		return at_least(t->window_q16, share) * gain / srtt;
 	}
-	if (share >= TIDE_PAIRS_Q16)
-		return share * TIDE_PART_Q16(TIDE_UNPACED) / srtt;
 	share = share * TIDE_PART_Q16(1.2) / srtt;
 	often = ((tide_probe_burst(&t->listen) == 4 ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
 	if (t->listen.probes >= 4 && !t->listen.good)
@@ -276,10 +247,10 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	return at_least(often, share);
 }
 
-/* The same in bytes per second; 0: not known yet. */
+/* The same in bytes per second; 0: it does not, or does not know yet. */
 static inline u64 tide_pace(const struct tide *t, const struct tide_parameters *p)
 {
-	if (!t->srtt_us)
+	if (!t->srtt_us || tide_is_ordinary(t))
 		return 0;
 	return tide_bytes_per_second(tide_pace_q32(t, p), t->mss);
 }

@@ -207,7 +207,9 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
 	if (queue < (s64)(own / 2))
 		f->near_empty_us = a->now_us;
-	if (tide_rate_q32(&t->path) && tide_fair_round(&t->fair, a->now_us, r->packets, queue * 4 > (s64)own * 3, tide_rate_q32(&t->path))) {
+	if (t->senders > 1) {
+		tide_fair_restart(&t->fair);
+	} else if (tide_rate_q32(&t->path) && tide_fair_round(&t->fair, a->now_us, r->packets, queue * 4 > (s64)own * 3, tide_rate_q32(&t->path))) {
 		tide_leaves_apart(t, a->now_us, a->nxt);
 		t->cap_q16 = t->window_q16;
 		return 0;
@@ -303,6 +305,8 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		return 0;
 	f = &t->fill;
 	before = t->window_q16;
+	if (t->share.weight_q16 == Q16_ONE)
+		tide_share_ack(&t->share, a);	/* an ordinary flow by construction, whatever is believed of the link */
 	tide_path_rate(&t->path, a);
 	rate = tide_rate_q32(&t->path);
 	tide_fair_ack(&t->fair, a, rate);
@@ -325,7 +329,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	if (f->growth_q16 > Q16_ONE / 20
 	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(pipe, TIDE_PART_Q16(0.93))))) {
 		tide_end_ramp(t, a->nxt);
-		if (pipe && !tide_share_rules(t))
+		if (pipe && t->senders < 2 && !tide_share_rules(t))
 			tide_fair_put_to_test(&t->fair, t->window_q16);
 	}
 	tide_outlive_ramp(t, a->una);

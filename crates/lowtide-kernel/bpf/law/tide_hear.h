@@ -11,7 +11,6 @@
 #define TIDE_GOOD_APART 6		/* and in a fair queue, which is empty now and then */
 #define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
-#define TIDE_BEGIN 10			/* packets on a free link, as any flow begins (RFC 6928); a 16th of the pipe in smaller ones */
 #define TIDE_LONG 32			/* base round trips of somebody else's queue */
 
 /* Trains of packets have told how long one takes on the link: with that, its weight is worth its part of what fills the path. */
@@ -76,6 +75,7 @@ static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u6
 	tide_fills(t, growth_q16, a->now_us);
 	t->fill.stale = 1;
 	t->fill.sent = a->nxt;
+	/* a 16th of the pipe in small ones */
 	t->window_q16 = at_least(at_most(TIDE_BEGIN * Q16_ONE, pipe ? pipe / 16 : ~0ULL), TIDE_LEAST_Q16);
 	t->loss_q24 = 0;
 	tide_path_restart(&t->path);
@@ -120,6 +120,9 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	}
 	queue = queue > base ? queue - base : 0;	/* another connection may have heard less than a base of its own since */
 	found = tide_apart(t, a->now_us, queue < middle);
+	/* among the packets of other connections trains tell nothing */
+	if (t->senders > 1)
+		l->trains = 0;
 	anew = l->first && !t->path.hint.base && !l->trains;
 	/* in doubt whether the path is another one, only an empty link is free */
 	if (!anew && (found == TIDE_APART || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {

@@ -12,6 +12,8 @@
 #include "tide_path.h"
 
 #define TIDE_SHARE_LEAST 2		/* of an ordinary flow */
+#define TIDE_SHARE_INITIAL 10		/* segments that an ordinary flow begins with (RFC 6928) */
+#define TIDE_SHARE_LOW_WINDOW 16	/* from which its slow start ends by delay (Linux) */
 #define TIDE_SHARE_SLOWEST_Q16 (Q16_ONE / 16)
 #define TIDE_SHARE_BETA_Q32 3006477107U	/* RFC 9438, section 4.6 */
 #define TIDE_SHARE_C_Q22 1677722U	/* 0.4 segments per second cubed */
@@ -27,9 +29,6 @@ struct tide_share {
 	u32 rest;		/* rounds until a fall of the queue counts again, and until one that it waits to know is over at the latest */
 	u32 paid;		/* the next back-off of others is paid for, by a loss of its own */
 	u32 falls;		/* the queue does: it is not known yet for what */
-	u64 leaves;		/* a back-off of others, at the least, 2^-8 us */
-	u32 drained;		/* less was left since */
-	u32 unused;
 };
 
 /* The root of less than 2^62, rounded down. */
@@ -86,11 +85,14 @@ VERIFIED_APART int tide_share_set(struct tide_share *s, u64 weight_q16)
 		return 0;
 	before = s->weight_q16;
 	s->weight_q16 = at_most(weight_q16, Q16_ONE);
-	s->cwnd_q16 = tide_scaled(s->cwnd_q16, s->weight_q16, before);
-	if (!before)
+	if (!before) {
+		s->cwnd_q16 = TIDE_SHARE_INITIAL * s->weight_q16;
 		s->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
-	else if (s->ssthresh_q16 != LAW_NO_THRESHOLD_Q16)
-		s->ssthresh_q16 = tide_scaled(s->ssthresh_q16, s->weight_q16, before);
+	} else {
+		s->cwnd_q16 = tide_scaled(s->cwnd_q16, s->weight_q16, before);
+		if (s->ssthresh_q16 != LAW_NO_THRESHOLD_Q16)
+			s->ssthresh_q16 = tide_scaled(s->ssthresh_q16, s->weight_q16, before);
+	}
 	s->growth.at.w_max_q16 = tide_scaled(s->growth.at.w_max_q16, s->weight_q16, before);
 	s->growth.at.prior_q16 = tide_scaled(s->growth.at.prior_q16, s->weight_q16, before);
 	s->growth.at.plateau_q16 = tide_scaled(s->growth.at.plateau_q16, s->weight_q16, before);
@@ -126,7 +128,7 @@ VERIFIED_APART int tide_share_grow(struct tide_share *s, const struct law_ack *a
 	w.cwnd_q16 = before = tide_share_q16(s);
 	w.ssthresh_q16 = s->ssthresh_q16;
 	w.least_q16 = tide_share_least_q16(s);
-	hystart_ack(&s->hystart, HYSTART_DELAY, 2 * Q16_ONE, false, &w, a);
+	hystart_ack(&s->hystart, HYSTART_TRAIN | HYSTART_DELAY, TIDE_SHARE_LOW_WINDOW * Q16_ONE, false, &w, a);
 	if (a->window_limited)
 		left = law_slow_start(&w, a->packets);
 	if (w.cwnd_q16 > before)
@@ -155,35 +157,22 @@ static inline void tide_share_lower(struct tide_share *s, u64 part_q32, bool own
 	s->rest = TIDE_SHARE_REST;
 }
 
-/*
- * A fall of the queue is over, if there was one. An ordinary flow makes nothing of a drain; but where others drain the queue again and again, and
- * lose nothing, a small weight would grow to an ordinary flow's part.
- */
+/* An ordinary flow does not see others' back-offs. What only a scavenger would heed counts the less, the more the weight is. */
 static inline void tide_share_follow(struct tide_share *s)
 {
-	u64 part_q32 = TIDE_SHARE_BETA_Q32;
-	bool counts;
+	u64 given_up_q32 = ((1ULL << 32) - TIDE_SHARE_BETA_Q32) * (Q16_ONE - s->weight_q16) >> 16;
 
-	if (!s->falls)
-		return;
+	if (s->falls && !s->paid && given_up_q32)
+		tide_share_lower(s, (1ULL << 32) - given_up_q32, false);
+	s->paid &= !s->falls;
 	s->falls = 0;
-	if (s->drained) {
-		part_q32 = (1ULL << 32) - (((1ULL << 32) - part_q32) * (Q16_ONE - s->weight_q16) >> 16);
-		counts = s->weight_q16 < Q16_ONE;
-	} else {
-		counts = !s->paid;
-		s->paid = 0;
-	}
-	if (counts)
-		tide_share_lower(s, part_q32, false);
 }
 
-/* Tide leaves a link that it filled with this window. A queue that had gone before was drained. */
+/* Tide leaves a link that it filled with this window. */
 static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
 {
 	u64 part = (window_q16 >> 8) * s->weight_q16 >> 8;
 
-	s->drained = 1;
 	tide_share_follow(s);
 	s->cwnd_q16 = at_least(s->cwnd_q16, part);
 	s->peak = 0;
@@ -196,17 +185,15 @@ static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
  */
 static inline void tide_share_round(struct tide_share *s, const struct tide_path *path, u64 queue)
 {
-	u64 all, own, most;
 	bool over;
 
-	if (!s->weight_q16)
+	if (!s->weight_q16 || s->weight_q16 == Q16_ONE)
 		return;
 	if (s->rest) {
 		/* an empty queue may stay so: then Tide fills the link by itself */
 		over = s->rest == 1 || (queue >= s->peak && queue >= tide_middle(path));
 		s->rest--;
 		s->peak = queue;
-		s->drained |= queue < s->leaves;
 		if (over)
 			tide_share_follow(s);
 		return;
@@ -214,13 +201,7 @@ static inline void tide_share_round(struct tide_share *s, const struct tide_path
 	s->peak = at_least(s->peak, queue);
 	if (queue + s->peak * 3 / 20 + (1000 << 8) >= s->peak)
 		return;
-	/* no back-off takes more than three fifths of what others have in flight: half, and what is acknowledged while a flow recovers */
-	all = tide_base(path) + s->peak;
-	own = at_most((tide_share_q16(s) >> 8) * tide_packet(path) >> 8, all / 2);
-	most = (all - own) * 3 / 5;
-	s->leaves = s->peak > most ? s->peak - most : 0;
 	s->falls = 1;
-	s->drained = queue < s->leaves;
 	s->peak = queue;
 	s->rest = TIDE_SHARE_REST;
 }

@@ -13,9 +13,9 @@
 
 #define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
-#define TIDE_UNPACED 4.0		/* what its weight is worth leaves as that of an ordinary flow, which no host paces: paced packets lose less */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
 #define TIDE_RAMP_Q16 Q16_ONE		/* growth that is a ramp */
+#define TIDE_BEGIN 10			/* packets that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1) */
 #define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
 
 struct tide_parameters {
@@ -75,7 +75,7 @@ struct tide {
 	u32 srtt_us;
 	u32 mss;
 	u32 ruled;		/* its share was what it sent when the latest reduction was asked for */
-	u32 unused;
+	u32 senders;		/* connections that fill its window, 1 at the least */
 };
 
 static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
@@ -86,10 +86,10 @@ static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
 	t->listens = 0;
 }
 
-/* A ramp's packets leave in bursts; not behind a token bucket, by whose rate they always come apart. */
+/* A ramp's packets leave in bursts; not behind a token bucket, by whose rate they always come apart, nor among those of other connections. */
 static inline void tide_set_bursts(struct tide *t, u32 nxt)
 {
-	bool ramps = !t->listens && t->fill.growth_q16 >= TIDE_RAMP_Q16 && !tide_lets_bursts_pass(&t->path);
+	bool ramps = !t->listens && t->fill.growth_q16 >= TIDE_RAMP_Q16 && t->senders < 2 && !tide_lets_bursts_pass(&t->path);
 
 	tide_bursts_leave(&t->fill.bursts, ramps, tide_packet(&t->path), nxt);
 }
@@ -124,6 +124,12 @@ static inline bool tide_share_rules(const struct tide *t)
 	u64 share = tide_share_q16(&t->share);
 
 	return share && (t->listens || share > t->window_q16);
+}
+
+/* The same with a window and not just a pace. It then leaves as that of an ordinary flow, which no host paces: paced packets lose less. */
+static inline bool tide_is_ordinary(const struct tide *t)
+{
+	return tide_share_rules(t) && tide_share_q16(&t->share) >= TIDE_PAIRS_Q16;
 }
 
 /* The link's rate, where little noise lets packets tell whether others are served in turn, and a slower link from these; else 0. */

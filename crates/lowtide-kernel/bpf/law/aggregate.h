@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Several connections over one path as one flow (the Congestion Manager, RFC 3124), without kernel access. The law hears the ACKs of all of them as
+ * those of one flow, and its window is divided among them by what they have to send.
+ *
+ * Sequence numbers of different connections say nothing of each other, times do. So the law's `una` is the time when the latest segment left that has
+ * been acknowledged, of whichever connection, and its `nxt` is now, in microseconds, modulo 2^32. The delivery rate is that of all together.
+ */
+#ifndef LOWTIDE_AGGREGATE_H
+#define LOWTIDE_AGGREGATE_H
+
+#include "law.h"
+
+#define AGGREGATE_MARKS 32	/* that delivery rates are measured from: four round trips */
+#define AGGREGATE_SPACING 8	/* of them in a round trip */
+#define AGGREGATE_INITIAL 10	/* segments that a connection may begin with (RFC 6928) */
+
+/* How far the aggregate was at an ACK. */
+struct aggregate_mark {
+	u64 at_us;
+	u32 sent;		/* when the latest segment left that had been acknowledged */
+	u32 delivered;		/* segments so far */
+	u32 app_limited;
+	u32 unused;
+};
+
+struct aggregate {
+	u64 acked_us;		/* the latest ACK of a segment */
+	u64 started_us;		/* the latest time that a connection without data in flight began to send */
+	u64 reduced_us;		/* the latest reduction */
+	u64 granted_q16;	/* that the connections use, or may use at once */
+	u64 modest_q16;		/* of that, what those use that do not use up their grant */
+	u64 wanting;		/* connections that do, or would */
+	u32 srtt_us8;		/* over the samples of all, in eighths */
+	u32 sent;		/* `una`, less one */
+	u32 delivered;		/* segments */
+	u32 app_limited;	/* up to this count the program limited what was sent; 0: it does not */
+	u32 last, from;		/* marks: the latest, and the one that the latest sample began with */
+	struct aggregate_mark marks[AGGREGATE_MARKS];
+};
+
+/* A connection's part. */
+struct aggregate_member {
+	u64 grant_q16;		/* segments that it may have in flight; a small grant is a pace (budget.h) */
+	u64 counted_q16;	/* of that, in `granted_q16` */
+	u32 wants;		/* counted in `wanting` */
+	u32 bound;		/* the window of all, not its own growth, limits its grant */
+};
+
+static inline void aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
+{
+	g->acked_us = g->started_us = now_us;
+	g->sent = now_us - 1;
+	g->srtt_us8 = 8 * srtt_us;
+	g->last = g->from = g->app_limited = 0;
+	g->marks[0].at_us = now_us;
+	g->marks[0].sent = g->sent;
+	g->marks[0].delivered = g->delivered;
+}
+
+static inline u32 aggregate_srtt_us(const struct aggregate *g)
+{
+	return g->srtt_us8 / 8;
+}
+
+/*
+ * The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what it took to send
+ * and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3).
+ */
+static inline void aggregate_rate(struct aggregate *g, struct law_ack *a)
+{
+	struct aggregate_mark *mark;
+	u64 sent_us = a->now_us - a->rtt_us;
+	u32 interval, sending;
+
+	a->rate_interval_us = 0;
+	if (!a->rtt_us)
+		return;
+	if (g->last - g->from >= AGGREGATE_MARKS)
+		g->from = g->last - AGGREGATE_MARKS + 1;
+	for (u32 i = 0; i < AGGREGATE_MARKS; i++) {
+		if (g->from == g->last || g->marks[(g->from + 1) & (AGGREGATE_MARKS - 1)].at_us > sent_us)
+			break;
+		g->from++;
+	}
+	mark = &g->marks[g->from & (AGGREGATE_MARKS - 1)];
+	if (mark->at_us > sent_us)
+		return;
+	interval = a->now_us - mark->at_us;
+	sending = (u32)sent_us - mark->sent;
+	a->rate_interval_us = at_least(interval, sending);
+	a->rate_delivered = g->delivered - mark->delivered;
+	a->rate_app_limited = mark->app_limited;
+}
+
+/* One connection's ACK becomes the aggregate's. */
+static inline void aggregate_ack(struct aggregate *g, struct law_ack *a)
+{
+	struct aggregate_mark *mark = &g->marks[g->last & (AGGREGATE_MARKS - 1)];
+	u32 sent = a->now_us - a->rtt_us;
+
+	g->delivered += a->packets;
+	if (a->packets)
+		g->acked_us = a->now_us;
+	if (a->rtt_us) {
+		g->srtt_us8 = g->srtt_us8 ? g->srtt_us8 - g->srtt_us8 / 8 + a->rtt_us : 8 * a->rtt_us;
+		if ((s32)(sent - g->sent) > 0)
+			g->sent = sent;
+	}
+	aggregate_rate(g, a);
+	if (g->app_limited && (s32)(g->delivered - g->app_limited) > 0)
+		g->app_limited = 0;
+	if (a->now_us - mark->at_us >= aggregate_srtt_us(g) / AGGREGATE_SPACING) {
+		g->last++;
+		mark = &g->marks[g->last & (AGGREGATE_MARKS - 1)];
+		mark->at_us = a->now_us;
+		mark->sent = g->sent;
+		mark->delivered = g->delivered;
+		mark->app_limited = g->app_limited != 0;
+	}
+	a->srtt_us = aggregate_srtt_us(g);
+	a->una = g->sent + 1;
+	a->nxt = a->now_us;
+	a->app_limited = g->app_limited != 0;
+	a->senders = g->wanting;
+}
+
+/* No connection has more to send: what is delivered from here on says little of the link. */
+static inline void aggregate_has_no_data(struct aggregate *g)
+{
+	if (!g->wanting)
+		g->app_limited = (g->delivered + (u32)(g->granted_q16 >> 16)) ?: 1;
+}
+
+/* Whether what was lost was sent after the latest reduction: one overflow of a queue meets several connections. */
+static inline bool aggregate_loses_anew(const struct aggregate *g, u64 now_us)
+{
+	return now_us - at_most(aggregate_srtt_us(g), now_us) > g->reduced_us;
+}
+
+/* By atomic additions, since a connection may leave while another one has its turn. */
+static inline void aggregate_count(struct aggregate *g, struct aggregate_member *m, u64 counted_q16, u32 wants)
+{
+	u64 modest = wants ? 0 : counted_q16, was_modest = m->wants ? 0 : m->counted_q16;
+
+	if (counted_q16 != m->counted_q16)
+		__sync_fetch_and_add(&g->granted_q16, counted_q16 - m->counted_q16);
+	if (modest != was_modest)
+		__sync_fetch_and_add(&g->modest_q16, modest - was_modest);
+	if (wants != m->wants)
+		__sync_fetch_and_add(&g->wanting, (u64)wants - m->wants);
+	m->counted_q16 = counted_q16;
+	m->wants = wants;
+}
+
+static inline void aggregate_leave(struct aggregate *g, struct aggregate_member *m)
+{
+	aggregate_count(g, m, 0, 0);
+}
+
+/* What a connection may have of the window: what others leave of it, and an equal part of what those that want more have together at the least. */
+static inline u64 aggregate_target_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16)
+{
+	u64 others = g->granted_q16 - m->counted_q16, modest = g->modest_q16 - (m->wants ? 0 : m->counted_q16);
+	u64 wanting = g->wanting - m->wants + 1;
+	u64 equal = (window_q16 > modest ? window_q16 - modest : 0) / at_least(wanting, 1);
+
+	return at_least(equal, window_q16 > others ? window_q16 - others : 0);
+}
+
+/* A connection begins, or goes on after a pause: with an initial window at the most. */
+static inline void aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
+{
+	u64 target = aggregate_target_q16(g, m, window_q16);
+
+	m->grant_q16 = at_most(target, AGGREGATE_INITIAL * Q16_ONE);
+	m->bound = m->grant_q16 == target;
+	aggregate_count(g, m, m->grant_q16, 1);
+}
+
+/* At its ACK for so many segments, of which so many more are in flight. A grant grows by what is acknowledged, as in slow start. */
+static inline void aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 in_flight, u32 wants)
+{
+	u64 target = aggregate_target_q16(g, m, window_q16), most = m->grant_q16 + ((u64)at_most(packets, LAW_PACKETS_MAX) << 16);
+
+	m->grant_q16 = at_most(target, most);
+	m->bound = m->grant_q16 == target;
+	aggregate_count(g, m, wants ? m->grant_q16 : at_most(m->grant_q16, (u64)in_flight << 16), wants);
+}
+
+/* The window of all went from one to the other at once: so does its part. */
+static inline void aggregate_scale(struct aggregate *g, struct aggregate_member *m, u64 from_q16, u64 to_q16)
+{
+	m->grant_q16 = m->grant_q16 * at_least(to_q16 >> 8, 1) / at_least(from_q16 >> 8, 1);
+	aggregate_count(g, m, at_most(m->counted_q16, m->grant_q16), m->wants);
+}
+
+#endif
