@@ -3,8 +3,10 @@
  * Connections of one transfer over one path are one flow (law/aggregate.h): what the law knows belongs to the path, and they divide its window. A
  * newcomer knows the path at its first packet, one that ends hands nothing over.
  *
- * While the law listens, one of them probes the path. The others wait, with a segment now and then, as programs give up connections that
- * stand still. A socket with a goal of its own is a flow by itself.
+ * Many that fill the window together meet in the queue by chance, and hide from each other whether others are served in turn. So one of them has a
+ * token: it carries what the window allows, and probes while the law listens. The others wait, with a segment now and then, as programs give up
+ * connections that stand still. The token goes round. Who has less to send than the window lets it needs none, nor does who is new: a short
+ * connection never waits. A socket with a goal of its own is a flow by itself.
  */
 #ifndef LOWTIDE_FLOWS_H
 #define LOWTIDE_FLOWS_H
@@ -12,8 +14,11 @@
 #include "paths.h"
 
 #define FLOW_STUCK_NS NSEC_PER_SEC	/* nobody has its turn for so long */
-#define FLOW_PROBER_NS (2 * NSEC_PER_SEC)	/* the longest silence of a connection that probes, and four round trips */
-#define WAITING_RATE 2000		/* bytes per second of one that waits: some programs ask for 1,000 */
+#define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* between probes, at the most */
+#define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long one has the token, or is new, and 16 round trips at the least */
+#define FLOW_TURN_ROUND_TRIPS 16
+#define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)	/* not held back for so long, and four round trips: it has too little to send */
+#define WAITING_RATE 2000		/* bytes per second of one that waits while the law listens: some programs ask for 1,000 */
 #define WAITING_PART 50			/* all of them take this part of the link together at the most */
 
 struct {
@@ -74,32 +79,73 @@ static inline void flow_exit(struct lt_flow *f)
 	__sync_lock_test_and_set(&f->busy_ns, 0);
 }
 
-/* Whether one connection of it is enough to probe the path, and others wait meanwhile. */
+/* Whether one connection is enough to probe the path. */
 static inline bool flow_probes(const struct lt_flow *f)
 {
 	return f->begun && f->tide.listens && !tide_is_ordinary(&f->tide);
 }
 
-/* Whether this connection is the one that probes: one with data to send. */
-static inline bool flow_prober(struct lt_flow *f, const struct lt_socket *s, bool has_data, u64 now_ns, u64 srtt_ns)
+static inline u64 flow_turn_ns(const struct lt_flow *f)
 {
-	u64 prober = f->prober;
+	return at_least(FLOW_TURN_ROUND_TRIPS * (u64)aggregate_srtt_us(&f->all) * NSEC_PER_USEC, FLOW_TURN_NS);
+}
 
-	if (prober != s->member.number) {
-		if (!has_data || (prober && now_ns < f->prober_until_ns))
+static inline u64 flow_unused_ns(const struct lt_flow *f)
+{
+	return FLOW_UNUSED_NS + 4 * (u64)aggregate_srtt_us(&f->all) * NSEC_PER_USEC;
+}
+
+/* Whether the connection has the token, which it takes where it is free or has been with another one for long enough. */
+static inline bool flow_carries(struct lt_flow *f, const struct lt_socket *s, bool wants, u64 now_ns)
+{
+	u64 carrier = f->carrier;
+	bool over = !flow_probes(f) && now_ns - f->turned_ns > flow_turn_ns(f);
+
+	if (carrier != s->member.number) {
+		if (!wants || (carrier && now_ns < f->carrier_until_ns && !over))
 			return false;
-		f->prober = s->member.number;
-	} else if (!has_data && f->all.wanting > 1) {
-		f->prober = 0;
+		f->turned_ns = now_ns;
 	}
-	f->prober_until_ns = now_ns + FLOW_PROBER_NS + 4 * srtt_ns;
+	f->carrier = wants ? s->member.number : 0;
+	f->carrier_until_ns = now_ns + flow_unused_ns(f) + (flow_probes(f) ? FLOW_SILENCE_NS : 0);
 	return true;
 }
 
-/* It begins, or goes on after a pause. */
-static inline void flow_join(struct lt_flow *f, struct lt_socket *s)
+static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 {
-	s->member.waits = flow_probes(f) && f->prober && f->prober != s->member.number;
+	if (waits != s->member.waits)
+		__sync_fetch_and_add(&f->waiting, (u64)waits - s->member.waits);
+	s->member.waits = waits;
+}
+
+/*
+ * At an ACK: what a connection may do that may have more to send than it may. One that gives the token up goes on until the next one fills the
+ * window, so that the link notices nothing.
+ */
+static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, u64 now_ns)
+{
+	bool wants, carries, is_new;
+	u32 use;
+
+	if (limited)
+		s->member.limited_ns = now_ns;
+	wants = limited || (!flow_probes(f) && now_ns - s->member.limited_ns < flow_unused_ns(f));
+	if (!wants)
+		s->member.since_ns = now_ns;
+	carries = flow_carries(f, s, wants, now_ns);
+	use = wants ? AGGREGATE_WANTS : AGGREGATE_MODEST;
+	is_new = !s->member.waits && now_ns - s->member.since_ns < flow_turn_ns(f);
+	if (wants && !carries && !is_new)
+		use = AGGREGATE_YIELDS;
+	flow_waits(f, s, !carries && (flow_probes(f) || (use == AGGREGATE_YIELDS && (s->member.waits || s->member.part.grant_q16 < PACED_BELOW_Q16))));
+	return use;
+}
+
+/* It begins, or goes on after a pause. */
+static inline void flow_join(struct lt_flow *f, struct lt_socket *s, u64 now_ns)
+{
+	s->member.since_ns = s->member.limited_ns = now_ns;
+	flow_waits(f, s, flow_probes(f) && f->carrier && f->carrier != s->member.number);
 	if (s->member.waits)
 		s->member.part.grant_q16 = PACED_BELOW_Q16;
 	else
@@ -117,7 +163,8 @@ static inline void flow_leave(struct lt_socket *s)
 	if (!f)
 		return;
 	aggregate_leave(&f->all, &s->member.part);
-	__sync_val_compare_and_swap(&f->prober, s->member.number, 0);
+	flow_waits(f, s, 0);
+	__sync_val_compare_and_swap(&f->carrier, s->member.number, 0);
 }
 
 /* Bytes per second of all together, where the law paces; else PACING_UNLIMITED. */
@@ -145,17 +192,20 @@ static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket
 }
 
 /*
- * Bytes per second of one that waits. At first it waits as long again as the law has listened: it may be for a few round trips only. By chance
- * between a half and three halves, since those that began together would all send at once.
+ * Bytes per second of one that waits: all of them have a small part of the link. While the law listens they have less; at first they wait as long
+ * again as it has listened, which may be for a few round trips only. By chance between a half and three halves, since those that began together
+ * would all send at once.
  */
 static inline u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {
 	u64 link = tide_rate_q32(&f->tide.path) ?: (1ULL << 40) / tide_packet(&f->tide.path);
-	u64 part = tide_bytes_per_second(link / WAITING_PART, mss) / at_least(f->all.wanting, 1);
-	u64 waited_us = f->tide.now_us - f->tide.listen.began_us;
-	u64 early = (u64)mss * 1000000 / at_least(at_least(waited_us, 2 * aggregate_srtt_us(&f->all)), 1);
-	u64 rate = at_least(at_least(at_most(part, WAITING_RATE), early), at_least(mss / PACING_FLOOR_SECONDS, 1));
+	u64 rate = tide_bytes_per_second(link / WAITING_PART, mss) / at_least(f->waiting, 1), waited_us;
 
+	if (flow_probes(f)) {
+		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, 2 * aggregate_srtt_us(&f->all));
+		rate = at_least(at_most(rate, WAITING_RATE), (u64)mss * 1000000 / at_least(waited_us, 1));
+	}
+	rate = at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1));
 	return at_most(rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> 16), PACING_UNLIMITED);
 }
 

@@ -69,7 +69,7 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 
 	if (!controller_alive(bpf_ktime_get_ns()))
 		return;
-	flow_join(f, s);
+	flow_join(f, s, bpf_ktime_get_ns());
 	s->window_q16 = s->member.part.grant_q16;
 	iw = at_most(budget_cwnd(s->window_q16), AGGREGATE_INITIAL);
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));

@@ -54,8 +54,10 @@ struct {
 /* What the connections of a transfer over one path share: one flow, to the network. */
 struct lt_flow {
 	u64 busy_ns;		/* since when a processor is at it; 0: none */
-	u64 prober;		/* the connection that probes while the law listens; 0: none */
-	u64 prober_until_ns;	/* without a sign of its own it has gone */
+	u64 carrier;		/* the connection that has the token; 0: none */
+	u64 carrier_until_ns;	/* without a sign of its own it has gone */
+	u64 turned_ns;		/* when it got the token */
+	u64 waiting;		/* connections that wait for it */
 	u32 begun;
 	u32 hint_us;		/* the empty round trip as known from before; 0: not */
 	struct aggregate all;
@@ -107,7 +109,9 @@ struct lt_socket {
 		struct lt_path path;
 		struct aggregate_member part;
 		u64 number;	/* among the transfer's sockets; 0: it is a flow by itself */
-		u32 waits;	/* for the one that probes the path */
+		u64 since_ns;	/* it is there, or has had too little to send */
+		u64 limited_ns;	/* when its part of the window last held it back */
+		u32 waits;	/* for the token */
 		u32 owes;	/* a loss that the law has not heard of yet */
 	} member;
 	/* Of a law of marks: */

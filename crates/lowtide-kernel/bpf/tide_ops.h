@@ -162,30 +162,33 @@ static __noinline void tide_hears(struct lt_flow *f, struct lt_socket *s, struct
 static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
 {
 	struct aggregate_member *part = &s->member.part;
-	bool limited, has_data = tp->write_seq != tp->snd_nxt, probes;
-	u32 in_flight;
+	bool limited, has_data = tp->write_seq != tp->snd_nxt, probes, waited;
+	u32 use;
 
 	tide_note(s, tp, sample);
-	in_flight = s->ack.in_flight;
+	aggregate_flight(&f->all, part, s->ack.in_flight);
 	limited = s->ack.window_limited;
 	if (!f->begun)
 		tide_starts(f, PARAMETERS, s->ack.now_us, srtt_us(tp));
 	if (s->member.owes)
 		tide_congested(f, s, tp, LAW_LOSS);
 	probes = flow_probes(f);
-	s->ack.window_limited = limited && (probes || part->bound);
-	if (!probes || flow_prober(f, s, has_data, clock_ns(tp), srtt_us(tp) * NSEC_PER_USEC))
-		tide_hears(f, s, tp);
-	else
+	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
+	waited = s->member.waits;
+	use = flow_turns(f, s, probes || waited ? has_data : limited, clock_ns(tp));
+	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
-	probes = flow_probes(f);
-	s->member.waits = probes && f->prober != s->member.number;
-	if (probes) {
+	else
+		tide_hears(f, s, tp);
+	if (s->member.waits) {
+		aggregate_leave(&f->all, part);
+	} else if (flow_probes(f)) {
 		part->grant_q16 = f->tide.shown_q16;
-		part->bound = 1;
 		aggregate_count(&f->all, part, 0, has_data);
+	} else if (waited) {
+		aggregate_join(&f->all, part, f->tide.shown_q16);
 	} else {
-		aggregate_grant(&f->all, part, f->tide.shown_q16, s->ack.packets, in_flight, limited);
+		aggregate_grant(&f->all, part, f->tide.shown_q16, s->ack.packets, use);
 	}
 	if (!limited && tp->app_limited)
 		aggregate_has_no_data(&f->all);
@@ -306,7 +309,7 @@ static __noinline void tide_resumes(struct lt_flow *f, struct lt_socket *s, cons
 		tide_restart(&f->tide, &w, now_us, idle_us);
 		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
 	}
-	flow_join(f, s);
+	flow_join(f, s, clock_ns(tp));
 }
 
 SEC("struct_ops")

@@ -31,6 +31,7 @@ struct aggregate {
 	u64 granted_q16;	/* that the connections use, or may use at once */
 	u64 modest_q16;		/* of that, what those use that do not use up their grant */
 	u64 wanting;		/* connections that do, or would */
+	u64 in_flight;		/* segments of all, each as of its latest ACK, before it */
 	u32 srtt_us8;		/* over the samples of all, in eighths */
 	u32 sent;		/* `una`, less one */
 	u32 delivered;		/* segments */
@@ -39,12 +40,15 @@ struct aggregate {
 	struct aggregate_mark marks[AGGREGATE_MARKS];
 };
 
+/* What a connection does with its grant: it would use more, it does not use it up, or it leaves it to others as fast as these take it. */
+enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS };
+
 /* A connection's part. */
 struct aggregate_member {
 	u64 grant_q16;		/* segments that it may have in flight; a small grant is a pace (budget.h) */
 	u64 counted_q16;	/* of that, in `granted_q16` */
-	u32 wants;		/* counted in `wanting` */
-	u32 bound;		/* the window of all, not its own growth, limits its grant */
+	u32 use;		/* enum aggregate_use */
+	u32 in_flight;		/* counted in the aggregate's */
 };
 
 static inline void aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
@@ -139,60 +143,77 @@ static inline bool aggregate_loses_anew(const struct aggregate *g, u64 now_us)
 }
 
 /* By atomic additions, since a connection may leave while another one has its turn. */
-static inline void aggregate_count(struct aggregate *g, struct aggregate_member *m, u64 counted_q16, u32 wants)
+static inline void aggregate_count(struct aggregate *g, struct aggregate_member *m, u64 counted_q16, u32 use)
 {
-	u64 modest = wants ? 0 : counted_q16, was_modest = m->wants ? 0 : m->counted_q16;
+	u64 modest = use == AGGREGATE_MODEST ? counted_q16 : 0, was_modest = m->use == AGGREGATE_MODEST ? m->counted_q16 : 0;
+	u64 wants = use == AGGREGATE_WANTS, wanted = m->use == AGGREGATE_WANTS;
 
 	if (counted_q16 != m->counted_q16)
 		__sync_fetch_and_add(&g->granted_q16, counted_q16 - m->counted_q16);
 	if (modest != was_modest)
 		__sync_fetch_and_add(&g->modest_q16, modest - was_modest);
-	if (wants != m->wants)
-		__sync_fetch_and_add(&g->wanting, (u64)wants - m->wants);
+	if (wants != wanted)
+		__sync_fetch_and_add(&g->wanting, wants - wanted);
 	m->counted_q16 = counted_q16;
-	m->wants = wants;
+	m->use = use;
+}
+
+static inline void aggregate_flight(struct aggregate *g, struct aggregate_member *m, u32 in_flight)
+{
+	__sync_fetch_and_add(&g->in_flight, (u64)in_flight - m->in_flight);
+	m->in_flight = in_flight;
+}
+
+/* Whether the window is all in flight, but for what is held back for want of whole segments. */
+static inline bool aggregate_is_full(const struct aggregate *g, u64 window_q16)
+{
+	return (g->in_flight + 2) << 16 >= window_q16 - window_q16 / 16;
 }
 
 static inline void aggregate_leave(struct aggregate *g, struct aggregate_member *m)
 {
-	aggregate_count(g, m, 0, 0);
+	aggregate_flight(g, m, 0);
+	aggregate_count(g, m, 0, AGGREGATE_MODEST);
 }
 
-/* What a connection may have of the window: what others leave of it, and an equal part of what those that want more have together at the least. */
-static inline u64 aggregate_target_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16)
+/*
+ * What a connection may have of the window: what others leave of it; and unless it yields, at the least an equal part of what those that want more
+ * have together.
+ */
+static inline u64 aggregate_target_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16, u32 use)
 {
-	u64 others = g->granted_q16 - m->counted_q16, modest = g->modest_q16 - (m->wants ? 0 : m->counted_q16);
-	u64 wanting = g->wanting - m->wants + 1;
-	u64 equal = (window_q16 > modest ? window_q16 - modest : 0) / at_least(wanting, 1);
+	u64 others = g->granted_q16 - m->counted_q16, modest = g->modest_q16 - (m->use == AGGREGATE_MODEST ? m->counted_q16 : 0);
+	u64 wanting = g->wanting - (m->use == AGGREGATE_WANTS) + 1;
+	u64 left = window_q16 > others ? window_q16 - others : 0;
 
-	return at_least(equal, window_q16 > others ? window_q16 - others : 0);
+	if (use == AGGREGATE_YIELDS)
+		return left;
+	return at_least((window_q16 > modest ? window_q16 - modest : 0) / at_least(wanting, 1), left);
 }
 
 /* A connection begins, or goes on after a pause: with an initial window at the most. */
 static inline void aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
 {
-	u64 target = aggregate_target_q16(g, m, window_q16);
+	u64 target = aggregate_target_q16(g, m, window_q16, AGGREGATE_WANTS);
 
 	m->grant_q16 = at_most(target, AGGREGATE_INITIAL * Q16_ONE);
-	m->bound = m->grant_q16 == target;
-	aggregate_count(g, m, m->grant_q16, 1);
+	aggregate_count(g, m, m->grant_q16, AGGREGATE_WANTS);
 }
 
-/* At its ACK for so many segments, of which so many more are in flight. A grant grows by what is acknowledged, as in slow start. */
-static inline void aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 in_flight, u32 wants)
+/* At its ACK for so many segments. A grant grows by what is acknowledged, as in slow start. */
+static inline void aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {
-	u64 target = aggregate_target_q16(g, m, window_q16), most = m->grant_q16 + ((u64)at_most(packets, LAW_PACKETS_MAX) << 16);
+	u64 target = aggregate_target_q16(g, m, window_q16, use), most = m->grant_q16 + ((u64)at_most(packets, LAW_PACKETS_MAX) << 16);
 
 	m->grant_q16 = at_most(target, most);
-	m->bound = m->grant_q16 == target;
-	aggregate_count(g, m, wants ? m->grant_q16 : at_most(m->grant_q16, (u64)in_flight << 16), wants);
+	aggregate_count(g, m, use == AGGREGATE_MODEST ? at_most(m->grant_q16, (u64)m->in_flight << 16) : m->grant_q16, use);
 }
 
 /* The window of all went from one to the other at once: so does its part. */
 static inline void aggregate_scale(struct aggregate *g, struct aggregate_member *m, u64 from_q16, u64 to_q16)
 {
 	m->grant_q16 = m->grant_q16 * at_least(to_q16 >> 8, 1) / at_least(from_q16 >> 8, 1);
-	aggregate_count(g, m, at_most(m->counted_q16, m->grant_q16), m->wants);
+	aggregate_count(g, m, at_most(m->counted_q16, m->grant_q16), m->use);
 }
 
 #endif
