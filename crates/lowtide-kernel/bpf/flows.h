@@ -95,14 +95,17 @@ static inline u64 flow_unused_ns(const struct lt_flow *f)
 	return FLOW_UNUSED_NS + 4 * (u64)aggregate_srtt_us(&f->all) * NSEC_PER_USEC;
 }
 
-/* Whether the connection has the token, which it takes where it is free or has been with another one for long enough. */
-static inline bool flow_carries(struct lt_flow *f, const struct lt_socket *s, bool wants, u64 now_ns)
+/*
+ * Whether the connection has the token, which it takes where it is free or has been with another one for long enough. `may_send`: at once; one that
+ * waits may only when its segment leaves.
+ */
+static inline bool flow_carries(struct lt_flow *f, const struct lt_socket *s, bool wants, bool may_send, u64 now_ns)
 {
 	u64 carrier = f->carrier;
 	bool over = !flow_probes(f) && now_ns - f->turned_ns > flow_turn_ns(f);
 
 	if (carrier != s->member.number) {
-		if (!wants || (carrier && now_ns < f->carrier_until_ns && !over))
+		if (!wants || !may_send || (carrier && now_ns < f->carrier_until_ns && !over))
 			return false;
 		f->turned_ns = now_ns;
 	}
@@ -132,7 +135,7 @@ static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limite
 	wants = limited || (!flow_probes(f) && now_ns - s->member.limited_ns < flow_unused_ns(f));
 	if (!wants)
 		s->member.since_ns = now_ns;
-	carries = flow_carries(f, s, wants, now_ns);
+	carries = flow_carries(f, s, wants, !s->member.waits, now_ns);
 	use = wants ? AGGREGATE_WANTS : AGGREGATE_MODEST;
 	is_new = !s->member.waits && now_ns - s->member.since_ns < flow_turn_ns(f);
 	if (wants && !carries && !is_new)
@@ -192,8 +195,8 @@ static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket
 }
 
 /*
- * Bytes per second of one that waits: all of them have a small part of the link. While the law listens they have less; at first they wait as long
- * again as it has listened, which may be for a few round trips only. By chance between a half and three halves, since those that began together
+ * Bytes per second of one that waits: all of them have a small part of the link. While the law listens it has no more than it needs; at first it waits
+ * as long again as the law has listened, which may be for a few round trips only. By chance between a half and three halves, since those that began together
  * would all send at once.
  */
 static inline u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
@@ -201,7 +204,9 @@ static inline u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 	u64 link = tide_rate_q32(&f->tide.path) ?: (1ULL << 40) / tide_packet(&f->tide.path);
 	u64 rate = tide_bytes_per_second(link / WAITING_PART, mss) / at_least(f->waiting, 1), waited_us;
 
-	if (flow_probes(f)) {
+	if (!flow_probes(f)) {
+		rate = at_least(rate / 2, at_most(rate, WAITING_RATE));
+	} else {
 		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, 2 * aggregate_srtt_us(&f->all));
 		rate = at_least(at_most(rate, WAITING_RATE), (u64)mss * 1000000 / at_least(waited_us, 1));
 	}

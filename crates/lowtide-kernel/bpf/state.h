@@ -113,6 +113,7 @@ struct lt_socket {
 		u64 limited_ns;	/* when its part of the window last held it back */
 		u32 waits;	/* for the token */
 		u32 owes;	/* a loss that the law has not heard of yet */
+		u64 acked;	/* bytes, up to the latest ACK */
 	} member;
 	/* Of a law of marks: */
 	u32 heard, heard_ce;	/* segments delivered, and of those with CE, up to the latest ACK */

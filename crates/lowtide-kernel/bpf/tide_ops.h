@@ -45,6 +45,9 @@ static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 	struct law_window w = { .cwnd_q16 = tide_part_of_window(s), .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
 
 	take_walking_window(s, tp, &w);
+	/* one segment at a time: when it leaves, its connection may take the token */
+	if (s->member.waits && !is_walking(tp))
+		tp->snd_cwnd = 1;
 }
 
 VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *p, u64 now_us, u32 srtt_us)
@@ -133,6 +136,10 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	hear_marks(s, tp);
 	s->ack.lost = tp->lost - s->lost;
 	s->lost = tp->lost;
+	/* a short segment takes less time on the link than others, and would make the empty round trip too short */
+	if (tp->bytes_acked - s->member.acked < tp->mss_cache && !tp->sacked_out)
+		s->ack.rtt_us = 0;
+	s->member.acked = tp->bytes_acked;
 }
 
 /* For the controller. */
@@ -205,13 +212,23 @@ static inline void tide_set_pacing_status(struct sock *sk, const struct lt_socke
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
+/* The connection's pace, as it is now. */
+static inline u32 tide_pace_of(const struct lt_flow *f, const struct lt_socket *s, u32 mss)
+{
+	if (s->member.waits)
+		return flow_waiting_pace(f, mss);
+	if (flow_probes(f))
+		return flow_pace(f, PARAMETERS);
+	return flow_part_pace(f, s, PARAMETERS, mss);
+}
+
 SEC("struct_ops")
 void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	struct lt_flow *f;
-	u32 wanted, part = TIDE_PACE_PART;
+	bool exactly;
 
 	if (!s)
 		return;
@@ -233,16 +250,8 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	tide_turn(f, s, tp, sample);
 	flow_exit(f);
 	TRACE_ACK(tide_trace, s, tp, s->ack.rtt_us, true);
-	if (s->member.waits) {
-		wanted = flow_waiting_pace(f, tp->mss_cache);
-	} else if (flow_probes(f)) {
-		wanted = flow_pace(f, PARAMETERS);
-		if (tide_looks_closer(&f->tide))
-			part = TIDE_PACE_EXACTLY;
-	} else {
-		wanted = flow_part_pace(f, s, PARAMETERS, tp->mss_cache);
-	}
-	pace_within(sk, s, wanted, part);
+	exactly = !s->member.waits && tide_looks_closer(&f->tide);
+	pace_within(sk, s, tide_pace_of(f, s, tp->mss_cache), exactly ? TIDE_PACE_EXACTLY : TIDE_PACE_PART);
 	tide_set_pacing_status(sk, s);
 }
 
@@ -312,22 +321,48 @@ static __noinline void tide_resumes(struct lt_flow *f, struct lt_socket *s, cons
 	flow_join(f, s, clock_ns(tp));
 }
 
+/* A segment leaves of a connection that waits, which may take the token with it: before the stack knows how long the next one has to wait. */
+static __noinline void tide_takes_token(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp)
+{
+	bool has_data = tp->write_seq - tp->snd_nxt > tp->mss_cache;
+
+	if (!flow_carries(f, s, has_data, true, clock_ns(tp)))
+		return;
+	flow_waits(f, s, 0);
+	s->member.limited_ns = clock_ns(tp);
+	aggregate_join(&f->all, &s->member.part, f->tide.shown_q16);
+	if (flow_probes(f))
+		s->member.part.grant_q16 = f->tide.shown_q16;
+	tide_take(s, tp);
+}
+
 SEC("struct_ops")
 void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
 	struct lt_flow *f;
+	bool resumes;
 
-	if (!s || !s->begun || event != CA_EVENT_TX_START || !tp->app_limited || !controller_alive(clock_ns(tp)) ||
-	    idle_us(s) < rto_us(tp) || BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_RECOVERY)
+	if (!s || !s->begun || event != CA_EVENT_TX_START || !controller_alive(clock_ns(tp)) ||
+	    BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_RECOVERY)
+		return;
+	resumes = tp->app_limited && idle_us(s) >= rto_us(tp);
+	if (!resumes && !s->member.waits)
 		return;
 	f = flow_of(s);
 	if (!f->begun || !flow_enter(f, clock_ns(tp)))
 		return;
-	tide_resumes(f, s, tp);
+	if (resumes) {
+		tide_resumes(f, s, tp);
+		tide_take(s, tp);
+	} else {
+		tide_takes_token(f, s, tp);
+	}
 	flow_exit(f);
-	tide_take(s, tp);
+	pace_within(sk, s, tide_pace_of(f, s, tp->mss_cache), TIDE_PACE_PART);
+	tide_set_pacing_status(sk, s);
+	sk->sk_pacing_rate = s->pacing;	/* for the segment at hand; the stack takes a higher one at the next ACK only */
 }
 
 SEC("struct_ops")
