@@ -326,8 +326,10 @@ static __noinline void tide_takes_token(struct lt_flow *f, struct lt_socket *s, 
 {
 	bool has_data = tp->write_seq - tp->snd_nxt > tp->mss_cache;
 
-	if (!flow_carries(f, s, has_data, true, clock_ns(tp)))
+	if (!flow_carries(f, s, has_data, true, clock_ns(tp))) {
+		f->all.beside++;
 		return;
+	}
 	flow_waits(f, s, 0);
 	s->member.limited_ns = clock_ns(tp);
 	aggregate_join(&f->all, &s->member.part, f->tide.shown_q16);

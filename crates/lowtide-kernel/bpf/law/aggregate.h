@@ -36,6 +36,8 @@ struct aggregate {
 	u32 sent;		/* `una`, less one */
 	u32 delivered;		/* segments */
 	u32 app_limited;	/* up to this count the program limited what was sent; 0: it does not */
+	u32 beside, beside_before;	/* segments outside of the window that were sent in this round trip, and in the one before */
+	u64 beside_us;		/* when this one began */
 	u32 last, from;		/* marks: the latest, and the one that the latest sample began with */
 	struct aggregate_mark marks[AGGREGATE_MARKS];
 };
@@ -127,6 +129,12 @@ static inline void aggregate_ack(struct aggregate *g, struct law_ack *a)
 	a->nxt = a->now_us;
 	a->app_limited = g->app_limited != 0;
 	a->senders = g->wanting;
+	if (a->now_us - g->beside_us > aggregate_srtt_us(g)) {
+		g->beside_before = g->beside;
+		g->beside = 0;
+		g->beside_us = a->now_us;
+	}
+	a->beside = g->beside + g->beside_before;
 }
 
 /* No connection has more to send: what is delivered from here on says little of the link. */

@@ -315,7 +315,8 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		return 0;
 	}
 	own = tide_own_queue(&t->path);
-	foreign = tide_foreign_queue(&t->path);
+	/* what its own connections send outside of the window is nobody else's */
+	foreign = tide_foreign_queue(&t->path) + a->beside * tide_packet(&t->path);
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path, t->window_q16)) {
