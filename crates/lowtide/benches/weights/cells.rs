@@ -52,8 +52,8 @@ impl fmt::Display for Cell {
     }
 }
 
-/// So many cells beside a CUBIC flow. A smaller sample is the beginning of a larger one. From four on each value is in it, from sixteen on
-/// each pair of a rate and an RTT.
+/// So many cells beside a CUBIC flow. A smaller sample is the beginning of a larger one. From four on each value is in
+/// it, from sixteen on each pair of a rate and an RTT.
 pub(crate) fn sample(number: usize) -> Vec<Cell> {
     let mut left = shuffled(all());
     let mut chosen: Vec<Cell> = Vec::new();

@@ -11,7 +11,7 @@ use nix::{
 use std::{
     fs::{self, File},
     os::unix::process::CommandExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::{self, Child, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     thread,
@@ -26,7 +26,8 @@ const TRANSFER: u16 = 5202;
 const APART: Duration = Duration::from_secs(2);
 /// For a server to listen, and for the flows to connect.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What flows are given beyond the measurement, so that none ends before it. They end by themselves even if nobody ends them.
+/// What flows are given beyond the measurement, so that none ends before it. They end by themselves even if nobody ends
+/// them.
 const SPARE: Duration = Duration::from_secs(20);
 /// Most memory of a socket. With the usual 4 MB a sender's buffer would limit the window where the link holds 6 MB.
 const SOCKET_MEMORY: u32 = 64 << 20;
@@ -148,9 +149,10 @@ impl Place<'_> {
         self.start(self.emulator.a(), command, "transfer")
     }
 
-    /// For data, of the transfer. The second CUBIC has one: its share is what a transfer may have, however many connections it has.
+    /// For data, of the transfer. The yardstick has one: its share is what a transfer may have, however many
+    /// connections it has.
     fn connections(&self) -> usize {
-        if self.run.subject == Subject::SecondCubic { 1 } else { self.run.connections }
+        if self.run.subject == Subject::PlainCubic { 1 } else { self.run.connections }
     }
 
     fn client(&self, port: u16) -> Vec<String> {
@@ -167,7 +169,7 @@ impl Place<'_> {
         unsafe { command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGTERM)?)) };
         let child = namespace.enter_command(&mut command).spawn();
         let child = child.map_err(|error| format!("cannot start {}: {error}", command.get_program().display()))?;
-        Ok(Process { child, name: name.to_owned(), log: fs::canonicalize(log)? })
+        Ok(Process { child, name: name.to_owned(), log })
     }
 }
 
@@ -175,7 +177,7 @@ impl Place<'_> {
 struct Process {
     child: Child,
     name: String,
-    log: std::path::PathBuf,
+    log: PathBuf,
 }
 
 impl Process {
@@ -235,7 +237,7 @@ struct Socket {
 /// The sockets of a namespace in this state: exact counts of payload, with all flows in one look.
 fn ss(namespace: &Namespace, state: &str) -> Result<Vec<Socket>, Failure> {
     let mut command = Command::new("ss");
-    command.args(["--tcp", "--ipv4", "--info", "--numeric", "--oneline", "--no-header", "state", state]);
+    command.args(["--tcp", "--info", "--numeric", "--oneline", "--no-header", "state", state]);
     let output = namespace.enter_command(&mut command).output().map_err(|error| format!("cannot start ss: {error}"))?;
     if !output.status.success() {
         return Err(format!("ss failed: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
@@ -244,7 +246,8 @@ fn ss(namespace: &Namespace, state: &str) -> Result<Vec<Socket>, Failure> {
     text.lines().map(|line| socket(line).ok_or_else(|| format!("ss wrote {line:?}").into())).collect()
 }
 
-/// Reads `RECV-Q SEND-Q LOCAL:PORT PEER:PORT … bytes_received:NUMBER …`. The number is missing until something has come in.
+/// Reads `RECV-Q SEND-Q LOCAL:PORT PEER:PORT … bytes_received:NUMBER …`. The number is missing until something has
+/// come in.
 fn socket(line: &str) -> Option<Socket> {
     let mut words = line.split_whitespace();
     let port = words.nth(2)?.rsplit_once(':')?.1.parse().ok()?;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `make lab-weights`: the table of weights. What a greedy transfer under `lowtide run` has beside one unpaced flow of the kernel's CUBIC, at
-//! each weight and under each law, in parts of what a second such flow has in its place; and alone on links with jitter. Root; hours.
+//! `make lab-weights`: the table of weights. What a greedy transfer under `lowtide run` has beside one unpaced flow of
+//! the kernel's CUBIC, at each weight and under each law, in parts of what a second such flow has in its place; and
+//! alone on links with jitter. Root; hours.
 //!
-//! `cargo bench -p lowtide --bench weights -- [--laws tide] [--weights 0.004,1] [--cells 4] [--warm 10] [--measure 20] …`, see `--help`.
+//! `cargo bench -p lowtide --bench weights -- [--laws tide] [--weights 0.004,1] [--cells 4] [--measure 20] …`, see
+//! `--help`.
 //!
-//! With `--keep` the runs go to a file, and those that are there already are not made again.
+//! With `--keep` the runs go to a file. Those that are there already, of the same kernel and the same code, are not
+//! made again.
 
 mod cells;
 #[path = "../ground_truth/kept.rs"]
@@ -37,6 +40,9 @@ struct Options {
     /// How many links of the 48 to take; a smaller sample is the beginning of a larger one
     #[arg(long, default_value_t = 24)]
     cells: usize,
+    /// Instead of a sample all links of the 48 whose name begins like this, as in "5 Mbit/s, 10 ms"
+    #[arg(long)]
+    only: Option<String>,
     /// Jitter in milliseconds of the links on which the transfer is alone, at w = 1; "none" for no such link
     #[arg(long, default_value = "5,20")]
     jitter: String,
@@ -55,7 +61,7 @@ struct Options {
     /// Links at the same time; of 100 Mbit/s there is never more than one
     #[arg(long, default_value_t = 3)]
     parallel: usize,
-    /// File for the runs, of one build: those that are there are not made again
+    /// File for the runs: those that are there, of this kernel and this code, are not made again
     #[arg(long)]
     keep: Option<PathBuf>,
     /// Page to write
@@ -72,8 +78,8 @@ struct Options {
 /// What is measured beside the CUBIC flow.
 #[derive(Clone, Debug, PartialEq)]
 enum Subject {
-    /// The yardstick.
-    SecondCubic,
+    /// A flow of the kernel's CUBIC, unpaced: the yardstick.
+    PlainCubic,
     Transfer {
         law: String,
         weight: f64,
@@ -133,8 +139,9 @@ fn main() -> Result<(), Failure> {
         println!("weights: skipped: {sentence}");
         return Ok(());
     }
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned();
     let mut kept = Kept::open(options.keep.as_deref())?;
-    let left: Vec<Run> = plan.iter().filter(|run| kept.runs(&run.to_string()).is_empty()).cloned().collect();
+    let left: Vec<Run> = plan.iter().filter(|run| kept.runs(&key(run, &kernel)).is_empty()).cloned().collect();
     let (all, mut count) = (left.len(), 0);
     println!("weights: {all} runs of {} are left, at least {} minutes", plan.len(), minutes(&left, options.parallel));
     workers::work(left, options.parallel, |run, measured| {
@@ -142,15 +149,15 @@ fn main() -> Result<(), Failure> {
         let beside = measured.beside.map_or(String::new(), |rate| format!(" beside {rate:.2}"));
         let used = 100.0 * measured.used;
         println!("[{count}/{all}] {run}: {:.2}{beside} Mbit/s, {used:.0} % of the link used", measured.transfer);
-        kept.add(&run.to_string(), measured)
+        kept.add(&key(run, &kernel), measured)
     })?;
     let mut tables = Vec::new();
     for law in &options.laws {
-        tables.push((law.as_str(), rows(law, &plan, &options, &kept)));
+        tables.push((law.as_str(), rows(law, &plan, &options, &|run| kept.runs(&key(run, &kernel)))));
     }
     let body = page::body(&tables, &options.weights);
     println!("\n{body}");
-    options.write.iter().try_for_each(|path| page::write(path, &body, &options))
+    options.write.iter().try_for_each(|path| page::write(path, &body, &options, &kernel))
 }
 
 /// All runs, those of a cell together.
@@ -175,7 +182,15 @@ fn plan(options: &Options) -> Result<Vec<Run>, Failure> {
 }
 
 fn cells(options: &Options) -> Result<Vec<Cell>, Failure> {
-    let mut cells = cells::sample(options.cells);
+    let mut cells = match &options.only {
+        Some(name) => cells::all().into_iter().filter(|cell| cell.to_string().starts_with(name)).collect(),
+        None => cells::sample(options.cells),
+    };
+    if let (Some(name), true) = (&options.only, cells.is_empty()) {
+        return Err(
+            format!("no link's name begins with {name:?}; the first one is {:?}", cells::all()[0].to_string()).into()
+        );
+    }
     for jitter in options.jitter.split(',').filter(|jitter| *jitter != "none") {
         let jitter = jitter.parse().map_err(|_| format!("{jitter} is not a whole number of milliseconds"))?;
         cells.push(Cell::noisy(jitter));
@@ -190,7 +205,7 @@ fn subjects(cell: &Cell, options: &Options) -> Vec<Subject> {
         let law = law.clone();
         weights.iter().map(move |weight| Subject::Transfer { law: law.clone(), weight: *weight })
     };
-    [Subject::SecondCubic].into_iter().chain(options.laws.iter().flat_map(of_law)).collect()
+    [Subject::PlainCubic].into_iter().chain(options.laws.iter().flat_map(of_law)).collect()
 }
 
 fn orders(cell: &Cell) -> &'static [Order] {
@@ -205,7 +220,7 @@ fn minutes(runs: &[Run], parallel: usize) -> u64 {
 }
 
 /// The cells of a law.
-fn rows(law: &str, plan: &[Run], options: &Options, kept: &Kept) -> Vec<Row> {
+fn rows<'a>(law: &str, plan: &[Run], options: &Options, results: &dyn Fn(&Run) -> &'a [Measured]) -> Vec<Row> {
     let mut cells: Vec<Cell> = Vec::new();
     for run in plan {
         if !cells.contains(&run.cell) {
@@ -215,18 +230,18 @@ fn rows(law: &str, plan: &[Run], options: &Options, kept: &Kept) -> Vec<Row> {
     let share = |cell: &Cell, subject: &Subject| {
         let pairs = (0..options.runs).filter_map(|number| {
             let of_this = |run: &&Run| run.cell == *cell && run.subject == *subject && run.number == number;
-            mean(&plan.iter().filter(of_this).flat_map(|run| kept.runs(&run.to_string())).collect::<Vec<_>>())
+            mean(&plan.iter().filter(of_this).flat_map(results).collect::<Vec<_>>())
         });
         Share::of(&pairs.collect::<Vec<_>>())
     };
     let row = |cell: Cell| {
-        let second = share(&cell, &Subject::SecondCubic)?;
+        let plain = share(&cell, &Subject::PlainCubic)?;
         let at = |weight: &f64| {
             let subject = Subject::Transfer { law: law.to_owned(), weight: *weight };
             Some((*weight, share(&cell, &subject)?))
         };
         let weights = if cell.alone() { &[1.0] } else { &options.weights[..] };
-        Some(Row { cell, second, shares: weights.iter().filter_map(at).collect() })
+        Some(Row { cell, plain, shares: weights.iter().filter_map(at).collect() })
     };
     cells.into_iter().filter_map(row).collect()
 }
@@ -239,17 +254,21 @@ fn mean(runs: &[&Measured]) -> Option<Pair> {
     Some(Pair { transfer, beside })
 }
 
-/// Everything that the result depends on: what the run is kept under.
+/// What a run is kept under: all that its result depends on.
+fn key(run: &Run, kernel: &str) -> String {
+    // Of the laws, the controller and the emulator, as for recordings of the lab.
+    format!("{run}, kernel {kernel}, code {}", env!("LOWTIDE_PLAY_VERSION"))
+}
+
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.cell)?;
         match &self.subject {
-            Subject::SecondCubic => write!(f, "a second CUBIC")?,
+            Subject::PlainCubic => write!(f, "plain CUBIC")?,
             Subject::Transfer { law, weight } => write!(f, "{law} at w = {weight}")?,
         }
-        match (&self.subject, self.connections) {
-            (Subject::Transfer { .. }, 2..) => write!(f, " with {} connections", self.connections)?,
-            _ => {}
+        if matches!(self.subject, Subject::Transfer { .. }) && self.connections > 1 {
+            write!(f, " with {} connections", self.connections)?;
         }
         f.write_str(match self.order {
             Order::TransferFirst => ", started first",
@@ -258,9 +277,4 @@ impl fmt::Display for Run {
         })?;
         write!(f, ", {} s after {} s, run {}", self.measure.as_secs(), self.warm.as_secs(), self.number + 1)
     }
-}
-
-/// The release of the running kernel.
-fn kernel() -> Result<String, Failure> {
-    Ok(fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned())
 }

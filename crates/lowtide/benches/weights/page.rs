@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table for people, and the page that it goes to.
 
-use super::{Failure, Options, kernel, verdicts};
+use super::{Failure, Options, verdicts};
 use std::{env, fmt::Write, fs, path::Path};
 use verdicts::{Row, Share, verdicts};
 
 const HEAD: &str = "\
 # The table of weights
 
-What a weight is worth on this machine's kernel: the share of a greedy transfer under `lowtide run --w-min W --w-max W --cc LAW` beside one
-unpaced flow of the kernel's CUBIC, on emulated links with a droptail buffer. Both are iperf3. The yardstick is a second unpaced flow of CUBIC
-in the place of the transfer. Each pair runs in both orders, the second flow two seconds after the first; rates are means over the orders.
-Sockets may use 64 MB of memory, so that the window is limited by the law alone. Payload is counted at the receivers' sockets.
+What a weight is worth on this machine's kernel: the share of a greedy transfer under
+`lowtide run --w-min W --w-max W --cc LAW` beside one unpaced flow of the kernel's CUBIC, on emulated links with a
+droptail buffer. All flows are iperf3's. The yardstick is plain CUBIC, a second unpaced flow of it, in the place of the
+transfer. Each pair runs in both orders, the second flow two seconds after the first; rates are means over the orders.
+Sockets may use 64 MB of memory, so that the law alone limits the window. What counts is the payload at the receivers'
+sockets.
 
-A cell of the table has the transfer's rate in parts of the rate of the CUBIC flow beside it and, in brackets, in parts of the second CUBIC's
-rate. On a link with jitter, in both directions, nothing competes: there the column of the second CUBIC has its rate alone, and w = 1 has what
-the transfer reaches, in parts of that.
+The table shows the transfer's rate in parts of the rate of the CUBIC flow beside it and, in brackets, in parts of the
+rate of plain CUBIC in its place. On a link with jitter, in both directions, nothing competes: the column of plain CUBIC
+has the rate of one flow alone, and the brackets are parts of that.
 ";
 
 /// Tables and verdicts, law by law.
@@ -38,16 +40,17 @@ fn table(rows: &[Row], weights: &[f64]) -> String {
     if !columns.contains(&1.0) && rows.iter().any(|row| row.at(1.0).is_some()) {
         columns.push(1.0); // of the links with jitter
     }
-    let mut head = vec!["link".to_owned(), "a second CUBIC".to_owned()];
+    let mut head = vec!["link".to_owned(), "plain CUBIC".to_owned()];
     head.extend(columns.iter().map(|weight| format!("w = {weight}")));
-    let mut lines = vec![head.join(" | "), vec!["---"; head.len()].join("|")];
+    let mut lines = vec![head.join(" | "), vec!["---"; head.len()].join(" | ")];
     for row in rows {
-        let second = match row.second.of_beside {
+        let plain = match row.plain.of_beside {
             Some(part) => format!("{part:.2}"),
-            None => format!("{:.2} Mbit/s", row.second.rate),
+            None => format!("{:.2} Mbit/s", row.plain.rate),
         };
-        let mut cells = vec![row.cell.to_string(), second];
-        cells.extend(columns.iter().map(|weight| row.at(*weight).map_or("–".to_owned(), |it| show(it, row, *weight))));
+        let mut cells = vec![row.cell.to_string(), plain];
+        let at = |weight: &f64| row.at(*weight).map_or("–".to_owned(), |share| show(share, row, *weight));
+        cells.extend(columns.iter().map(at));
         lines.push(cells.join(" | "));
     }
     lines.iter().map(|line| format!("| {line} |\n")).collect()
@@ -59,15 +62,15 @@ fn show(share: Share, row: &Row, weight: f64) -> String {
 }
 
 /// Writes the page, whole.
-pub(crate) fn write(path: &Path, body: &str, options: &Options) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, body: &str, options: &Options, kernel: &str) -> Result<(), Failure> {
     let connections = match options.connections {
         1 => "one connection".to_owned(),
         several => format!("{several} connections"),
     };
     let how = format!(
-        "Measured on {} with kernel {}; {} runs of each order, {} s after {} s, {connections} under the transfer, {} links at a time:",
+        "Measured on {} with kernel {kernel}; runs of each order: {}; {} s after {} s; {connections} under the \
+         transfer; links at a time: {}.",
         jiff::Zoned::now().date(),
-        kernel()?,
         options.runs,
         options.measure,
         options.warm,
@@ -91,6 +94,7 @@ fn command() -> String {
                     words.next();
                 }
             }
+            _ if word.contains(' ') => kept.push(format!("{word:?}")),
             _ => kept.push(word),
         }
     }

@@ -6,10 +6,10 @@ use std::{fmt, ops::RangeInclusive};
 
 /// The least weight of `lowtide run`, which the bound on submission is for.
 const W_MIN: f64 = 0.004;
-/// At w = 1, of what a second CUBIC has: the median of all cells, and each of them.
+/// At w = 1, of what plain CUBIC has in its place: the median of all cells, and each of them.
 const MEDIAN: RangeInclusive<f64> = 0.85..=1.15;
 const EACH: RangeInclusive<f64> = 0.7..=1.3;
-/// Most of the competing CUBIC's rate at the least weight; and where the BDP is four segments.
+/// At the least weight, of the competing CUBIC's rate: at most; and where the BDP is four segments.
 const SUBMISSIVE: f64 = 0.02;
 const SUBMISSIVE_TINY: f64 = 0.05;
 
@@ -20,7 +20,7 @@ pub(crate) struct Pair {
     pub(crate) beside: Option<f64>,
 }
 
-/// What a weight, or a second CUBIC, has in a cell: medians over the runs.
+/// What a weight, or plain CUBIC, has in a cell: medians over the runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Share {
     /// Mbit/s.
@@ -42,16 +42,16 @@ impl Share {
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) cell: Cell,
-    /// A second CUBIC in the place of the transfer.
-    pub(crate) second: Share,
+    /// Plain CUBIC in the place of the transfer.
+    pub(crate) plain: Share,
     /// By rising weight.
     pub(crate) shares: Vec<(f64, Share)>,
 }
 
 impl Row {
-    /// The rate at a weight in parts of that of the second CUBIC.
+    /// The rate at a weight in parts of that of plain CUBIC in its place.
     pub(crate) fn relative(&self, weight: f64) -> Option<f64> {
-        Some(self.at(weight)?.rate / self.second.rate)
+        Some(self.at(weight)?.rate / self.plain.rate)
     }
 
     /// What it has at a weight.
@@ -88,7 +88,7 @@ pub(crate) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
 fn ordinary_in_the_median(rows: &[Row]) -> Verdict {
     let middle = median(rows.iter().filter_map(|row| row.relative(1.0)));
     Verdict {
-        aim: "w = 1 has 0.85 to 1.15 of what a second CUBIC has, in the median of the cells",
+        aim: "w = 1 has 0.85 to 1.15 of what plain CUBIC has in its place, in the median of the cells",
         measured: middle.map_or("no cell".to_owned(), |it| format!("{it:.2}")),
         holds: middle.map(|it| MEDIAN.contains(&it)),
     }
@@ -99,7 +99,7 @@ fn ordinary_in_each(rows: &[Row]) -> Verdict {
         let relative = row.relative(1.0)?;
         Some((!EACH.contains(&relative)).then(|| format!("{}: {relative:.2}", row.cell)))
     };
-    in_each("w = 1 has 0.7 to 1.3 of what a second CUBIC has, in each cell", rows, outside)
+    in_each("w = 1 has 0.7 to 1.3 of what plain CUBIC has in its place, in each cell", rows, outside)
 }
 
 fn submissive(rows: &[Row]) -> Verdict {
@@ -130,8 +130,11 @@ fn in_each(aim: &'static str, rows: &[Row], fault: impl Fn(&Row) -> Option<Optio
     let judged: Vec<Option<String>> = rows.iter().filter_map(fault).collect();
     let faults: Vec<&str> = judged.iter().flatten().map(String::as_str).collect();
     let (good, all) = (judged.len() - faults.len(), judged.len());
+    if all == 0 {
+        return Verdict { aim, measured: "no cell".to_owned(), holds: None };
+    }
     let not = if faults.is_empty() { String::new() } else { format!(", not in {}", faults.join("; ")) };
-    Verdict { aim, measured: format!("in {good} of {all} cells{not}"), holds: (all > 0).then_some(faults.is_empty()) }
+    Verdict { aim, measured: format!("in {good} of {all} cells{not}"), holds: Some(faults.is_empty()) }
 }
 
 /// The middle one, or the mean of the two in the middle.
