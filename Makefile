@@ -9,7 +9,7 @@ TEST_PACKAGES := iperf3 bpftool python3 chromium
 BENCH_PACKAGES := valgrind
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
+.PHONY: build demo test bench lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -64,6 +64,12 @@ lab-kernels: build deps-run lab-guest-image
 # 100 MB under each law of ours over a lossy and reordering link, by IPv4 and IPv6, as root: ten minutes.
 lab-laws: deps-build deps-run deps-test
 	$(CARGO) test --locked -p lowtide --test laws -- --ignored --show-output
+
+# What a weight is worth on this machine's kernel beside one flow of CUBIC: 24 links, three laws, five weights, as root and best with nothing else
+# running: six hours and a half. It may be broken off, and goes on where it was; what was measured with other code is measured again. Renews
+# docs/results/weights.md. WEIGHTS="--laws tide --cells 8" chooses a part; the head of crates/lowtide/benches/weights/main.rs has more.
+lab-weights: deps-build deps-run deps-test
+	$(CARGO) bench --locked -p lowtide --bench weights -- $(WEIGHTS) --keep $(CURDIR)/target/weights.json --write $(CURDIR)/docs/results/weights.md
 
 # The guest of `lowtide lab run --on guest`: QEMU, and a Debian kernel with its modules in target/lab/guest. It downloads 70 MB.
 lab-guest-image:
