@@ -118,7 +118,7 @@ static inline void tide_share_begin(struct tide_share *s, u64 window_q16)
 VERIFIED_APART int tide_share_grow(struct tide_share *s, const struct law_ack *a)
 {
 	struct cubic_shape shape = {
-		.variant = CUBIC_RFC9438, .beta_q32 = TIDE_SHARE_BETA_Q32, .reno_friendly = 1,
+		.variant = CUBIC_LINUX, .beta_q32 = TIDE_SHARE_BETA_Q32, .reno_friendly = 1,
 	};
 	struct law_window w;
 	u64 before, left = 0;
