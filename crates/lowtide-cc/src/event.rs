@@ -43,6 +43,10 @@ pub struct Ack {
     pub lost: u64,
     /// Delivery rate of the newest segment acknowledged, if it could be measured.
     pub rate: Option<RateSample>,
+    /// Connections that fill the window together, where several are one flow to the law; 0 and 1: it is one.
+    pub senders: u32,
+    /// Segments that other connections of that flow have sent outside of its window, and that may have met those that tell of the queue.
+    pub beside: u32,
 }
 
 impl Ack {

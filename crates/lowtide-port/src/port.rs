@@ -67,6 +67,8 @@ struct LawAck {
     latency_us: u32,
     holes: u32,
     random: u32,
+    senders: u32,
+    beside: u32,
 }
 
 /// `struct law_window`.
@@ -275,6 +277,8 @@ impl CongestionControl for Port {
             latency_us: 0,
             holes: ack.sacked.into(),
             random: self.chance,
+            senders: ack.senders,
+            beside: ack.beside,
         };
         if self.reduced.is_some_and(|end| ack.una > end) {
             self.reduced = None;

@@ -84,6 +84,7 @@ impl Parameters {
             round: Round::default(),
             fair: Fair::default(),
             vanished: 0,
+            senders: 1,
             lossy: 0,
             share: None,
             flow: *flow,
@@ -100,8 +101,8 @@ impl Parameters {
 const SMALL_PIPE: f64 = 8.0;
 /// The window for pairs of probes: a host lets half of a window go at once.
 const PAIRS: f64 = 4.0;
-/// What its weight is worth leaves as that of an ordinary flow, which no host paces: paced packets lose less in a small buffer, and take more of it.
-const UNPACED: f64 = 4.0;
+/// Packets that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1).
+const BEGIN: f64 = 10.0;
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -148,6 +149,8 @@ struct Tide {
     fair: Fair,
     /// Queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own.
     vanished: u32,
+    /// Connections that fill its window, 1 at the least.
+    senders: u32,
     /// Times it has left for what probes may not hear of, less those that it stayed for long.
     lossy: u32,
     /// What its weight is worth, if it has one.
@@ -219,17 +222,20 @@ impl Tide {
 
     /// Whether what its weight is worth is what it sends.
     fn share_rules(&self) -> bool {
-        self.share() > self.window || matches!(self.phase, Phase::Listen(_))
+        self.share() > 0.0 && (self.share() > self.window || matches!(self.phase, Phase::Listen(_)))
     }
 
-    /// Packets per second.
+    /// The same with a window and not just a pace. It then leaves as that of an ordinary flow, which no host paces: paced packets lose less in a small
+    /// buffer, and take more of it.
+    fn is_ordinary(&self) -> bool {
+        self.share_rules() && self.share() >= PAIRS
+    }
+
+    /// Packets per second, where it paces.
     fn pace(&self) -> f64 {
         match &self.phase {
             Phase::Listen(listen) => {
                 let share = self.share() / self.srtt.max(1e-6);
-                if self.share() >= PAIRS {
-                    return UNPACED * share;
-                }
                 let share = 1.2 * share;
                 let often = if listen.burst() == Listen::FOUR { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
                 if listen.probes < 4 || listen.good > 0 {
@@ -251,6 +257,7 @@ impl Tide {
 impl CongestionControl for Tide {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
         self.srtt = ack.srtt.as_secs_f64();
+        self.senders = ack.senders.max(1);
         self.round.packets += f64::from(ack.packets);
         self.round.lost += ack.lost as f64 / f64::from(self.flow.mss);
         let rtt = ack.rtt.map(|rtt| rtt.as_secs_f64());
@@ -300,7 +307,7 @@ impl CongestionControl for Tide {
         // nobody knows who came meanwhile
         if matches!(self.phase, Phase::Fill(_)) {
             self.phase = Phase::Fill(Fill::new(1.0, restart.now, 0));
-            self.window = 2.0;
+            self.window = self.window.min(BEGIN);
         }
         if let Some(share) = &mut self.share {
             share.on_restart(restart);
@@ -333,11 +340,14 @@ impl CongestionControl for Tide {
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        (self.srtt > 0.0).then(|| ((self.pace() * f64::from(self.flow.mss)) as u64).max(1))
+        (self.srtt > 0.0 && !self.is_ordinary()).then(|| ((self.pace() * f64::from(self.flow.mss)) as u64).max(1))
     }
 
     /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
     fn least_burst(&self) -> u64 {
+        if self.is_ordinary() {
+            return 2;
+        }
         match &self.phase {
             Phase::Fill(fill) => fill.bursts.burst().max(self.fair.burst()),
             Phase::Listen(listen) => listen.burst(),

@@ -119,9 +119,9 @@ impl Tide {
         }
     }
 
-    /// A ramp's packets leave in bursts; not behind a token bucket, by whose rate they always come apart.
+    /// A ramp's packets leave in bursts; not behind a token bucket, by whose rate they always come apart, nor among those of other connections.
     pub(super) fn set_bursts(&mut self, nxt: u64) {
-        let (packet, sure) = (self.path.packet(), !self.path.lets_bursts_pass());
+        let (packet, sure) = (self.path.packet(), self.senders < 2 && !self.path.lets_bursts_pass());
         if let Phase::Fill(fill) = &mut self.phase {
             fill.bursts.leave(fill.growth >= RAMP && sure, packet, nxt);
         }
@@ -196,6 +196,10 @@ impl Tide {
 
     /// An ACK while it fills the link.
     pub(super) fn fill(&mut self, ack: &Ack) {
+        // an ordinary flow by construction, whatever is believed of the link
+        if let Some(share) = self.share.as_mut().filter(|share| share.is_whole() && !ack.reducing) {
+            share.on_ack(ack);
+        }
         self.path.on_rate(ack);
         if let Some(whole) = self.path.rate() {
             self.fair.on_ack(ack, whole);
@@ -208,7 +212,9 @@ impl Tide {
                 return;
             }
         }
-        let (own, foreign) = (self.path.own_queue(), self.path.foreign_queue());
+        // what its own connections send outside of the window is nobody else's
+        let (own, beside) = (self.path.own_queue(), f64::from(ack.beside) * self.path.packet());
+        let foreign = self.path.foreign_queue() + beside;
         self.find(ack, own);
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.round.limited |= ack.window_limited;
@@ -233,7 +239,7 @@ impl Tide {
         let crosses = |part: f64, of: Option<f64>| of.is_some_and(|of| (before..self.window).contains(&(part * of)));
         if fill.growth > 0.05 && (crosses(0.95, near) || (near.is_some() && crosses(0.93, pipe))) {
             Self::end_ramp(fill, ack.nxt);
-            if pipe.is_some() && !rules {
+            if pipe.is_some() && self.senders < 2 && !rules {
                 self.fair.put_to_test(self.window);
             }
         }
@@ -279,7 +285,9 @@ impl Tide {
         if queue < own / 2.0 {
             fill.near_empty = ack.now;
         }
-        if let Some(whole) = self.path.rate()
+        if self.senders > 1 {
+            self.fair.restart();
+        } else if let Some(whole) = self.path.rate()
             && self.fair.on_round(ack.now, round.packets, queue > 0.75 * own, whole)
         {
             let window = self.window;

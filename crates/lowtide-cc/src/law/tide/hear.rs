@@ -4,13 +4,11 @@
 use crate::Ack;
 use std::{mem, time::Duration};
 
-use super::{PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, listen::Listen};
+use super::{BEGIN, PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, listen::Listen};
 
 /// Good probes in a row that say that the link is free; and in a fair queue, which is empty now and then.
 const GOOD: u32 = 3;
 const GOOD_APART: u32 = 6;
-/// Packets that it begins with on a free link, as any flow does (RFC 6928); a 16th of the pipe in smaller ones.
-const BEGIN: f64 = 10.0;
 /// Base round trips of somebody else's queue without an end.
 const LONG: f64 = 32.0;
 /// A receiver that keeps an ACK back does so for 40 ms or more.
@@ -73,6 +71,10 @@ impl Tide {
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (mem::take(&mut listen.seconds), mem::take(&mut listen.packets));
+        // among the packets of other connections trains tell nothing
+        if self.senders > 1 {
+            listen.trains = 0;
+        }
         if !probes_only {
             (listen.closer, listen.trains, listen.confirms) = (0, 0, false);
         }
@@ -132,6 +134,7 @@ impl Tide {
     /// From listening to filling.
     fn begin_again(&mut self, ack: &Ack, growth: f64) {
         self.phase = Phase::Fill(Fill::new(growth, ack.now, ack.nxt));
+        // a 16th of the pipe in small ones
         (self.window, self.loss) = (self.path.pipe().map_or(BEGIN, |pipe| BEGIN.min(pipe / 16.0)).max(2.0), 0.0);
         self.path.restart_filters();
         self.start_round(ack.nxt);
