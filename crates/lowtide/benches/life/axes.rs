@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Paths, laws and conditions, by the names that select them.
+
+use super::verdict::Condition;
+use std::time::Duration;
+
+/// A link between the two namespaces, with a droptail buffer of one BDP.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// Mbit/s.
+    pub(crate) rate: u64,
+    pub(crate) rtt: Duration,
+    /// In both directions.
+    pub(crate) jitter: Option<&'static str>,
+}
+
+impl Path {
+    /// Bytes that the link carries in a time.
+    pub(crate) fn bytes_in(&self, seconds: f64) -> u64 {
+        (self.rate as f64 * 1e6 / 8.0 * seconds) as u64
+    }
+}
+
+pub(crate) const PATHS: [Path; 4] = [
+    Path { name: "20mbit", about: "20 Mbit/s, 40 ms", rate: 20, rtt: Duration::from_millis(40), jitter: None },
+    Path { name: "5mbit", about: "5 Mbit/s, 30 ms", rate: 5, rtt: Duration::from_millis(30), jitter: None },
+    Path { name: "100mbit", about: "100 Mbit/s, 10 ms", rate: 100, rtt: Duration::from_millis(10), jitter: None },
+    Path {
+        name: "jitter",
+        about: "20 Mbit/s, 40 ms, jitter of 5 ms",
+        rate: 20,
+        rtt: Duration::from_millis(40),
+        jitter: Some("5ms"),
+    },
+];
+
+/// What governs the program's sockets.
+#[derive(Debug)]
+pub(crate) struct Law {
+    pub(crate) name: &'static str,
+    /// Options of `lowtide run`; `None` is the kernel's CUBIC without Lowtide.
+    pub(crate) options: Option<&'static [&'static str]>,
+}
+
+/// Without Lowtide.
+pub(crate) const PLAIN: &Law = &LAWS[0];
+
+/// The default is what `lowtide run` takes where nothing is said.
+pub(crate) const LAWS: [Law; 4] = [
+    Law { name: "plain", options: None },
+    Law { name: "cdg", options: Some(&["--cc", "cdg"]) },
+    Law { name: "ledbatpp", options: Some(&["--cc", "ledbatpp"]) },
+    Law { name: "default", options: Some(&[]) },
+];
+
+pub(crate) const CONDITIONS: [(Condition, &str); 3] =
+    [(Condition::Idle, "idle"), (Condition::Far, "far"), (Condition::Third, "third")];
+
+/// What of an axis has been asked for: what is named, or all where nothing of it is.
+pub(crate) fn chosen<'a, T>(all: &'a [T], name: impl Fn(&T) -> &str, words: &[String]) -> Vec<&'a T> {
+    let is_named = |it: &&T| words.iter().any(|word| word == name(it));
+    match all.iter().any(|it| is_named(&it)) {
+        true => all.iter().filter(is_named).collect(),
+        false => all.iter().collect(),
+    }
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The programs: what each sends, how it is called, and how one sees that it arrived.
+
+use super::{
+    Failure,
+    axes::Path,
+    process::succeed,
+    site::{Far, Site, beside, python},
+    tree::{Shape, same},
+};
+use std::process::Command;
+
+pub(crate) struct Program {
+    /// By which it is chosen.
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// At one time.
+    pub(crate) connections: u32,
+    /// Seconds for which a foreground stays beside it: longer than a stall limit, where it has one.
+    pub(crate) beside: f64,
+    pub(crate) far: Far,
+    pub(crate) shape: fn(&Path) -> Shape,
+    /// Before the clock runs: a repository to send to, say.
+    prepare: fn(&Site, &Job) -> Result<(), Failure>,
+    /// What is timed.
+    send: fn(&Site, &Job) -> Command,
+    /// Whether what arrived is what was sent, after status 0.
+    arrived: fn(&Site, &Job) -> Result<bool, Failure>,
+}
+
+/// One run. Every file and place of its own has its name in it.
+pub(crate) struct Job {
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+}
+
+/// The directory of the near end that is sent.
+pub(crate) const DATA: &str = "data";
+
+impl Program {
+    pub(crate) fn prepare(&self, site: &Site, job: &Job) -> Result<(), Failure> {
+        (self.prepare)(site, job)
+    }
+
+    pub(crate) fn send(&self, site: &Site, job: &Job) -> Command {
+        (self.send)(site, job)
+    }
+
+    pub(crate) fn arrived(&self, site: &Site, job: &Job) -> Result<bool, Failure> {
+        (self.arrived)(site, job)
+    }
+}
+
+/// Long enough to be no longer in slow start, short enough for a battery of an hour.
+const BESIDE: f64 = 12.0;
+
+pub(crate) const PROGRAMS: [Program; 13] = [
+    Program {
+        name: "rclone-small",
+        about: "rclone copy, 4 transfers, files of 50 kB",
+        connections: 4,
+        beside: BESIDE,
+        far: Far::WebDav,
+        shape: |path| Shape { count: (path.rate * 3).max(30), bytes: 50_000 },
+        prepare: nothing,
+        send: rclone,
+        arrived: files,
+    },
+    Program {
+        name: "rclone-large",
+        about: "rclone copy, 4 transfers, 4 files",
+        connections: 4,
+        beside: BESIDE,
+        far: Far::WebDav,
+        shape: |path| parts(path, 4),
+        prepare: nothing,
+        send: rclone,
+        arrived: files,
+    },
+    Program {
+        name: "rsync",
+        about: "rsync over ssh, 8 files",
+        connections: 1,
+        beside: BESIDE,
+        far: Far::Ssh,
+        shape: |path| parts(path, 8),
+        prepare: nothing,
+        send: |site, job| {
+            let mut command = site.command("rsync");
+            command.args(["-a", "-e", &site.ssh(), &format!("{DATA}/")]);
+            command.arg(format!("life:{}", site.far(&job.name).display()));
+            command
+        },
+        arrived: files,
+    },
+    Program {
+        name: "scp",
+        about: "scp, one file",
+        connections: 1,
+        beside: BESIDE,
+        far: Far::Ssh,
+        shape: |path| parts(path, 1),
+        prepare: nothing,
+        send: |site, job| {
+            let mut command = site.command("scp");
+            command.arg("-F").arg(site.near("ssh_config")).args(["-q", "-r", DATA]);
+            command.arg(format!("life:{}", site.far(&job.name).display()));
+            command
+        },
+        arrived: files,
+    },
+    Program {
+        name: "restic-rest",
+        about: "restic backup by its REST protocol",
+        connections: 5,
+        beside: BESIDE,
+        far: Far::Restic,
+        shape: |path| parts(path, 8),
+        prepare: restic_init,
+        send: |site, job| restic_backup(site, &format!("rest:{}", site.url(&format!("{}/", job.name))), &[]),
+        arrived: restic_restored,
+    },
+    Program {
+        name: "restic-sftp",
+        about: "restic backup over sftp",
+        connections: 1,
+        beside: BESIDE,
+        far: Far::Ssh,
+        shape: |path| parts(path, 8),
+        prepare: restic_init,
+        send: |site, job| {
+            let sftp = format!("sftp.command={} life -s sftp", site.ssh());
+            restic_backup(site, &format!("sftp:life:{}", site.far(&job.name).display()), &["-o", &sftp])
+        },
+        arrived: restic_restored,
+    },
+    Program {
+        name: "borg",
+        about: "borg create over ssh",
+        connections: 1,
+        beside: BESIDE,
+        far: Far::Ssh,
+        shape: |path| parts(path, 8),
+        prepare: |site, job| succeed(borg(site).args(["init", "-e", "none"]).arg(site.far(&job.name))),
+        send: |site, job| {
+            let mut command = borg(site);
+            command.args(["create", &format!("ssh://life{}::it", site.far(&job.name).display()), DATA]);
+            command
+        },
+        arrived: |site, job| {
+            let out = site.near(&format!("out-{}", job.name));
+            std::fs::create_dir(&out)?;
+            let archive = format!("{}::it", site.far(&job.name).display());
+            succeed(borg(site).current_dir(&out).args(["extract", &archive]))?;
+            same(&site.near(DATA), &out.join(DATA))
+        },
+    },
+    Program {
+        name: "curl",
+        about: "16 curls at once, `-y 15 -Y 1024`",
+        connections: 16,
+        beside: 2.0 * BESIDE,
+        far: Far::WebDav,
+        shape: |path| parts(path, 16),
+        prepare: directory,
+        send: |site, job| {
+            let mut command = site.command("sh");
+            command.arg(beside("curls.sh")).args([DATA, &site.url(&job.name)]);
+            command
+        },
+        arrived: files,
+    },
+    Program {
+        name: "git",
+        about: "git push over ssh",
+        connections: 1,
+        beside: BESIDE,
+        far: Far::Ssh,
+        shape: |path| parts(path, 8),
+        prepare: |site, job| {
+            succeed(git(site, job).args(["init", "-q", "--initial-branch=it"]))?;
+            succeed(git(site, job).args(["add", "."]))?;
+            succeed(git(site, job).args(["-c", "user.name=it", "-c", "user.email=it@it", "commit", "-q", "-m", "it"]))?;
+            succeed(site.command("git").args(["init", "-q", "--bare"]).arg(site.far(&job.name)))
+        },
+        send: |site, job| {
+            let mut command = git(site, job);
+            command.args(["push", "-q", &format!("ssh://life{}", site.far(&job.name).display()), "it"]);
+            command.env("GIT_SSH_COMMAND", site.ssh());
+            command
+        },
+        arrived: |site, job| {
+            let mut clone = site.command("git");
+            let out = site.near(&format!("out-{}", job.name));
+            // a clone checks the hash of every object that it unpacks
+            succeed(clone.args(["clone", "-q", "--no-local", "-b", "it"]).arg(site.far(&job.name)).arg(&out))?;
+            std::fs::remove_dir_all(out.join(".git"))?;
+            same(&site.near(DATA), &out)
+        },
+    },
+    Program {
+        name: "requests",
+        about: "Python requests, one file after the other",
+        connections: 1,
+        beside: BESIDE,
+        far: Far::WebDav,
+        shape: |_| Shape { count: 30, bytes: 50_000 },
+        prepare: directory,
+        send: |site, job| {
+            let mut command = python("requests_loop.py");
+            command.current_dir(site.near(".")).args([DATA, &site.url(&job.name)]);
+            command
+        },
+        arrived: files,
+    },
+    Program {
+        name: "per-second",
+        about: "200 connections a second for 5 s, 60 % of the link",
+        connections: 200,
+        beside: BESIDE,
+        far: Far::Hash,
+        shape: |path| Shape { count: 1000, bytes: path.bytes_in(3.0) / 1000 },
+        prepare: nothing,
+        send: |site, job| connections("200", site, job),
+        arrived: by_its_status,
+    },
+    Program {
+        name: "at-once",
+        about: "1,000 connections at once",
+        connections: 1000,
+        beside: BESIDE,
+        far: Far::Hash,
+        shape: |path| parts(path, 1000),
+        prepare: nothing,
+        send: |site, job| connections("at-once", site, job),
+        arrived: by_its_status,
+    },
+    Program {
+        name: "in-turn",
+        about: "20 connections of 20 kB, one after the other",
+        connections: 1,
+        beside: BESIDE,
+        far: Far::Hash,
+        shape: |_| Shape { count: 20, bytes: 20_000 },
+        prepare: nothing,
+        send: |site, job| connections("in-turn", site, job),
+        arrived: by_its_status,
+    },
+];
+
+/// What the link carries in five seconds, in equal parts.
+fn parts(path: &Path, count: u64) -> Shape {
+    Shape { count, bytes: path.bytes_in(5.0) / count }
+}
+
+fn nothing(_: &Site, _: &Job) -> Result<(), Failure> {
+    Ok(())
+}
+
+fn directory(site: &Site, job: &Job) -> Result<(), Failure> {
+    Ok(std::fs::create_dir(site.far(&job.name))?)
+}
+
+fn files(site: &Site, job: &Job) -> Result<bool, Failure> {
+    same(&site.near(DATA), &site.far(&job.name))
+}
+
+/// The sender compared the digests that its receiver gave back.
+fn by_its_status(_: &Site, _: &Job) -> Result<bool, Failure> {
+    Ok(true)
+}
+
+fn rclone(site: &Site, job: &Job) -> Command {
+    let mut command = site.command("rclone");
+    command.args(["copy", "--transfers", "4", DATA, &format!(":webdav:{}", job.name)]);
+    command.env("RCLONE_CONFIG", "").env("RCLONE_WEBDAV_URL", site.url("")).env("RCLONE_WEBDAV_VENDOR", "other");
+    command
+}
+
+fn restic(site: &Site, repository: &str) -> Command {
+    let mut command = site.command("restic");
+    command.args(["-q", "--no-cache", "-r", repository]).env("RESTIC_PASSWORD", "it");
+    command
+}
+
+fn restic_init(site: &Site, job: &Job) -> Result<(), Failure> {
+    succeed(restic(site, &site.far(&job.name).display().to_string()).arg("init"))
+}
+
+fn restic_backup(site: &Site, repository: &str, options: &[&str]) -> Command {
+    let mut command = restic(site, repository);
+    // the least that it takes, MiB: so that there are several packs, and connections, in little data
+    command.args(options).args(["backup", "--pack-size", "4", DATA]);
+    command
+}
+
+fn restic_restored(site: &Site, job: &Job) -> Result<bool, Failure> {
+    let out = site.near(&format!("out-{}", job.name));
+    let mut restore = restic(site, &site.far(&job.name).display().to_string());
+    succeed(restore.args(["restore", "latest", "--target"]).arg(&out))?;
+    same(&site.near(DATA), &out.join(DATA))
+}
+
+fn borg(site: &Site) -> Command {
+    let mut command = site.command("borg");
+    command.env("BORG_BASE_DIR", site.near("borg")).env("BORG_RSH", site.ssh());
+    // made by its path, used by its address: the same repository
+    command.env("BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK", "yes").env("BORG_RELOCATED_REPO_ACCESS_IS_OK", "yes");
+    command
+}
+
+/// Not to be compressed: it is of chance anyway, and the clock is for the network.
+fn git(site: &Site, job: &Job) -> Command {
+    let mut command = site.command("git");
+    command.arg("--git-dir").arg(site.near(&format!("git-{}", job.name))).arg("--work-tree").arg(site.near(DATA));
+    command.args(["-c", "core.compression=0", "-c", "pack.window=0"]).current_dir(site.near(DATA));
+    command.env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+}
+
+fn connections(how: &str, site: &Site, job: &Job) -> Command {
+    let (address, port) = site.address();
+    let mut command = python("connections.py");
+    command.args([how, &address, &port, &job.shape.count.to_string(), &job.shape.bytes.to_string()]);
+    command
+}
