@@ -43,6 +43,8 @@ pub struct Ack {
     pub lost: u64,
     /// Delivery rate of the newest segment acknowledged, if it could be measured.
     pub rate: Option<RateSample>,
+    /// Whether there is data that has not been sent yet.
+    pub has_data: bool,
     /// Connections that fill the window together, where several are one flow to the law; 0 and 1: it is one.
     pub senders: u32,
     /// Segments that other connections of that flow have sent outside of its window, and that may have met those that tell of the queue.
@@ -166,4 +168,6 @@ pub struct Sent {
     pub retransmission: bool,
     /// Whether the application has no more data at hand, so that the pipe is not filled on purpose.
     pub app_limited: bool,
+    /// Whether there is data that has not been sent yet.
+    pub has_data: bool,
 }

@@ -2,6 +2,7 @@
 //! What laws are made of: slow start × increase × decrease × detector.
 
 mod acceleration;
+mod aggregate;
 mod alpha_inc;
 mod cubic;
 mod delay;
@@ -19,6 +20,7 @@ mod vegas;
 mod window;
 
 pub use acceleration::Acceleration;
+pub use aggregate::{Aggregate, Member, Usage};
 pub use alpha_inc::AlphaInc;
 pub use cubic::{Cubic, CubicShape};
 pub use delay::{BaseDelay, CurrentDelay, DelaySignal};

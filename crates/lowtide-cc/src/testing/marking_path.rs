@@ -178,6 +178,7 @@ impl Path {
                 nxt: self.nxt,
                 retransmission: false,
                 app_limited: false,
+                has_data: true,
             });
         }
     }

@@ -198,6 +198,7 @@ impl<C: CongestionControl> Path<C> {
             nxt: self.nxt + SIZE,
             retransmission: false,
             app_limited,
+            has_data: !app_limited,
         };
         self.law.on_sent(&sent);
         self.in_flight += SIZE;

@@ -244,6 +244,7 @@ impl Transport {
                 nxt: self.nxt(),
                 retransmission: lost.is_some(),
                 app_limited: left == 0,
+                has_data: left > 0,
             };
             self.call(|control| control.on_sent(&sent));
         }
@@ -302,6 +303,8 @@ impl Transport {
             sacked: self.segments.iter().any(|segment| segment.fate == Fate::Delivered),
             lost: MSS * lost as u64,
             rate: self.rate(&newest),
+            has_data: true,
+            ..Ack::default()
         };
         self.first_sent = newest.sent;
         self.delivered_time = self.now;

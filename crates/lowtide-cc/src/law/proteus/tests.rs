@@ -111,7 +111,7 @@ proptest! {
         let mut now = Time::from_nanos(1);
         for event in &events {
             now = now + Duration::from_millis(7);
-            law.on_sent(&Sent { now, bytes: 1000, in_flight: 0, nxt: 0, retransmission: false, app_limited: false });
+            law.on_sent(&Sent { now, bytes: 1000, in_flight: 0, nxt: 0, retransmission: false, app_limited: false, has_data: true });
             law.on_lost(&Lost { now, sent: now, bytes: 1000, in_flight_at_send: 0, lost_since_send: 0, app_limited: false });
             any_events::play(&mut *law, event);
             prop_assert!(law.window() >= 10_000 && law.window() < 1 << 40);

@@ -94,6 +94,7 @@ impl Sender {
             sacked: self.board.sacked_segments() > 0,
             lost,
             rate,
+            has_data: self.unsent() > 0,
             ..Ack::default()
         });
         self.refresh_window();

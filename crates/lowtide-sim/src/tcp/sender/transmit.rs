@@ -193,6 +193,7 @@ impl Sender {
             nxt: self.board.nxt(),
             retransmission,
             app_limited: self.unsent() == 0 && self.board.in_flight() < self.cwnd(),
+            has_data: self.unsent() > 0,
         });
         self.refresh_window();
     }
