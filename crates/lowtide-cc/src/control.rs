@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every control law is.
 
-use crate::{Ack, Congestion, Lost, Prices, Recovered, Restart, Sent};
+use crate::{Ack, Congestion, Lost, Prices, Recovered, Restart, Sent, Time};
 use std::time::Duration;
 
 /// What a law did on an ACK.
@@ -17,11 +17,32 @@ pub enum Reaction {
     Reduced,
 }
 
+/// What a law does with its path at present, for the connections that [share](crate::SharedLaw) it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stance {
+    /// It behaves as an ordinary flow: all of them use its window.
+    #[default]
+    Window,
+    /// It fills the spare capacity of the path.
+    Fills,
+    /// It only probes, for which one connection is enough.
+    Probes {
+        /// When it began to.
+        since: Time,
+    },
+}
+
 /// A congestion control law.
 ///
 /// Calls come in order of time. During a reduction episode the transport walks from the old amount in flight to
 /// [`window`](Self::window) by PRR (RFC 9937), so a law sets its window at once.
 pub trait CongestionControl: Send {
+    /// The connection's handshake is done. Only a law that connections [share](crate::SharedLaw) need know.
+    fn on_established(&mut self, _now: Time) {}
+
+    /// The connection is over: nothing else will be called. Only a law that connections share need know.
+    fn on_closed(&mut self) {}
+
     /// A segment was sent.
     fn on_sent(&mut self, _sent: &Sent) {}
 
@@ -68,6 +89,16 @@ pub trait CongestionControl: Send {
     /// millisecond).
     fn longest_burst(&self) -> Duration {
         Duration::from_millis(1)
+    }
+
+    /// What it does with its path at present.
+    fn stance(&self) -> Stance {
+        Stance::Window
+    }
+
+    /// The rate of the link as far as the law knows it, bytes per second.
+    fn link_rate(&self) -> Option<u64> {
+        None
     }
 
     /// Whether the law steers through recovery itself (as BBR does), so that the transport must not run PRR.

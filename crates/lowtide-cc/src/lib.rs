@@ -26,16 +26,18 @@ mod control;
 mod event;
 mod price;
 mod random;
+mod sharing;
 #[cfg(test)]
 mod testing;
 mod text;
 mod time;
 
 pub use actuator::{Actuator, ActuatorError};
-pub use control::{CongestionControl, Reaction, Weighted};
+pub use control::{CongestionControl, Reaction, Stance, Weighted};
 pub use event::{Ack, Congestion, Lost, RateSample, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
 pub use price::{Price, Prices};
 pub use random::Random;
+pub use sharing::SharedLaw;
 pub use text::{Described, LawError, Parameters, Value};
 pub use time::Time;

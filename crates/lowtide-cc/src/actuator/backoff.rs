@@ -2,8 +2,8 @@
 //! Scaling the decrease factor (paper 001, section III-D): after real congestion `cwnd = max(2, β·w·cwnd)`.
 
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Lost, Prices, Reaction, Recovered, Restart, Sent, Signal, Weighted,
-    price::Meter,
+    Ack, Congestion, CongestionControl, Flow, Lost, Prices, Reaction, Recovered, Restart, Sent, Signal, Stance,
+    Weighted, price::Meter,
 };
 use std::time::Duration;
 
@@ -89,6 +89,14 @@ impl CongestionControl for BackoffScaling {
 
     fn longest_burst(&self) -> Duration {
         self.law.longest_burst()
+    }
+
+    fn stance(&self) -> Stance {
+        self.law.stance()
+    }
+
+    fn link_rate(&self) -> Option<u64> {
+        self.law.link_rate()
     }
 
     fn pacing_rate(&self) -> Option<u64> {

@@ -3,7 +3,7 @@
 
 use super::{Losses, Native, Phantom, source::Source};
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Lost, Prices, Random, Reaction, Recovered, Restart, Sent, Signal,
+    Ack, Congestion, CongestionControl, Flow, Lost, Prices, Random, Reaction, Recovered, Restart, Sent, Signal, Stance,
     Weighted, price::Meter,
 };
 use std::time::Duration;
@@ -183,6 +183,14 @@ impl CongestionControl for PhantomEcn {
 
     fn longest_burst(&self) -> Duration {
         self.law.longest_burst()
+    }
+
+    fn stance(&self) -> Stance {
+        self.law.stance()
+    }
+
+    fn link_rate(&self) -> Option<u64> {
+        self.law.link_rate()
     }
 
     fn pacing_rate(&self) -> Option<u64> {

@@ -28,7 +28,7 @@
 //! docs/tide.md has its parts with their reasons, docs/rivals.md has it beside the others.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time, Weighted,
+    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Stance, Time, Weighted,
     part::Rounds, text::parameters,
 };
 use std::time::Duration;
@@ -352,6 +352,19 @@ impl CongestionControl for Tide {
             Phase::Fill(fill) => fill.bursts.burst().max(self.fair.burst()),
             Phase::Listen(listen) => listen.burst(),
         }
+    }
+
+    fn stance(&self) -> Stance {
+        match &self.phase {
+            _ if self.is_ordinary() => Stance::Window,
+            Phase::Fill(_) => Stance::Fills,
+            Phase::Listen(listen) => Stance::Probes { since: listen.began },
+        }
+    }
+
+    fn link_rate(&self) -> Option<u64> {
+        let rate = self.path.rate().unwrap_or(1.0 / self.path.packet());
+        Some((rate * f64::from(self.flow.mss)) as u64)
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

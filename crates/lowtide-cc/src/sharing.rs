@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Connections of one transfer over one path under one law: what the law knows belongs to the path, and they divide its window ([`Aggregate`]). A
+//! newcomer knows the path at its first packet, one that ends hands nothing over.
+//!
+//! Many that fill the window together meet in the queue by chance, and hide from each other whether others are served in turn. So one of them has a
+//! token: it carries what the window allows, and probes where the law only does that. The others wait, with a segment now and then, as programs give
+//! up connections that stand still. The token goes round. Application-limited connections need none, nor do those that are new: a short connection
+//! never waits.
+
+use crate::{
+    Ack, Congestion, CongestionControl, Flow, Lost, Random, Reaction, Recovered, Restart, Sent, Signal, Stance, Time,
+    Weighted,
+    part::{Aggregate, Member, Usage},
+};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// How long one has the token, or is new,
+const TURN: Duration = Duration::from_millis(500);
+/// and so many round trips at the least.
+const TURN_ROUND_TRIPS: u32 = 16;
+/// Not held back for so long, and four round trips: it has too little to send.
+const UNUSED: Duration = Duration::from_millis(50);
+/// Between probes, at the most.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Bytes per second of one that waits while the law probes: some programs ask for 1,000.
+const WAITING_RATE: f64 = 2000.0;
+/// All that wait take this part of the link together at the most.
+const WAITING_PART: f64 = 50.0;
+/// A connection that sends less than a segment in this time is as good as dead to its program.
+const FLOOR: f64 = 4.0;
+/// A grant of fewer segments is a pace: a host lets half of a window go at once, and a single segment meets the receiver's delayed ACK.
+const PACED_BELOW: f64 = 4.0;
+/// A shorter round trip is not paced, as a pace is kept to a millisecond.
+const PACED_ROUND_TRIP: Duration = Duration::from_millis(1);
+/// A retransmission timeout is a round trip and this at the least (Linux `TCP_RTO_MIN`).
+const TIMEOUT: Duration = Duration::from_millis(200);
+
+/// A law that several connections share.
+#[derive(Clone)]
+pub struct SharedLaw(Arc<Mutex<Path>>);
+
+/// What the connections share.
+struct Path {
+    law: Box<dyn CongestionControl>,
+    all: Aggregate,
+    /// Whether there was an ACK.
+    begun: bool,
+    /// Connections so far.
+    connections: u64,
+    /// The connection that has the token.
+    token: Option<u64>,
+    /// Without a sign of its own it has gone then.
+    token_until: Time,
+    /// When it got it.
+    token_since: Time,
+    /// Connections that wait for it.
+    waiting: u32,
+    /// Connections that filled the window when the law last heard of an ACK, and when that was.
+    senders: u32,
+    heard: Time,
+    random: Random,
+    mss: u64,
+}
+
+/// What is one connection's own.
+struct Own {
+    number: u64,
+    member: Member,
+    waits: bool,
+    /// The latest time that it could have sent more.
+    limited: Time,
+    /// It is new since then.
+    since: Time,
+}
+
+/// One of the connections, to its transport.
+struct Connection {
+    path: Arc<Mutex<Path>>,
+    own: Own,
+    window: u64,
+    pace: Option<u64>,
+    burst: u64,
+    longest_burst: Duration,
+    takes_weight: bool,
+}
+
+impl SharedLaw {
+    /// Connections of `flow`'s kind will share this law.
+    pub fn new(law: Box<dyn CongestionControl>, flow: &Flow) -> Self {
+        Self(Arc::new(Mutex::new(Path {
+            law,
+            all: Aggregate::default(),
+            begun: false,
+            connections: 0,
+            token: None,
+            token_until: Time::ZERO,
+            token_since: Time::ZERO,
+            waiting: 0,
+            senders: 1,
+            heard: Time::ZERO,
+            random: Random::new(flow.seed),
+            mss: u64::from(flow.mss),
+        })))
+    }
+
+    /// A law for one more connection. It has no part of the window until its [handshake](CongestionControl::on_established) is done.
+    pub fn connect(&self) -> Box<dyn CongestionControl> {
+        let mut path = lock(&self.0);
+        path.connections += 1;
+        let mut own = Own {
+            number: path.connections,
+            member: Member::default(),
+            waits: false,
+            limited: Time::ZERO,
+            since: Time::ZERO,
+        };
+        own.member.grant = Aggregate::INITIAL;
+        let takes_weight = path.law.weighted().is_some();
+        let mut connection = Connection {
+            path: self.0.clone(),
+            own,
+            window: 0,
+            pace: None,
+            burst: path.law.least_burst(),
+            longest_burst: path.law.longest_burst(),
+            takes_weight,
+        };
+        connection.window = path.window_of(&connection.own);
+        Box::new(connection)
+    }
+}
+
+/// What a panic elsewhere has left is as good as anything that a law hears.
+fn lock(path: &Mutex<Path>) -> MutexGuard<'_, Path> {
+    path.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Path {
+    /// The law's window, segments.
+    fn window(&self) -> f64 {
+        self.law.window() as f64 / self.mss as f64
+    }
+
+    /// Whether one connection is enough to probe the path.
+    fn probes(&self) -> bool {
+        self.begun && matches!(self.law.stance(), Stance::Probes { .. })
+    }
+
+    fn turn(&self) -> Duration {
+        TURN.max(TURN_ROUND_TRIPS * self.all.srtt())
+    }
+
+    fn unused(&self) -> Duration {
+        UNUSED + 4 * self.all.srtt()
+    }
+
+    fn timeout(&self) -> Duration {
+        self.all.srtt() + TIMEOUT
+    }
+
+    /// Whether a connection has the token, which it takes where it is free or has been with another one for long enough. `may_send`: at once; one
+    /// that waits may only when its segment leaves.
+    fn carries(&mut self, own: &Own, wants: bool, may_send: bool, now: Time) -> bool {
+        let probes = self.probes();
+        if self.token != Some(own.number) {
+            let over = !probes && now - self.token_since > self.turn();
+            let taken = self.token.is_some() && now < self.token_until && !over;
+            if !wants || !may_send || taken {
+                return false;
+            }
+            self.token_since = now;
+        }
+        self.token = wants.then_some(own.number);
+        self.token_until = now + self.unused() + if probes { SILENCE } else { Duration::ZERO };
+        true
+    }
+
+    fn set_waits(&mut self, own: &mut Own, waits: bool) {
+        self.waiting = self.waiting + u32::from(waits) - u32::from(own.waits);
+        own.waits = waits;
+    }
+
+    /// At an ACK: what a connection may do that may have more to send than it may. One that gives the token up goes on until the next one fills the
+    /// window, so that the link notices nothing.
+    fn take_turns(&mut self, own: &mut Own, limited: bool, now: Time) -> Usage {
+        let probes = self.probes();
+        if limited {
+            own.limited = now;
+        }
+        let wants = limited || (!probes && now - own.limited < self.unused());
+        if !wants {
+            own.since = now;
+        }
+        let carries = self.carries(own, wants, !own.waits, now);
+        let is_new = !own.waits && now - own.since < self.turn();
+        let usage = match wants {
+            true if !carries && !is_new => Usage::Yields,
+            true => Usage::Wants,
+            false => Usage::Modest,
+        };
+        let is_small = own.waits || own.member.grant < PACED_BELOW;
+        self.set_waits(own, !carries && (probes || (usage == Usage::Yields && is_small)));
+        usage
+    }
+
+    /// A connection begins, or goes on after a pause.
+    fn join(&mut self, own: &mut Own, now: Time) {
+        (own.since, own.limited) = (now, now);
+        let taken = self.token.is_some_and(|token| token != own.number);
+        let waits = taken && self.probes();
+        self.set_waits(own, waits);
+        if waits {
+            own.member.grant = PACED_BELOW;
+        } else {
+            let window = if self.begun { self.window() } else { Aggregate::INITIAL };
+            self.all.join(&mut own.member, window);
+        }
+    }
+
+    /// A connection is over.
+    fn leave(&mut self, own: &mut Own) {
+        self.all.leave(&mut own.member);
+        self.set_waits(own, false);
+        self.token = self.token.filter(|token| *token != own.number);
+    }
+
+    fn on_ack(&mut self, own: &mut Own, ack: &Ack) -> Reaction {
+        let now = ack.now;
+        // a paced grant does not fill the window of its connection
+        let paced = !own.waits && own.member.grant < PACED_BELOW;
+        let limited = if paced { ack.has_data } else { ack.window_limited };
+        self.all.set_in_flight(&mut own.member, u32::try_from(ack.in_flight / self.mss).unwrap_or(u32::MAX));
+        if !self.begun {
+            self.all.begin(now, ack.srtt);
+            (self.begun, self.heard) = (true, now);
+        }
+        let (probes, waited) = (self.probes(), own.waits);
+        let fills = limited && (probes || self.all.is_full(self.window()));
+        let usage = self.take_turns(own, if probes || waited { ack.has_data } else { limited }, now);
+        let mut reaction = Reaction::None;
+        if waited || own.waits {
+            // the ACK of a single segment may have been kept back
+            self.all.on_unheard(ack.packets);
+        } else {
+            // a short segment takes less time on the link than others, and would make the empty round trip too short
+            let rtt = ack.rtt.filter(|_| ack.sacked || ack.bytes >= self.mss);
+            let ack = self.all.on_ack(&Ack { window_limited: fills, rtt, ..*ack }, self.mss);
+            (self.senders, self.heard) = (ack.senders, now);
+            reaction = self.law.on_ack(&ack);
+        }
+        let window = self.window();
+        if own.waits {
+            self.all.leave(&mut own.member);
+        } else if self.probes() {
+            own.member.grant = window;
+            self.all.count(&mut own.member, 0.0, if ack.has_data { Usage::Wants } else { Usage::Modest });
+        } else if waited {
+            self.all.join(&mut own.member, window);
+        } else {
+            self.all.grant(&mut own.member, window, ack.packets, usage);
+        }
+        if !limited && !ack.has_data {
+            self.all.has_no_data();
+        }
+        reaction
+    }
+
+    fn on_congestion(&mut self, own: &mut Own, congestion: &Congestion) {
+        let now = congestion.now;
+        let mut signal = congestion.signal;
+        // one of several connections may lose its last segments: where others are acknowledged that is a loss
+        if signal == Signal::Timeout && self.all.wanting() > 1 && !self.all.is_silent(now, self.timeout()) {
+            signal = Signal::Loss;
+        }
+        if !self.all.reduces(now) && signal != Signal::Timeout {
+            return;
+        }
+        let before = self.window();
+        let (una, nxt) = (self.all.una(), Aggregate::nxt(now));
+        self.law.on_congestion(&Congestion { signal, una, nxt, ..*congestion });
+        self.all.scale(&mut own.member, before, self.window());
+    }
+
+    /// The path is idle where no connection has had anything to send for as long as a timeout takes.
+    fn on_restart(&mut self, own: &mut Own, restart: &Restart) {
+        let now = restart.now;
+        if restart.idle < self.timeout() || !self.begun {
+            return;
+        }
+        let idle = now - self.all.latest();
+        self.all.started = now;
+        if idle >= self.timeout() {
+            let window = self.law.window().min(Aggregate::INITIAL as u64 * self.mss);
+            let nxt = Aggregate::nxt(now);
+            self.law.on_restart(&Restart { now, idle, nxt, window: Some(window) });
+        }
+        self.join(own, now);
+    }
+
+    /// A segment leaves of a connection that waits, which may take the token with it.
+    fn on_sent_waiting(&mut self, own: &mut Own, sent: &Sent) {
+        if !self.carries(own, sent.has_data, true, sent.now) {
+            self.all.on_beside();
+            return;
+        }
+        self.set_waits(own, false);
+        own.limited = sent.now;
+        let window = self.window();
+        self.all.join(&mut own.member, window);
+        if self.probes() {
+            own.member.grant = window;
+        }
+    }
+
+    /// Bytes that a connection may have in flight.
+    fn window_of(&self, own: &Own) -> u64 {
+        // one segment at a time: when it leaves, its connection may take the token
+        if own.waits { self.mss } else { own.member.grant.max(PACED_BELOW) as u64 * self.mss }
+    }
+
+    /// Bytes per second of a connection.
+    fn pace_of(&mut self, own: &Own) -> Option<u64> {
+        if own.waits {
+            return Some(self.waiting_pace());
+        }
+        let fills = matches!(self.law.stance(), Stance::Fills);
+        // on a short path only probes are paced
+        let pace = self.law.pacing_rate().filter(|_| !fills || self.all.srtt() >= PACED_ROUND_TRIP);
+        if self.probes() {
+            return pace;
+        }
+        let (grant, window, srtt) = (own.member.grant, self.window(), self.all.srtt());
+        let small = (grant < PACED_BELOW && !srtt.is_zero()).then(|| grant * self.mss as f64 / srtt.as_secs_f64());
+        let rate = match pace {
+            Some(pace) if grant < window => Some(pace as f64 * grant / window),
+            Some(pace) => Some(pace as f64),
+            None => small,
+        };
+        rate.map(|rate| rate.max(self.mss as f64 / FLOOR).max(1.0) as u64)
+    }
+
+    /// Bytes per second of one that waits: all of them have a small part of the link. While the law probes it has no more than it needs; at first it
+    /// waits as long again as the law has probed, which may be for a few round trips only. By chance between a half and three halves, since those that
+    /// began together would all send at once.
+    fn waiting_pace(&mut self) -> u64 {
+        let mss = self.mss as f64;
+        let link = self.law.link_rate().map_or(f64::INFINITY, |rate| rate as f64);
+        let part = link / WAITING_PART / f64::from(self.waiting.max(1));
+        let rate = match self.law.stance() {
+            Stance::Probes { since } if self.begun => {
+                let waited = (self.heard - since).max(2 * self.all.srtt()).as_secs_f64();
+                part.min(WAITING_RATE).max(mss / waited.max(1e-6))
+            }
+            _ if part.is_finite() => (part / 2.0).max(part.min(WAITING_RATE)),
+            _ => WAITING_RATE,
+        };
+        let rate = rate.max(mss / FLOOR).max(1.0);
+        (rate / 2.0 + rate * self.random.uniform()) as u64
+    }
+
+    /// Segments of a connection that leave at once at the least: pairs where its grant is a pace, and one by one among the packets of others.
+    fn burst_of(&self, own: &Own) -> u64 {
+        if own.waits {
+            return 1;
+        }
+        if !self.probes() && own.member.grant < PACED_BELOW {
+            return 2;
+        }
+        if self.senders > 1 && matches!(self.law.stance(), Stance::Fills) {
+            return 1;
+        }
+        self.law.least_burst()
+    }
+}
+
+impl Connection {
+    /// Something has happened to this connection, after which it has another part and another pace.
+    fn heed<T>(&mut self, event: impl FnOnce(&mut Path, &mut Own) -> T) -> T {
+        let mut path = lock(&self.path);
+        let result = event(&mut path, &mut self.own);
+        self.window = path.window_of(&self.own);
+        self.pace = path.pace_of(&self.own);
+        self.burst = path.burst_of(&self.own);
+        self.longest_burst = path.law.longest_burst();
+        result
+    }
+}
+
+impl CongestionControl for Connection {
+    fn on_established(&mut self, now: Time) {
+        self.heed(|path, own| path.join(own, now));
+    }
+
+    fn on_closed(&mut self) {
+        self.heed(|path, own| path.leave(own));
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        // only the first segment of several, and nothing that is repaired
+        if self.own.waits && sent.in_flight == 0 && !sent.retransmission {
+            self.heed(|path, own| path.on_sent_waiting(own, sent));
+        }
+    }
+
+    fn on_lost(&mut self, lost: &Lost) {
+        lock(&self.path).law.on_lost(lost);
+    }
+
+    fn on_ack(&mut self, ack: &Ack) -> Reaction {
+        self.heed(|path, own| path.on_ack(own, ack))
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        self.heed(|path, own| path.on_congestion(own, congestion));
+    }
+
+    fn on_recovered(&mut self, recovered: &Recovered) {
+        self.heed(|path, _| {
+            let (una, nxt) = (path.all.una(), Aggregate::nxt(recovered.now));
+            path.law.on_recovered(&Recovered { now: recovered.now, una, nxt });
+        });
+    }
+
+    fn on_spurious(&mut self) {
+        self.heed(|path, own| {
+            let before = path.window();
+            path.law.on_spurious();
+            let after = path.window();
+            path.all.scale(&mut own.member, before, after);
+        });
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        self.heed(|path, own| path.on_restart(own, restart));
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        self.pace
+    }
+
+    fn least_burst(&self) -> u64 {
+        self.burst
+    }
+
+    fn longest_burst(&self) -> Duration {
+        self.longest_burst
+    }
+
+    fn weighted(&mut self) -> Option<&mut dyn Weighted> {
+        if self.takes_weight { Some(self) } else { None }
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let path = lock(&self.path);
+        path.law.inspect(show);
+        show("grant", self.own.member.grant);
+        show("waits", f64::from(u8::from(self.own.waits)));
+    }
+}
+
+impl Weighted for Connection {
+    fn set_weight(&mut self, weight: f64) {
+        self.set_weight_and_ratio(weight, 1.0);
+    }
+
+    fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
+        if let Some(law) = lock(&self.path).law.weighted() {
+            law.set_weight_and_ratio(weight, ratio);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
