@@ -14,7 +14,7 @@ use crate::{
     scenario::{Flow, Tcp, Transport},
     tcp::{self, Sender},
 };
-use lowtide_cc::{Actuator, CongestionControl, Random};
+use lowtide_cc::{Actuator, CongestionControl, Random, SharedLaw};
 use lowtide_net::Time;
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ pub(super) struct FlowState<'a> {
     pub(super) connection: Option<u32>,
     /// How its law takes a weight.
     pub(super) actuator: Option<Actuator>,
+    /// What its connections know of the path, under a law that they share.
+    shared: Option<SharedLaw>,
     /// What steers the transfer that is under way towards its deadline.
     pub(super) control: Option<Control>,
     pub(super) control_wake: Wake,
@@ -109,6 +111,7 @@ impl<'a> FlowState<'a> {
             header,
             connection: None,
             actuator: flow.steered_by(),
+            shared: None,
             control: None,
             control_wake: Wake::default(),
             steered: Steered::default(),
@@ -152,7 +155,13 @@ impl<'a> FlowState<'a> {
 
     /// The law of its next connection, with the weight that it has now. All connections get theirs here.
     pub(super) fn law(&mut self, tcp: &Tcp) -> Box<dyn CongestionControl> {
-        let mut law = tcp::law(tcp, self.actuator.as_ref(), self.seeds.bits());
+        let seed = self.seeds.bits();
+        let actuator = self.actuator.as_ref();
+        let mut law = if self.flow.source.opens_connections() && tcp::is_shared(tcp) {
+            self.shared.get_or_insert_with(|| tcp::shared_law(tcp, actuator, seed)).connect()
+        } else {
+            tcp::law(tcp, actuator, seed)
+        };
         let fixed = self.flow.weight.map(|weight| (weight, 1.0));
         let steered = self.control.as_ref().map(|control| (control.state().weight, control.state().price_ratio));
         if let (Some((weight, ratio)), Some(law)) = (fixed.or(steered), law.weighted()) {
@@ -171,6 +180,7 @@ impl<'a> FlowState<'a> {
             return false;
         };
         self.connection = None;
+        self.shared = None;
         self.application = Application::new(&self.flow.source, now + gap, self.seeds.bits());
         true
     }

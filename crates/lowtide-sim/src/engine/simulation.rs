@@ -408,12 +408,13 @@ impl<'a> Simulation<'a> {
 
     /// A connection has had everything acknowledged: the only place where one ends.
     fn close(&mut self, index: u32) {
-        let connection = &self.connections[index as usize];
+        let connection = &mut self.connections[index as usize];
         let (flow, now) = (connection.flow, self.now);
         let state = &mut self.flows[flow as usize];
         if connection.task.is_none() && state.finished.is_some() {
             return;
         }
+        connection.sender.leave();
         if let Some(control) = &mut state.control {
             control.leave(&connection.sender);
         }

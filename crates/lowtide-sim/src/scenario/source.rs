@@ -146,6 +146,11 @@ impl Source {
         }
     }
 
+    /// Whether it opens a connection for each part of what it sends, so that one flow has several.
+    pub const fn opens_connections(&self) -> bool {
+        matches!(self, Self::Web(_) | Self::Connections(_))
+    }
+
     /// Reads a source. The file of a trace is looked for in `folder`.
     ///
     /// # Errors

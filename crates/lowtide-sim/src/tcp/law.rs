@@ -2,7 +2,7 @@
 //! The control law of a connection.
 
 use crate::scenario::Tcp;
-use lowtide_cc::{Actuator, CongestionControl, Flow, Law};
+use lowtide_cc::{Actuator, CongestionControl, Flow, Law, SharedLaw};
 use lowtide_port::Ported;
 
 /// The law of a connection with these settings, which takes a weight by this actuator, if by any. `seed` is for the
@@ -11,7 +11,7 @@ use lowtide_port::Ported;
 /// # Panics
 /// The law does not take this actuator; [`Law::build_weighted`](lowtide_cc::Law::build_weighted) says so.
 pub fn law(settings: &Tcp, actuator: Option<&Actuator>, seed: u64) -> Box<dyn CongestionControl> {
-    let flow = Flow { mss: settings.mss, initial_window: settings.initial_window, seed };
+    let flow = flow(settings, seed);
     let make = |law: &Law| match settings.port {
         true => Ported::new(law).expect("the scenario was checked").build(&flow),
         false => law.build(&flow),
@@ -20,4 +20,21 @@ pub fn law(settings: &Tcp, actuator: Option<&Actuator>, seed: u64) -> Box<dyn Co
         Some(actuator) => settings.law.steered(&flow, actuator, &make).expect("the scenario was checked"),
         None => make(&settings.law),
     }
+}
+
+/// Whether the connections of one flow are under one law: that of a path, as `lowtide run` has it.
+pub fn is_shared(settings: &Tcp) -> bool {
+    matches!(settings.law, Law::Tide(_))
+}
+
+/// The law that all connections of a flow share.
+///
+/// # Panics
+/// As [`law`].
+pub fn shared_law(settings: &Tcp, actuator: Option<&Actuator>, seed: u64) -> SharedLaw {
+    SharedLaw::new(law(settings, actuator, seed), &flow(settings, seed))
+}
+
+fn flow(settings: &Tcp, seed: u64) -> Flow {
+    Flow { mss: settings.mss, initial_window: settings.initial_window, seed }
 }

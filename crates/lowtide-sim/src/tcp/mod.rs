@@ -26,7 +26,7 @@ mod undo;
 #[cfg(test)]
 mod tests;
 
-pub use law::law;
+pub use law::{is_shared, law, shared_law};
 pub use receiver::Receiver;
 pub use segment::{Acknowledgement, SackBlocks, Segment};
 pub use sender::{Acked, Sender, Statistics};

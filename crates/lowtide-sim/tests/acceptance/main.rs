@@ -12,6 +12,7 @@ mod da_lbe;
 mod deadline;
 mod determinism;
 mod engine;
+mod shared;
 mod support;
 mod textbook;
 mod tide;

@@ -145,6 +145,8 @@ impl Sender {
         self.rtt.reset_backoff();
         self.latest_rtt = Some(rtt);
         self.rto = None;
+        self.law.on_established(law_time(now));
+        self.refresh_window();
     }
 
     /// Takes note of what the ACK covers.

@@ -207,6 +207,11 @@ impl Sender {
         self.closed = true;
     }
 
+    /// The connection is over: its law may be one that others share.
+    pub fn leave(&mut self) {
+        self.law.on_closed();
+    }
+
     /// Whether all is sent and acknowledged, with the end of the stream.
     pub fn is_finished(&self) -> bool {
         self.fin_sent && self.board.una() == self.board.nxt()
