@@ -182,7 +182,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	probes = flow_probes(f);
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
-	use = flow_turns(f, s, probes || waited ? has_data : limited, clock_ns(tp));
+	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data && !tp->packets_out, clock_ns(tp));
 	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
 	else

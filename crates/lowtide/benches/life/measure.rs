@@ -73,6 +73,7 @@ pub(crate) fn run(
     terms: &Terms,
 ) -> Result<(Run, String), Failure> {
     program.prepare(site, job)?;
+    site.choose_cubic(law.options.is_none())?;
     let bytes = job.shape.total();
     let deadline = match terms.condition {
         Condition::Idle => None,
