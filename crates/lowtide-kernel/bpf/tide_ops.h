@@ -165,6 +165,14 @@ static __noinline void tide_hears(struct lt_flow *f, struct lt_socket *s, struct
 	}
 }
 
+/* The program has sent all that it will. */
+static inline bool has_closed(const struct tcp_sock *tp)
+{
+	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+
+	return state == BPF_TCP_FIN_WAIT1 || state == BPF_TCP_CLOSING || state == BPF_TCP_LAST_ACK;
+}
+
 /* Its turn at an ACK, and what its connection may send then. */
 static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
 {
@@ -182,7 +190,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	probes = flow_probes(f);
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
-	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data && !tp->packets_out, clock_ns(tp));
+	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data && (!tp->packets_out || has_closed(tp)), clock_ns(tp));
 	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
 	else
@@ -332,7 +340,7 @@ static __noinline void tide_takes_token(struct lt_flow *f, struct lt_socket *s, 
 	}
 	flow_waits(f, s, 0);
 	s->member.limited_ns = clock_ns(tp);
-	aggregate_join(&f->all, &s->member.part, f->tide.shown_q16);
+	aggregate_carry(&f->all, &s->member.part, f->tide.shown_q16, flow_pace(f, PARAMETERS) < PACING_UNLIMITED);
 	if (flow_probes(f))
 		s->member.part.grant_q16 = f->tide.shown_q16;
 	tide_take(s, tp);

@@ -208,6 +208,18 @@ static inline void aggregate_join(struct aggregate *g, struct aggregate_member *
 	aggregate_count(g, m, m->grant_q16, AGGREGATE_WANTS);
 }
 
+/* It takes the token: what others have left of the window is its own at once where the law paces it, or else an initial window. */
+static inline void aggregate_carry(struct aggregate *g, struct aggregate_member *m, u64 window_q16, bool paced)
+{
+	u64 others = g->granted_q16 - m->counted_q16;
+
+	aggregate_join(g, m, window_q16);
+	if (paced && window_q16 > others && window_q16 - others > m->grant_q16) {
+		m->grant_q16 = window_q16 - others;
+		aggregate_count(g, m, m->grant_q16, AGGREGATE_WANTS);
+	}
+}
+
 /* At its ACK for so many segments. A grant grows by what is acknowledged, as in slow start. */
 static inline void aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {
