@@ -302,6 +302,7 @@ impl Transport {
             sacked: self.segments.iter().any(|segment| segment.fate == Fate::Delivered),
             lost: MSS * lost as u64,
             rate: self.rate(&newest),
+            ..Ack::default()
         };
         self.first_sent = newest.sent;
         self.delivered_time = self.now;
