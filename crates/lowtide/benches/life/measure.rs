@@ -23,7 +23,7 @@ use std::{
 const SETTLED: Duration = Duration::from_secs(2);
 /// For which its solo rate is measured.
 const SOLO: Duration = Duration::from_secs(10);
-/// No run takes longer.
+/// No run without a deadline is longer alone on its link.
 const LONGEST: f64 = 120.0;
 
 /// What a run is given besides its program.
@@ -48,7 +48,8 @@ impl Terms {
         match self.condition {
             Condition::Idle => alone,
             Condition::Far => program.beside + alone,
-            Condition::Third => (2.0 * self.third(path, bytes) + 10.0).max(alone).min(LONGEST),
+            // never so short that a run is ended near its deadline
+            Condition::Third => 1.3 * self.third(path, bytes) + alone.min(20.0),
         }
     }
 }
