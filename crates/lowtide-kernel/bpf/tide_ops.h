@@ -240,6 +240,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
+	s->begun = 1;	/* there are sequence numbers */
 	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = tide_answer(s, tp);
 		TRACE(tide_trace, s, tp, LT_TRACE_MISSED);
@@ -254,7 +255,6 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	f = flow_of(s);
 	if (!flow_enter(f, clock_ns(tp)))
 		return;
-	s->begun = 1;
 	tide_turn(f, s, tp, sample);
 	flow_exit(f);
 	TRACE_ACK(tide_trace, s, tp, s->ack.rtt_us, true);
