@@ -270,6 +270,8 @@ impl Decision {
 ///
 /// * no deadline: `w_min` for ever;
 /// * past the deadline with data left: weight 1, or `w_max` where that is less;
+/// * past the aim with data left the weight does not fall: the transfer is later than it was meant to be, and what is left
+///   is too short to make up for a weight that turns out too low;
 /// * all announced bytes acknowledged: the weight stays as it is until the deadline, then 1. A transfer that
 ///   goes on after its announced size must still finish;
 /// * an interval in which the program had mostly nothing to send says nothing about the network: the weight
@@ -637,7 +639,7 @@ impl Governor {
                     signals,
                     price_ratio: self.mean_price_ratio(),
                 };
-                self.run_control(&step, mostly_idle);
+                self.run_control(&step, mostly_idle, self.aim().is_some_and(|aim| now >= aim));
                 true
             }
             _ => false,
@@ -646,10 +648,14 @@ impl Governor {
         ran
     }
 
-    fn run_control(&mut self, step: &Step, only_down: bool) {
+    fn run_control(&mut self, step: &Step, only_down: bool, past_aim: bool) {
         let before = self.weight.get();
         let wanted = self.policy.bounds.clamp(self.control.update(step)).get();
-        let allowed = if only_down { wanted.min(before) } else { wanted };
+        let allowed = match (only_down, past_aim) {
+            (true, _) => wanted.min(before),
+            (false, true) => wanted.max(before),
+            (false, false) => wanted,
+        };
         let granted = limit_increase(before, allowed, self.increase_limit());
         self.weight = self.policy.bounds.clamp(granted.weight);
         self.limited = granted.limited;

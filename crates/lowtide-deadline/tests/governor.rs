@@ -519,3 +519,30 @@ fn a_ratio_that_the_caller_measures_counts_by_its_harmonic_mean() {
     assert!((d.weight.get() * 1.5 / 0.16 - 1.0).abs() < 1e-3, "{d:?}");
     assert!((d.effective_weight() - 3.0 * d.weight.get()).abs() < 1e-12);
 }
+
+/// A law that asks for a half, and from its 53rd update on for a tenth.
+#[derive(Debug)]
+struct Falls(u32);
+
+impl WeightControl for Falls {
+    fn update(&mut self, _: &Step) -> f64 {
+        self.0 += 1;
+        if self.0 < 53 { 0.5 } else { 0.1 }
+    }
+    fn applied(&mut self, _: f64, _: bool) {}
+    fn reset(&mut self, _: f64) {}
+}
+
+#[test]
+fn past_the_aim_the_weight_does_not_fall() {
+    for (early_aim, expected) in [(true, 0.5), (false, 0.1)] {
+        let policy = Policy { early_aim, ..Policy::default() };
+        let law = Box::new(Falls(0));
+        let mut g = Governor::with_control(policy, goal(100 * MEGA, 50.0), Time::ZERO, law).unwrap();
+        let mut sent = 0.0;
+        let d = drive(&mut g, (0.0, 47.6), &mut sent, 1e6, false);
+        assert_eq!(d.weight.get(), 0.5);
+        let d = drive(&mut g, (47.6, 49.6), &mut sent, 1e6, false); // the 53rd update, at 47.7 s, and more
+        assert_eq!(d.weight.get(), expected);
+    }
+}
