@@ -83,6 +83,9 @@ impl Control {
             min_rtt: sender.min_rtt(),
             segment_bytes: Some(self.segment_bytes),
             signals: self.signals(sender),
+            connected: true,
+            waiting: false,
+            in_flight_bytes: 0,
             price_ratio: None,
         });
         let seconds = (now - self.looked).as_secs_f64();
