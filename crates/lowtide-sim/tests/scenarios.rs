@@ -453,7 +453,7 @@ fn mistakes_have_a_place_and_a_sentence() {
         (with("cc =", "start = \"5s\"\nstop = \"5s\"\ncc ="), "a.toml:11:8: stop: it has to be after the start"),
         (
             with("cc =", "source = \"greedy\"\nsize = \"1MB\"\ncc ="),
-            "a.toml:11:8: size: the source `greedy` has no size; leave out one of the two",
+            "a.toml:11:8: size: the source `greedy` takes none; leave out one of the two",
         ),
         (
             with("cc =", "path = [\"botleneck\"]\ncc ="),
@@ -525,7 +525,7 @@ fn the_scenarios_that_come_along_can_be_read() {
             number += 1;
         }
     }
-    assert_eq!(number, 33);
+    assert_eq!(number, 34);
 }
 
 /// Texts that come near to a scenario.

@@ -19,6 +19,10 @@
 //! asks for 10, 30, 60 or 90 % of it: size = demand × bound × time. What real laws make of their fair share differs, by
 //! round-trip time and by neighbour, so that not every feasible deadline can be met by every host.
 //!
+//! **What CUBIC meets.** So there is a second yardstick beside the bound: the same cell with a plain CUBIC flow in the transfer's
+//! place, with no weight and no deadline. If that is done in 85 % of the time, CUBIC meets the deadline, and so should every
+//! host; the report says how many of those it met.
+//!
 //! **Times.** A transfer has 300 s, on paths of more than 100 ms 600 s. The governor updates the weight each sixtieth of the
 //! time, or each ten round trips where that is longer: 60 updates, or 40 where a queue of four bandwidth-delay products
 //! makes a round trip of 1.5 s. Reno at 500 Mbit/s and 300 ms would need half an hour for one of its saw-teeth; that it does
@@ -33,7 +37,8 @@ mod workers;
 
 use journal::Journal;
 use matrix::{Cell, Place};
-use measure::{Ideal, Measured};
+use measure::{Ideal, Plain};
+use report::Row;
 use std::{env, fs, path::PathBuf, sync::Mutex, time::Instant};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -111,11 +116,13 @@ fn single(name: &str) -> Result<(), Failure> {
     let ideal = Ideal::measure(&cell.place)?;
     println!("# {cell}\n{}", cell.scenario(ideal.bound(&cell.place)));
     println!("{:#?}", measure::measure(cell, &ideal)?);
+    println!("# {}\n{}", cell.plain_name(), cell.plain(ideal.bound(&cell.place)));
+    println!("{:#?}", Plain::measure(cell, &ideal)?);
     Ok(())
 }
 
-/// The yardsticks first, then the cells; each list with its longest runs first, so that no processor is left over at the end.
-fn run_matrix(mut cells: Vec<Cell>, journal: &Mutex<Journal>) -> Result<Vec<(Cell, Measured)>, Failure> {
+/// The yardsticks first, then CUBIC in the transfer's place, then the cells; each list with its longest runs first, so that no processor is left over at the end.
+fn run_matrix(mut cells: Vec<Cell>, journal: &Mutex<Journal>) -> Result<Vec<Row>, Failure> {
     let length = |place: &Place| std::cmp::Reverse((place.rate as f64 * place.time()) as u64);
     let mut places: Vec<Place> = Vec::new();
     for cell in &cells {
@@ -130,14 +137,37 @@ fn run_matrix(mut cells: Vec<Cell>, journal: &Mutex<Journal>) -> Result<Vec<(Cel
         workers::once(journal, &place.ideal(), &format!("ideal-{place}"), || Ideal::measure(place))
     })?;
     eprintln!("{} yardsticks: {:.0} s", places.len(), begun.elapsed().as_secs_f64());
+    let ideal = |cell: &Cell| {
+        let index = places.iter().position(|place| *place == cell.place);
+        index.map(|index| &ideals[index]).ok_or("a place without a yardstick")
+    };
+    // one run for all cells that have it in common
+    let mut plain_names: Vec<String> = Vec::new();
+    let mut plain_cells: Vec<Cell> = Vec::new();
+    for cell in &cells {
+        if !plain_names.contains(&cell.plain_name()) {
+            plain_names.push(cell.plain_name());
+            plain_cells.push(*cell);
+        }
+    }
+    let plains = workers::all(&plain_cells, |cell| {
+        let ideal = ideal(cell)?;
+        let scenario = cell.plain(ideal.bound(&cell.place));
+        workers::once(journal, &scenario, &cell.plain_name(), || Plain::measure(cell, ideal))
+    })?;
+    eprintln!("{} runs of CUBIC: {:.0} s", plains.len(), begun.elapsed().as_secs_f64());
     let measured = workers::all(&cells, |cell| {
-        let ideal = places.iter().position(|place| *place == cell.place).map(|index| &ideals[index]);
-        let ideal = ideal.ok_or("a place without a yardstick")?;
+        let ideal = ideal(cell)?;
         let scenario = cell.scenario(ideal.bound(&cell.place));
         workers::once(journal, &scenario, &cell.to_string(), || measure::measure(cell, ideal))
     })?;
     eprintln!("{} cells: {:.0} s", cells.len(), begun.elapsed().as_secs_f64());
-    Ok(cells.into_iter().zip(measured).collect())
+    let plain = |cell: &Cell| {
+        let name = cell.plain_name();
+        plain_names.iter().position(|it| *it == name).map(|index| plains[index]).ok_or("a cell without a run of CUBIC")
+    };
+    let rows = cells.into_iter().zip(measured);
+    rows.map(|(cell, measured)| Ok(Row { plain: plain(&cell)?, cell, measured })).collect()
 }
 
 /// Where cargo puts what is built.

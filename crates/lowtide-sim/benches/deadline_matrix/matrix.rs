@@ -153,9 +153,8 @@ impl Place {
 impl Cell {
     /// The cell as a scenario, where a rate of `bound` bits per second is feasible.
     pub(crate) fn scenario(&self, bound: f64) -> String {
-        let &Self { host, control, demand, place } = self;
-        let (begin, time) = (place.begin(), place.time());
-        let bytes = (demand as f64 / 100.0 * bound * time / 8.0) as u64;
+        let &Self { host, control, place, .. } = self;
+        let (begin, time, bytes) = (place.begin(), place.time(), self.bytes(bound));
         // The framework gives Vegas an α of up to half a bandwidth-delay product; that of weight 1 is 15.
         let parameters =
             if host == "vegas" { format!(":alpha_max={}", (place.bdp() / 2).max(15)) } else { String::new() };
@@ -163,6 +162,24 @@ impl Cell {
             "cc = \"{host}{parameters}\"\ncontrol = \"{control}\"\nsize = \"{bytes}B\"\nstart = \"{begin}s\"\ndeadline = \"{time}s\"\n"
         );
         place.scenario(place.queue().queue, begin + (1.0 + OVERTIME) * time, &flow)
+    }
+
+    /// What the transfer has to move where a rate of `bound` bits per second is feasible.
+    fn bytes(&self, bound: f64) -> u64 {
+        (self.demand as f64 / 100.0 * bound * self.place.time() / 8.0) as u64
+    }
+
+    /// The same with a plain CUBIC flow in the transfer's place, until the deadline. Cells that differ in host or control alone
+    /// have this in common.
+    pub(crate) fn plain(&self, bound: f64) -> String {
+        let (place, bytes) = (self.place, self.bytes(bound));
+        let flow = format!("cc = \"cubic\"\nsize = \"{bytes}B\"\nstart = \"{}s\"\n", place.begin());
+        place.scenario(place.queue().queue, place.begin() + place.time(), &flow)
+    }
+
+    /// What that run is called.
+    pub(crate) fn plain_name(&self) -> String {
+        format!("plain-cubic-d{}-{}", self.demand, self.place)
     }
 
     /// The cell that is called so.

@@ -46,6 +46,34 @@ pub(crate) struct Measured {
     pub(crate) pressed: f64,
 }
 
+/// What a plain CUBIC flow in the transfer's place came to.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Plain {
+    /// What it took, in parts of the time that there was; `None`: it was not done by the deadline.
+    pub(crate) taken: Option<f64>,
+}
+
+/// CUBIC meets a deadline if it is done in this part of the time: a transfer that is steered spends some of it in the
+/// background before it presses.
+const IN_GOOD_TIME: f64 = 0.85;
+
+impl Plain {
+    /// Runs it.
+    pub(crate) fn measure(cell: &Cell, ideal: &Ideal) -> Result<Self, Failure> {
+        let place = &cell.place;
+        let scenario = read(&cell.plain(ideal.bound(place)))?;
+        let transfer = scenario.flows.len() - 1;
+        let size = scenario.flows[transfer].source.size().ok_or("the transfer has no size")?;
+        let outcome = run(&scenario, &mut Watcher::new(scenario.flows.len(), Some((transfer, size as f64))));
+        Ok(Self { taken: outcome.flows[transfer].finished_s.map(|end| (end - place.begin()) / place.time()) })
+    }
+
+    /// Whether the deadline is one that CUBIC meets.
+    pub(crate) fn meets(&self) -> bool {
+        self.taken.is_some_and(|taken| taken <= IN_GOOD_TIME)
+    }
+}
+
 /// Less than this part of the link is nothing to be used.
 const IDLE: f64 = 0.2;
 
@@ -164,10 +192,7 @@ pub(crate) fn measure(cell: &Cell, ideal: &Ideal) -> Result<Measured, Failure> {
     let place = &cell.place;
     let scenario = read(&cell.scenario(ideal.bound(place)))?;
     let transfer = scenario.flows.len() - 1;
-    let lowtide_sim::scenario::Source::Sized(size) = scenario.flows[transfer].source else {
-        return Err("the transfer has no size".into());
-    };
-    let size = size as f64;
+    let size = scenario.flows[transfer].source.size().ok_or("the transfer has no size")? as f64;
     let mut watcher = Watcher::new(scenario.flows.len(), Some((transfer, size)));
     let outcome = run(&scenario, &mut watcher);
     let it = outcome.flows[transfer].deadlines.first().ok_or("the transfer has no deadline")?;

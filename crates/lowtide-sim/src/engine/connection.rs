@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A TCP connection between two hosts of the simulation.
 
-use super::{events::Wake, traffic::Session};
+use super::{events::Wake, traffic::Task};
 use crate::{
     scenario::Tcp,
     tcp::{Receiver, Sender},
 };
-use lowtide_cc::Actuator;
+use lowtide_cc::CongestionControl;
 use lowtide_net::Time;
 
 /// Both ends of a connection.
@@ -23,8 +23,8 @@ pub(super) struct Connection {
     pub(super) receiver_wake: Wake,
     /// When it was opened.
     pub(super) opened: Time,
-    /// The session whose page it brings.
-    pub(super) session: Option<Session>,
+    /// What it was opened for; `None`: it is the one that its flow has for all its time.
+    pub(super) task: Option<Task>,
 }
 
 impl Connection {
@@ -32,20 +32,19 @@ impl Connection {
         serial: u32,
         flow: u32,
         number: u32,
-        (tcp, actuator): (&Tcp, Option<&Actuator>),
+        (tcp, law): (&Tcp, Box<dyn CongestionControl>),
         now: Time,
-        seed: u64,
     ) -> Self {
         Self {
             serial,
             flow,
             number,
-            sender: Sender::new(tcp, actuator, seed),
+            sender: Sender::new(tcp, law),
             receiver: Receiver::new(tcp, tcp.law.ecn_use()),
             sender_wake: Wake::default(),
             receiver_wake: Wake::default(),
             opened: now,
-            session: None,
+            task: None,
         }
     }
 

@@ -2,7 +2,7 @@
 //! A transfer with a deadline: its weight follows from its progress.
 
 use crate::{BasisTimes, DeadlineOutcome, observe::ControlSample, scenario::Deadline, scenario::Tcp, tcp::Sender};
-use lowtide_cc::{Actuator, EcnUse, Prices};
+use lowtide_cc::{Actuator, EcnUse, Price, Prices};
 use lowtide_deadline::{Basis, FallbackReason, Goal, Governor, Progress, Signal, Signals, Time as Instant};
 use lowtide_net::Time;
 use std::time::Duration;
@@ -21,8 +21,48 @@ pub(super) struct Control {
     segment_bytes: u32,
     /// The time of the latest look, and what it came to.
     looked: Time,
+    /// What connections that are over have come to.
+    past: Tally,
     state: ControlSample,
     times: BasisTimes,
+}
+
+/// What connections of a transfer have come to, added up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    acknowledged_bytes: u64,
+    segments: u64,
+    loss: Signal,
+    mark: Signal,
+    delay: Signal,
+    min_rtt: Option<Duration>,
+    /// The round-trip times that are known, added up, and how many.
+    rtts: (Duration, u32),
+}
+
+impl Tally {
+    fn add(&mut self, sender: &Sender) {
+        let mut prices = Prices::default();
+        sender.law().prices(&mut prices);
+        let add = |sum: &mut Signal, price: Price| {
+            sum.indications += price.indications;
+            sum.reduction += price.removed;
+        };
+        add(&mut self.loss, prices.loss);
+        add(&mut self.mark, prices.mark);
+        add(&mut self.delay, prices.delay);
+        self.acknowledged_bytes += sender.acked_bytes();
+        self.segments += sender.statistics().segments;
+        self.min_rtt = self.min_rtt.into_iter().chain(sender.min_rtt()).min();
+        if let Some(rtt) = sender.srtt() {
+            self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
+        }
+    }
+
+    /// The mean of the round-trip times.
+    fn rtt(&self) -> Option<Duration> {
+        self.rtts.0.checked_div(self.rtts.1)
+    }
 }
 
 /// What control has added up to, over all transfers of a flow.
@@ -60,6 +100,7 @@ impl Control {
             accurate: matches!(tcp.law.ecn_use(), EcnUse::Accurate | EcnUse::L4s),
             segment_bytes: tcp.mss,
             looked: now,
+            past: Tally::default(),
             state: ControlSample {
                 weight: governor.weight().get(),
                 target_bps: None,
@@ -72,17 +113,30 @@ impl Control {
         }
     }
 
-    /// A look at the progress: sets the weight that it calls for, and adds the time since the last look to `steered`.
-    pub(super) fn tick(&mut self, now: Time, sender: &mut Sender, steered: &mut Steered) {
+    /// A look at the progress, with all connections of the transfer that are open: moves the weight to what it calls for,
+    /// and adds the time since the last look to `steered`.
+    pub(super) fn tick<'s>(&mut self, now: Time, open: impl Iterator<Item = &'s Sender>, steered: &mut Steered) {
+        // the round-trip time is that of the open ones, or of the one that was the last
+        let before = self.past.rtts;
+        let mut tally = Tally { rtts: Default::default(), ..self.past };
+        let mut connections = 0;
+        for sender in open {
+            tally.add(sender);
+            connections += 1;
+        }
+        if tally.rtts.1 == 0 {
+            tally.rtts = before;
+        }
         let decision = self.governor.tick(&Progress {
             now: instant(now),
-            acknowledged_bytes: sender.acked_bytes(),
-            active: true,
+            acknowledged_bytes: tally.acknowledged_bytes,
+            // without a connection the program thinks
+            active: connections > 0,
             app_limited: false,
-            rtt: sender.srtt(),
-            min_rtt: sender.min_rtt(),
+            rtt: tally.rtt(),
+            min_rtt: tally.min_rtt,
             segment_bytes: Some(self.segment_bytes),
-            signals: self.signals(sender),
+            signals: self.signals(&tally),
             connected: true,
             waiting: false,
             in_flight_bytes: 0,
@@ -103,31 +157,38 @@ impl Control {
             price_ratio: decision.price_ratio,
             basis: decision.basis,
         };
+    }
+
+    /// Gives a connection of the transfer the weight that it has now.
+    pub(super) fn steer(&self, sender: &mut Sender) {
         sender.set_weight_and_ratio(self.state.weight, self.state.price_ratio);
     }
 
+    /// A connection is over.
+    pub(super) fn leave(&mut self, sender: &Sender) {
+        self.past.rtts = sender.srtt().map_or(self.past.rtts, |_| Default::default());
+        self.past.add(sender);
+    }
+
+    /// Whether all bytes have been acknowledged, on connections that are over.
+    pub(super) const fn is_complete(&self) -> bool {
+        self.past.acknowledged_bytes == self.size
+    }
+
     /// What the network has said so far.
-    fn signals(&self, sender: &Sender) -> Signals {
-        let mut prices = Prices::default();
-        sender.law().prices(&mut prices);
-        let signal = |price: lowtide_cc::Price| Signal { indications: price.indications, reduction: price.removed };
-        let (mut loss, mut mark) = (signal(prices.loss), signal(prices.mark));
+    fn signals(&self, tally: &Tally) -> Signals {
+        let &Tally { mut loss, mut mark, delay, segments, .. } = tally;
         if !self.accurate {
             loss.indications += mark.indications;
             loss.reduction += mark.reduction;
             mark = Signal::default();
         }
-        Signals { packets: sender.statistics().segments as f64, loss, mark, delay: signal(prices.delay) }
+        Signals { packets: segments as f64, loss, mark, delay }
     }
 
     /// The state after the latest look.
     pub(super) const fn state(&self) -> &ControlSample {
         &self.state
-    }
-
-    /// Bytes to be moved.
-    pub(super) const fn size(&self) -> u64 {
-        self.size
     }
 
     /// What became of it: it was completed `now`, or it was not by `now`, when all ends.

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     DeadlineOutcome, FlowOutcome, Transfer,
-    scenario::{Flow, Transport},
-    tcp::Sender,
+    scenario::{Flow, Tcp, Transport},
+    tcp::{self, Sender},
 };
-use lowtide_cc::{Actuator, Random};
+use lowtide_cc::{Actuator, CongestionControl, Random};
 use lowtide_net::Time;
 use std::time::Duration;
 
@@ -150,11 +150,22 @@ impl<'a> FlowState<'a> {
         }
     }
 
-    /// Its connection is over; gives whether the flow goes on, with another transfer.
-    pub(super) fn goes_on(&mut self, connection: &Connection, now: Time) -> bool {
+    /// The law of its next connection, with the weight that it has now. All connections get theirs here.
+    pub(super) fn law(&mut self, tcp: &Tcp) -> Box<dyn CongestionControl> {
+        let mut law = tcp::law(tcp, self.actuator.as_ref(), self.seeds.bits());
+        let fixed = self.flow.weight.map(|weight| (weight, 1.0));
+        let steered = self.control.as_ref().map(|control| (control.state().weight, control.state().price_ratio));
+        if let (Some((weight, ratio)), Some(law)) = (fixed.or(steered), law.weighted()) {
+            law.set_weight_and_ratio(weight, ratio);
+        }
+        law
+    }
+
+    /// What it sent is through, or it was stopped: there is no connection any more. Gives whether the flow goes on, with
+    /// another transfer.
+    pub(super) fn goes_on(&mut self, now: Time) -> bool {
         let Some(control) = self.control.take() else { return false };
-        let complete = connection.sender.acked_bytes() == control.size();
-        self.deadlines.push(control.outcome(complete, now));
+        self.deadlines.push(control.outcome(control.is_complete(), now));
         let stopped = self.flow.stop.is_some_and(|stop| now >= Time::ZERO + stop);
         let Some(gap) = self.flow.deadline.as_ref().and_then(|deadline| deadline.gap).filter(|_| !stopped) else {
             return false;
@@ -162,6 +173,13 @@ impl<'a> FlowState<'a> {
         self.connection = None;
         self.application = Application::new(&self.flow.source, now + gap, self.seeds.bits());
         true
+    }
+
+    /// The end of a flow whose source opens connections of its own, once all of them are over and no other will come.
+    pub(super) fn end_if_over(&mut self, now: Time) {
+        if self.finished.is_none() && self.application.is_over() && !self.goes_on(now) {
+            self.finished = Some(now);
+        }
     }
 
     /// What became of it, with `delivered` payload bytes in all.

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Outcome, Transfer,
     observe::{Content, Observer, PacketEvent},
-    scenario::{Bottleneck, Direction, Flow, MTU, Scenario, Source, Transport, UDP_HEADER},
+    scenario::{Bottleneck, Direction, Flow, MTU, Scenario, Transport, UDP_HEADER},
     tcp::{Acknowledgement, Segment},
 };
 use lowtide_cc::Random;
@@ -311,10 +311,11 @@ impl<'a> Simulation<'a> {
             match (demand, &self.flows[index as usize].flow.transport) {
                 (Demand::Write(bytes), Transport::Udp) => self.send_datagrams(index, bytes),
                 (_, Transport::Udp) => (),
-                (Demand::Fetch { bytes, session }, _) => {
+                (Demand::Open { bytes, task }, _) => {
+                    self.begin_transfer(index);
                     let connection = self.open(index);
                     let it = &mut self.connections[connection as usize];
-                    it.session = Some(session);
+                    it.task = Some(task);
                     it.sender.write(bytes);
                     it.sender.close();
                     self.pump(connection);
@@ -327,7 +328,7 @@ impl<'a> Simulation<'a> {
                         Demand::Unlimited => sender.write(u64::MAX),
                         Demand::Withhold => sender.discard_unsent(),
                         Demand::Close => sender.close(),
-                        Demand::Fetch { .. } => unreachable!("handled above"),
+                        Demand::Open { .. } => unreachable!("handled above"),
                     }
                     self.pump(connection);
                 }
@@ -358,19 +359,26 @@ impl<'a> Simulation<'a> {
         if let Some(connection) = self.flows[flow as usize].connection {
             return connection;
         }
+        self.begin_transfer(flow);
         let connection = self.open(flow);
+        self.flows[flow as usize].connection = Some(connection);
+        connection
+    }
+
+    /// The next connection of a flow is the first one of a transfer, unless one is under way: with a deadline it is steered
+    /// from here on.
+    fn begin_transfer(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
-        state.connection = Some(connection);
-        let actuator = state.actuator.as_ref();
-        if let (Some(deadline), Source::Sized(size), Transport::Tcp(tcp), Some(actuator)) =
-            (&state.flow.deadline, &state.flow.source, &state.flow.transport, actuator)
-        {
-            let control = Control::new(*size, deadline, (tcp, actuator), self.now);
-            self.connections[connection as usize].sender.set_weight(control.state().weight);
-            state.control = Some(control);
+        if let (None, Some(deadline), Some(size), Transport::Tcp(tcp), Some(actuator)) = (
+            &state.control,
+            &state.flow.deadline,
+            state.flow.source.size(),
+            &state.flow.transport,
+            state.actuator.as_ref(),
+        ) {
+            state.control = Some(Control::new(size, deadline, (tcp, actuator), self.now));
             self.arm_control(flow);
         }
-        connection
     }
 
     fn arm_control(&mut self, flow: u32) {
@@ -378,15 +386,12 @@ impl<'a> Simulation<'a> {
         self.flows[flow as usize].control_wake.arm(next, self.now, Event::Control(flow), &mut self.events);
     }
 
+    /// Opens a connection: the only place where one is made, with its law.
     fn open(&mut self, flow: u32) -> u32 {
         let state = &mut self.flows[flow as usize];
         let Transport::Tcp(tcp) = &state.flow.transport else { unreachable!("only TCP opens connections") };
-        let seed = state.seeds.bits();
-        let settings = (&**tcp, state.actuator.as_ref());
-        let mut connection = Connection::new(self.opened, flow, state.connections, settings, self.now, seed);
-        if let Some(weight) = state.flow.weight {
-            connection.sender.set_weight(weight);
-        }
+        let law = state.law(tcp);
+        let connection = Connection::new(self.opened, flow, state.connections, (tcp, law), self.now);
         self.opened += 1;
         state.connections += 1;
         match self.free.pop() {
@@ -401,26 +406,32 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A connection has had everything acknowledged.
+    /// A connection has had everything acknowledged: the only place where one ends.
     fn close(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
         let (flow, now) = (connection.flow, self.now);
         let state = &mut self.flows[flow as usize];
-        match connection.session {
-            None if state.finished.is_some() => return,
+        if connection.task.is_none() && state.finished.is_some() {
+            return;
+        }
+        if let Some(control) = &mut state.control {
+            control.leave(&connection.sender);
+        }
+        match connection.task {
             None => {
-                if !state.goes_on(connection, now) {
+                if !state.goes_on(now) {
                     state.finished = Some(now);
                     return;
                 }
             }
-            Some(session) => {
+            Some(task) => {
                 state.transfers.push(Transfer {
                     start_s: (connection.opened - Time::ZERO).as_secs_f64(),
                     bytes: connection.sender.acked_bytes(),
                     completion_s: (now - connection.opened).as_secs_f64(),
                 });
-                state.application.page_done(now, session);
+                state.application.task_done(now, task);
+                state.end_if_over(now);
             }
         }
         state.past.add(&connection.sender);
@@ -439,6 +450,8 @@ impl<'a> Simulation<'a> {
                 self.pump(connection);
             }
         }
+        // one that has a task and no connection just now
+        self.flows[index as usize].end_if_over(self.now);
     }
 
     /// A look at the progress of a transfer with a deadline.
@@ -447,10 +460,18 @@ impl<'a> Simulation<'a> {
         if !state.control_wake.due(self.now) {
             return;
         }
-        if let (Some(control), Some(place)) = (&mut state.control, state.connection) {
-            control.tick(self.now, &mut self.connections[place as usize].sender, &mut state.steered);
-            self.arm_control(index);
-            self.pump(place);
+        let Some(control) = &mut state.control else { return };
+        let open = self.connections.iter().filter(|it| it.flow == index && it.is_open());
+        control.tick(self.now, open.map(|it| &it.sender), &mut state.steered);
+        self.arm_control(index);
+        for place in 0..self.connections.len() as u32 {
+            let it = &mut self.connections[place as usize];
+            if it.flow == index && it.is_open() {
+                if let Some(control) = &self.flows[index as usize].control {
+                    control.steer(&mut it.sender);
+                }
+                self.pump(place);
+            }
         }
     }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What applications do: when they have how much to send.
 
+mod series;
+
 use crate::scenario::{Source, Web};
 use lowtide_cc::Random;
 use lowtide_net::Time;
+use series::Series;
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap},
@@ -21,13 +24,21 @@ pub(super) enum Demand {
     Withhold,
     /// That was all.
     Close,
-    /// Open a connection for so many bytes; then the session has so many pages left.
-    Fetch {
-        /// Bytes of the page.
+    /// Open a connection for so many bytes.
+    Open {
         bytes: u64,
-        /// The session, to be given back when the page is complete.
-        session: Session,
+        /// To be given back when all of them are acknowledged.
+        task: Task,
     },
+}
+
+/// What a connection was opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// A page of a web session.
+    Page(Session),
+    /// One of a series of connections.
+    Series,
 }
 
 /// A web session. It has a generator of its own, so that its pages are the same whatever else the network carries.
@@ -62,6 +73,7 @@ enum Kind {
         off: Duration,
     },
     Web(Sessions),
+    Series(Series),
     Trace {
         entries: std::sync::Arc<[(Duration, u64)]>,
         position: usize,
@@ -86,6 +98,7 @@ impl Application {
             }
             Source::OnOff { on, off } => (at_once(Demand::Unlimited), Kind::OnOff { on: *on, off: *off }),
             Source::Web(web) => (None, Kind::Web(Sessions::new(web, start, &mut random))),
+            Source::Connections(connections) => (None, Kind::Series(Series::new(connections, start))),
             Source::Trace(entries) => {
                 let next = entries.first().map(|(at, bytes)| (start + *at, Demand::Write(*bytes)));
                 (next, Kind::Trace { entries: entries.clone(), position: 1, start })
@@ -98,14 +111,17 @@ impl Application {
     pub(super) fn next(&self) -> Option<Time> {
         match &self.kind {
             Kind::Web(sessions) => sessions.next(),
+            Kind::Series(series) => series.next(),
             _ => self.next.map(|next| next.0),
         }
     }
 
     /// The next demand that is due by `now`.
     pub(super) fn take(&mut self, now: Time) -> Option<Demand> {
-        if let Kind::Web(sessions) = &mut self.kind {
-            return sessions.take(now, &mut self.random);
+        match &mut self.kind {
+            Kind::Web(sessions) => return sessions.take(now, &mut self.random),
+            Kind::Series(series) => return series.take(now),
+            _ => {}
         }
         let (at, demand) = self.next.take_if(|next| next.0 <= now)?;
         let random = &mut self.random;
@@ -117,7 +133,7 @@ impl Application {
                 Some((at + exponential(random, *on), Demand::Withhold))
             }
             Kind::OnOff { off, .. } => Some((at + exponential(random, *off), Demand::Unlimited)),
-            Kind::Web(_) => unreachable!("it has a queue of its own"),
+            Kind::Web(_) | Kind::Series(_) => unreachable!("it has a queue of its own"),
             Kind::Trace { entries, position, start } => {
                 *position += 1;
                 match entries.get(*position - 1) {
@@ -130,16 +146,28 @@ impl Application {
         Some(demand)
     }
 
-    /// A page has arrived whole: its session thinks, and asks for the next one.
-    pub(super) fn page_done(&mut self, now: Time, session: Session) {
-        if let Kind::Web(sessions) = &mut self.kind {
-            sessions.think(now, session);
+    /// A connection is over. The session whose page it brought thinks, and asks for the next one; so does the worker of a
+    /// series.
+    pub(super) fn task_done(&mut self, now: Time, task: Task) {
+        match (&mut self.kind, task) {
+            (Kind::Web(sessions), Task::Page(session)) => sessions.think(now, session),
+            (Kind::Series(series), Task::Series) => series.done(now),
+            _ => {} // it was stopped
         }
+    }
+
+    /// Whether it has opened connections of its own, all of them are over, and no other will come. Web sessions come for
+    /// ever.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(&self.kind, Kind::Series(series) if series.is_over())
     }
 
     /// It asks for nothing more.
     pub(super) fn stop(&mut self) {
-        (self.next, self.kind) = (None, Kind::Once(None));
+        match &mut self.kind {
+            Kind::Series(series) => series.stop(),
+            _ => (self.next, self.kind) = (None, Kind::Once(None)),
+        }
     }
 }
 
@@ -191,7 +219,8 @@ impl Sessions {
         };
         let mut own = Random::new(session.seed);
         let bytes = self.web.size(own.uniform());
-        Some(Demand::Fetch { bytes, session: Session { seed: own.bits(), pages_left: session.pages_left - 1 } })
+        let session = Session { seed: own.bits(), pages_left: session.pages_left - 1 };
+        Some(Demand::Open { bytes, task: Task::Page(session) })
     }
 
     fn think(&mut self, now: Time, session: Session) {
@@ -270,9 +299,9 @@ mod tests {
         let mut application = Application::new(&Source::Web(web.clone()), Time::ZERO, 3);
         let (mut bytes, mut pages, end) = (0.0, 0, 4_000_000);
         while let Some(now) = application.next().filter(|next| *next <= ms(end)) {
-            let Some(Demand::Fetch { bytes: size, session }) = application.take(now) else { panic!("a page") };
+            let Some(Demand::Open { bytes: size, task }) = application.take(now) else { panic!("a page") };
             (bytes, pages) = (bytes + size as f64, pages + 1);
-            application.page_done(now, session);
+            application.task_done(now, task);
         }
         assert!(pages > 10_000, "{pages}");
         let offered = bytes * 8.0 / (end as f64 / 1e3) / web.load.bits_per_second() as f64;

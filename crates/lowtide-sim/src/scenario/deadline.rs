@@ -101,7 +101,7 @@ pub(super) fn read(
         keys.into_iter().try_for_each(|key| needs_a_deadline(table, key))?;
         return Ok(None);
     };
-    if !matches!(source, Source::Sized(_)) {
+    if source.size().is_none() {
         return Err(table.error("deadline", "deadline: it needs a size, like size = \"1GB\""));
     }
     let Transport::Tcp(tcp) = transport else {

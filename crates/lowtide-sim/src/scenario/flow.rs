@@ -67,7 +67,7 @@ fn source(table: &Table, folder: &Path) -> Result<Source, ScenarioError> {
         (Some(_), Some(_)) => {
             let source =
                 table.peek("source").map_or("", |node| if let Value::Text(text) = &node.value { text } else { "" });
-            Err(table.error("size", format!("size: the source `{source}` has no size; leave out one of the two")))
+            Err(table.error("size", format!("size: the source `{source}` takes none; leave out one of the two")))
         }
         (Some(source), None) => Ok(source),
         (None, Some(size)) => Ok(Source::Sized(size)),

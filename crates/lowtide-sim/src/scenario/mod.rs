@@ -25,7 +25,7 @@ pub use error::ScenarioError;
 pub use experiment::Experiment;
 pub use model::model_of;
 pub use pareto::BoundedPareto;
-pub use source::{Source, SourceError, Web};
+pub use source::{Arrivals, Connections, Source, SourceError, Web};
 pub use steering::{Control, RatioKind, Steering};
 
 use lowtide_cc::{Actuator, Law};

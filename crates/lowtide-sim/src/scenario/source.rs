@@ -40,6 +40,8 @@ pub enum Source {
     },
     /// `web:load=30mbit`: web-like sessions.
     Web(Web),
+    /// `connections:size=60kB,count=9`: a connection for each of several parts.
+    Connections(Connections),
     /// `trace:FILE` or `at:0s=1500B,2.5s=1MB`: so many bytes at such a time after the flow's start, in the order of time.
     Trace(Arc<[(Duration, u64)]>),
 }
@@ -84,6 +86,32 @@ impl Web {
     }
 }
 
+/// A transfer that a program makes over connections of one size, one for each part, as it does for many files. Written
+/// `connections:size=60kB,count=9,parallel=3,think=200ms` or `connections:size=60kB,count=9,rate=200`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Connections {
+    /// Payload bytes of each; `size` times `count` is a number of 64 bits.
+    pub size: u64,
+    /// How many in all, above zero.
+    pub count: u32,
+    /// When they begin.
+    pub arrivals: Arrivals,
+}
+
+/// When a program opens the connections of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// So many workers open one after the other.
+    Workers {
+        /// How many, above zero: so many connections are under way at the most.
+        parallel: u32,
+        /// From the end of a connection to the beginning of its worker's next one.
+        think: Duration,
+    },
+    /// So many begin in a second, above zero, at equal distances, whether or not those before are over.
+    Rate(f64),
+}
+
 /// Why a text is no source: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -95,7 +123,10 @@ impl From<String> for SourceError {
     }
 }
 
-const NAMES: [&str; 8] = ["greedy", "sized", "cbr", "poisson", "onoff", "web", "trace", "at"];
+const NAMES: [&str; 9] = ["greedy", "sized", "cbr", "poisson", "onoff", "web", "connections", "trace", "at"];
+
+/// Each leaves a line in the results.
+const MOST_CONNECTIONS: u32 = 1_000_000;
 
 /// Payload of a frame that says nothing of it: a datagram that fits into one packet.
 const FRAME: u64 = 1450;
@@ -104,6 +135,15 @@ impl Source {
     /// Whether it sends at times of its own, so that datagrams can carry it.
     pub const fn is_timed(&self) -> bool {
         matches!(self, Self::Constant { .. } | Self::Poisson { .. } | Self::Trace(_))
+    }
+
+    /// The bytes of the transfer that it makes; `None`: it makes none, and sends for as long as it is let, or at its times.
+    pub const fn size(&self) -> Option<u64> {
+        match self {
+            Self::Sized(size) => Some(*size),
+            Self::Connections(Connections { size, count, .. }) => Some(*size * *count as u64),
+            _ => None,
+        }
     }
 
     /// Reads a source. The file of a trace is looked for in `folder`.
@@ -140,6 +180,11 @@ impl Source {
                 let web = given.web()?;
                 given.finish().map(|()| Self::Web(web))
             }
+            "connections" => {
+                let mut given = Given::read(name, rest)?;
+                let connections = given.connections()?;
+                given.finish().map(|()| Self::Connections(connections))
+            }
             _ => Err(SourceError(super::tree::unknown("source", name, &NAMES))),
         }
     }
@@ -175,6 +220,13 @@ impl fmt::Display for Source {
                 bytes(&(sizes.largest() as u64)),
                 time(think)
             ),
+            Self::Connections(Connections { size, count, arrivals }) => {
+                write!(f, "connections:size={},count={count}", bytes(size))?;
+                match arrivals {
+                    Arrivals::Workers { parallel, think } => write!(f, ",parallel={parallel},think={}", time(think)),
+                    Arrivals::Rate(rate) => write!(f, ",rate={rate}"),
+                }
+            }
             Self::Trace(entries) => {
                 let entries: Vec<_> =
                     entries.iter().map(|(at, size)| format!("{}={}", time(at), bytes(size))).collect();
@@ -248,6 +300,26 @@ impl<'a> Given<'a> {
         Ok(Web { load, sizes, pages, think })
     }
 
+    fn connections(&mut self) -> Result<Connections, SourceError> {
+        let needs = |what: &str| format!("connections needs a {what}, like connections:size=60kB,count=9");
+        let size = self.take("size", bytes)?.ok_or_else(|| needs("size"))?;
+        let count = self.take("count", |text| whole(text, MOST_CONNECTIONS))?.ok_or_else(|| needs("count"))?;
+        if size.checked_mul(count.into()).is_none() {
+            return Err(SourceError("connections: size times count is more than 18 EB".into()));
+        }
+        let parallel = self.take("parallel", |text| whole(text, MOST_CONNECTIONS))?;
+        let think = self.take("think", time_or_none)?;
+        let rate = self.take("rate", |text| number(text, 0.001, 1e6))?;
+        let arrivals = match (rate, parallel, think) {
+            (None, parallel, think) => {
+                Arrivals::Workers { parallel: parallel.unwrap_or(1), think: think.unwrap_or_default() }
+            }
+            (Some(rate), None, None) => Arrivals::Rate(rate),
+            _ => return Err(SourceError("connections: with a rate nobody waits; leave out parallel and think".into())),
+        };
+        Ok(Connections { size, count, arrivals })
+    }
+
     /// Nothing may be left over.
     fn finish(self) -> Result<(), SourceError> {
         match self.pairs.first() {
@@ -289,6 +361,12 @@ pub(super) fn number(text: &str, least: f64, most: f64) -> Result<f64, SourceErr
     number.ok_or_else(|| SourceError(format!("\"{text}\" is not a number from {least} to {most}")))
 }
 
+/// A whole number from 1 on.
+fn whole(text: &str, most: u32) -> Result<u32, SourceError> {
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| SourceError(format!("\"{text}\" is not a whole number from 1 to {most}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,6 +374,10 @@ mod tests {
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
+    }
+
+    fn connections(arrivals: Arrivals) -> Source {
+        Source::Connections(Connections { size: 60_000, count: 9, arrivals })
     }
 
     #[test]
@@ -309,6 +391,12 @@ mod tests {
             ("onoff:off=3s", Source::OnOff { on: ms(1000), off: ms(3000) }),
             ("at:0s=1500B,2.5s=1MB", Source::Trace([(ms(0), 1500), (ms(2500), 1_000_000)].into())),
             ("web:load=10mbit", Source::Web(Web::default())),
+            ("connections:size=60kB,count=9", connections(Arrivals::Workers { parallel: 1, think: ms(0) })),
+            (
+                "connections:size=60kB,parallel=3,count=9,think=200ms",
+                connections(Arrivals::Workers { parallel: 3, think: ms(200) }),
+            ),
+            ("connections:rate=0.3,size=60kB,count=9", connections(Arrivals::Rate(0.3))),
         ];
         for (text, source) in table {
             assert_eq!(text.parse(), Ok(source.clone()), "{text}");
@@ -325,7 +413,7 @@ mod tests {
         for (text, sentence) in [
             (
                 "gready",
-                "unknown source `gready`; did you mean `greedy`? There are greedy, sized, cbr, poisson, onoff, web, trace and at",
+                "unknown source `gready`; did you mean `greedy`? There are greedy, sized, cbr, poisson, onoff, web, connections, trace and at",
             ),
             ("greedy:x", "greedy has no parameters"),
             ("sized:10", "\"10\" is not an amount of data; write it like 10MB, 64KiB or 1500B"),
@@ -345,6 +433,26 @@ mod tests {
             ("web", "web needs a load, like web:load=30mbit"),
             ("web:load=1mbit,alpha=0", "alpha of web: \"0\" is not a number from 0.1 to 10"),
             ("web:load=1mbit,mean=20MB", "mean of web has to be less than its max, which is 10MB unless given"),
+            ("connections:count=9", "connections needs a size, like connections:size=60kB,count=9"),
+            ("connections:size=60kB", "connections needs a count, like connections:size=60kB,count=9"),
+            ("connections:size=60kB,count=0", "count of connections: \"0\" is not a whole number from 1 to 1000000"),
+            (
+                "connections:size=60kB,count=9,parallel=1.5",
+                "parallel of connections: \"1.5\" is not a whole number from 1 to 1000000",
+            ),
+            (
+                "connections:size=60kB,count=9,rate=0",
+                "rate of connections: \"0\" is not a number from 0.001 to 1000000",
+            ),
+            (
+                "connections:size=60kB,count=9,rate=1,think=1s",
+                "connections: with a rate nobody waits; leave out parallel and think",
+            ),
+            ("connections:size=10000000000GB,count=9", "connections: size times count is more than 18 EB"),
+            (
+                "connections:size=1kB,count=9,paralel=2",
+                "unknown connections parameter `paralel`; did you mean `parallel`? There are size, count, parallel, think and rate",
+            ),
             ("trace", "trace needs a file; write it like trace:FILE"),
             ("at:1s=1kB,0s=1kB", "at: 0s comes before the entry ahead of it"),
             ("at:", "at needs entries; write them like at:0s=1500B,2.5s=1MB"),
@@ -363,7 +471,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_source_or_an_error(text in "(greedy|sized|cbr|poisson|onoff|web|at|\\PC*):?[\\PC]*") {
+        fn any_text_is_a_source_or_an_error(text in "(greedy|sized|cbr|poisson|onoff|web|connections|at|\\PC*):?[\\PC]*") {
             let _ = text.parse::<Source>();
         }
     }

@@ -9,6 +9,7 @@
 //! PAWS check (sequence numbers do not wrap), no zero-window probe (the receiver's window is constant); timestamps
 //! count nanoseconds; the window is not decayed while an application leaves it partly unused.
 
+mod law;
 mod pacing;
 mod prr;
 mod rack;
@@ -25,6 +26,7 @@ mod undo;
 #[cfg(test)]
 mod tests;
 
+pub use law::law;
 pub use receiver::Receiver;
 pub use segment::{Acknowledgement, SackBlocks, Segment};
 pub use sender::{Acked, Sender, Statistics};

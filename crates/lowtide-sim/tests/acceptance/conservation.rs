@@ -52,6 +52,12 @@ fn source() -> impl Strategy<Value = String> {
         (1u32..300_000).prop_map(|size| format!("size = \"{size}B\"\n")),
         Just(format!("source = \"onoff:on=300ms,off=300ms\"\n{stop}")),
         Just(format!("source = \"web:load=500kbit\"\n{stop}")),
+        (1u32..60_000, 1u32..20, 1u32..5, 0u32..500).prop_map(|(size, count, parallel, think)| {
+            format!("source = \"connections:size={size}B,count={count},parallel={parallel},think={think}ms\"\n")
+        }),
+        (1u32..60_000, 1u32..20, 1u32..100).prop_map(|(size, count, rate)| {
+            format!("source = \"connections:size={size}B,count={count},rate={rate}\"\n")
+        }),
         (1u32..9000).prop_map({
             let stop = stop.clone();
             move |bytes| format!("source = \"poisson:bytes={bytes}B,mean=30ms\"\n{stop}")
@@ -190,9 +196,14 @@ fn check(scenario: &Scenario, outcome: &Outcome, audit: &Audit) {
             }
             source => {
                 let finished = result.finished_s.unwrap_or_else(|| panic!("{name} never ends: {result:?}"));
-                if let Source::Sized(size) = source {
-                    assert_eq!(result.acked_bytes, *size, "{name}");
-                    let segments = size.div_ceil(u64::from(tcp.mss));
+                let parts = match source {
+                    Source::Sized(size) => Some((*size, 1)),
+                    Source::Connections(it) => Some((it.size, u64::from(it.count))),
+                    _ => None,
+                };
+                if let Some((size, number)) = parts {
+                    assert_eq!(result.acked_bytes, size * number, "{name}");
+                    let segments = size.div_ceil(u64::from(tcp.mss)) * number;
                     assert_eq!(count.data_left - result.retransmits, segments, "{name}: segments sent once");
                     let least = flow.start.as_secs_f64() + 2.0 * flow.rtt.as_secs_f64();
                     assert!(finished >= least, "{name}: {finished} s, before a handshake and a round trip");

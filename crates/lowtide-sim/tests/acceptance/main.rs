@@ -6,6 +6,7 @@
 
 mod any_law;
 mod competition;
+mod connections;
 mod conservation;
 mod da_lbe;
 mod deadline;

@@ -19,9 +19,8 @@ use super::{
 };
 use crate::scenario::Tcp;
 use episode::Episode;
-use lowtide_cc::{Actuator, CongestionControl, EcnUse, Flow, Law, RateSample};
+use lowtide_cc::{CongestionControl, EcnUse, RateSample};
 use lowtide_net::Time;
-use lowtide_port::Ported;
 use std::time::Duration;
 use transmit::Usage;
 
@@ -137,21 +136,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The sender of a connection with these settings, whose law takes a weight by this actuator, if by any. `seed` is for the
-    /// chances that its law takes.
-    ///
-    /// # Panics
-    /// The law does not take this actuator; [`Law::build_weighted`](lowtide_cc::Law::build_weighted) says so.
-    pub fn new(settings: &Tcp, actuator: Option<&Actuator>, seed: u64) -> Self {
-        let flow = Flow { mss: settings.mss, initial_window: settings.initial_window, seed };
-        let make = |law: &Law| match settings.port {
-            true => Ported::new(law).expect("the scenario was checked").build(&flow),
-            false => law.build(&flow),
-        };
-        let law = match actuator {
-            Some(actuator) => settings.law.steered(&flow, actuator, &make).expect("the scenario was checked"),
-            None => make(&settings.law),
-        };
+    /// The sender of a connection with these settings, under this law: see [`law`](crate::tcp::law).
+    pub fn new(settings: &Tcp, law: Box<dyn CongestionControl>) -> Self {
         Self::with_law(settings, law, settings.law.ecn_use())
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A path with one queue and scripted mishaps.
 
-use super::super::{Acknowledgement, Receiver, Segment, Sender};
+use super::super::{Acknowledgement, Receiver, Segment, Sender, law};
 use crate::scenario::Tcp;
 use lowtide_cc::Law;
 use lowtide_net::{Ecn, Time};
@@ -85,7 +85,7 @@ pub(super) fn settings() -> Tcp {
 impl Path {
     /// 1000 segments per second and a base round-trip time of 40 ms, with endless buffers: a window of 40 segments.
     pub(super) fn new(settings: &Tcp) -> Self {
-        let sender = Sender::new(settings, None, 1);
+        let sender = Sender::new(settings, law(settings, None, 1));
         Self::with(sender, Receiver::new(settings, settings.law.ecn_use()))
     }
 
