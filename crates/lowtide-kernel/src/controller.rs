@@ -107,7 +107,7 @@ impl Controller {
         }
         let (goals, gone) = self.goals.tick(self.transfer.goals(), &seen);
         let alpha = self.law.exponent(self.price.get(), snapshot.srtt.map(|rtt| rtt.as_secs_f64()));
-        let flows = if self.law.takes_turns() { snapshot.paths } else { snapshot.sending };
+        let flows = if self.law.shares_a_flow() { snapshot.paths } else { snapshot.sending };
         let budget = Budget::new(decision.weight, snapshot.sending, flows, &goals, alpha);
         let steering = self.steering(&snapshot, &decision, &budget);
         self.transfer.steer(&steering);
