@@ -16,8 +16,8 @@ use std::{
 
 /// How often one looks whether a program has ended; what is measured takes seconds.
 const LOOK: Duration = Duration::from_millis(5);
-/// Between the request to end and the end by force.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Between the request to end and the end by force. Lowtide writes its report once the last data of its program have arrived.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A server of the far end.
 pub(crate) struct Server(Child);
