@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the battery of programs (`make life`) judges what it measured; the battery itself is benches/life.
 
+// what only the page shows is not read here
+#[allow(dead_code)]
 #[path = "../benches/life/verdict.rs"]
 mod verdict;
 
