@@ -136,6 +136,11 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	hear_marks(s, tp);
 	s->ack.lost = tp->lost - s->lost;
 	s->lost = tp->lost;
+	/* the latest sample of the connection's own rate: the stack takes that of this ACK after it */
+	s->ack.rate_delivered = tp->rate_delivered;
+	s->ack.rate_interval_us = tp->rate_interval_us;
+	s->ack.rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+	s->ack.app_limited = tp->app_limited != 0;
 	/* a short segment takes less time on the link than others, and would make the empty round trip too short */
 	if (tp->bytes_acked - s->member.acked < tp->mss_cache && !tp->sacked_out)
 		s->ack.rtt_us = 0;

@@ -71,7 +71,7 @@ static inline u32 aggregate_srtt_us(const struct aggregate *g)
 
 /*
  * The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what it took to send
- * and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3).
+ * and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone sends, its stack's own sample is better, and stays.
  */
 VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 {
@@ -80,6 +80,8 @@ VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 	u64 sent_us;
 
 	if (!g || !a)
+		return 0;
+	if (g->wanting < 2)
 		return 0;
 	sent_us = a->now_us - a->rtt_us;
 	a->rate_interval_us = 0;
@@ -135,7 +137,8 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
 	a->srtt_us = aggregate_srtt_us(g);
 	a->una = g->sent + 1;
 	a->nxt = a->now_us;
-	a->app_limited = g->app_limited != 0;
+	if (g->wanting > 1)
+		a->app_limited = g->app_limited != 0;
 	a->senders = g->wanting;
 	if (a->now_us - g->beside_us > aggregate_srtt_us(g)) {
 		g->beside_before = g->beside;
