@@ -6,7 +6,7 @@
 #[path = "../benches/life/verdict.rs"]
 mod verdict;
 
-use verdict::{Condition, Due, End, Run, Said, failed, fault, feasible, kept, median, seconds};
+use verdict::{Condition, Due, End, Run, Said, failed, fault, feasible, kept, median, outlooks, seconds};
 
 const QUICK: Run = Run { end: End::Done, seconds: 4.0, kept: None, due: None };
 
@@ -75,6 +75,8 @@ fn on_course_is_not_said_near_the_end_of_a_deadline_that_is_missed() {
     assert!(fault(Condition::Third, 1, &[due(11.0, true)], &slow).unwrap().contains("on course"));
     assert_eq!(fault(Condition::Third, 1, &[due(9.9, true)], &slow), None);
     let silent = Run { due: Some(Due { given: 10.0, took: 11.0, said: None }), ..QUICK };
+    assert_eq!(outlooks(&[due(11.0, true), silent]), Some(1.0));
+    assert_eq!(outlooks(&[silent]), None);
     assert!(fault(Condition::Third, 1, &[silent], &slow).unwrap().contains("no report"));
     assert_eq!(failed(&[due(11.0, true), Run { end: End::GaveUp, ..QUICK }]), 1);
 }

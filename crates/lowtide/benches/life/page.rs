@@ -4,7 +4,7 @@
 use super::{
     axes::{CONDITIONS, Law, PLAIN, Path},
     programs::Program,
-    verdict::{Condition, Due, End, Run, failed, fault, feasible, kept, median, seconds},
+    verdict::{Condition, Due, End, Run, failed, fault, feasible, kept, median, outlooks, seconds},
 };
 use std::fmt::Write;
 
@@ -99,8 +99,7 @@ impl Results {
             return format!("{:.1} s; {rate} %", seconds(runs));
         }
         let (given, took) = (median(dues.iter().map(|due| due.given)), median(dues.iter().map(|due| due.took)));
-        let outlooks = median(dues.iter().filter_map(|due| due.said).map(|said| said.outlooks as f64));
-        let outlooks = if outlooks.is_nan() { "–".to_owned() } else { format!("{outlooks:.0}") };
+        let outlooks = outlooks(runs).map_or("–".to_owned(), |count| format!("{count:.0}"));
         let wrong = |due: &Due| due.late() > 0.0 && due.said.is_some_and(|said| said.on_course_late);
         let course = dues.iter().any(wrong);
         format!(

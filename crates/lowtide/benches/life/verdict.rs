@@ -91,6 +91,12 @@ pub(crate) fn kept(runs: &[Run]) -> Option<f64> {
     (!kept.is_empty()).then(|| median(kept))
 }
 
+/// Median number of outlooks, where there is a report of them.
+pub(crate) fn outlooks(runs: &[Run]) -> Option<f64> {
+    let said: Vec<Said> = runs.iter().filter_map(|run| run.due?.said).collect();
+    (!said.is_empty()).then(|| median(said.iter().map(|said| said.outlooks as f64)))
+}
+
 /// Runs that did not do what the program is for.
 pub(crate) fn failed(runs: &[Run]) -> usize {
     runs.iter().filter(|run| run.end != End::Done).count()
