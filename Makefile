@@ -7,9 +7,10 @@ BUILD_PACKAGES := clang libelf-dev zlib1g-dev pkg-config gcc libc6-dev
 RUN_PACKAGES := iproute2
 TEST_PACKAGES := iperf3 bpftool python3 chromium
 BENCH_PACKAGES := valgrind
+LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup curl git python3 python3-requests
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-lab
+.PHONY: build demo test bench life lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -27,6 +28,11 @@ bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-sim --bench speed
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
 	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead --bench tracing
+
+# Real programs over emulated links, with Lowtide and without, as root: about an hour, best with nothing else running. Renews docs/results/life.md.
+# LIFE="--quick", or "--runs 3 rsync 20mbit", chooses a part; see the head of crates/lowtide/benches/life/main.rs. Only the whole is written.
+life: deps-build deps-run deps-life
+	$(CARGO) bench --locked -p lowtide --bench life -- $(or $(LIFE),--write $(CURDIR)/docs/results/life.md)
 
 # A quick look at all targets and at the table of rivals, and the sample of the deadline matrix, in the simulator: under an hour on two
 # processors. What has been run already is not run again. The page: lab-report/index.html.
@@ -100,6 +106,9 @@ deps-run:
 
 deps-bench:
 	@scripts/need.sh packages "$(BENCH_PACKAGES)"
+
+deps-life:
+	@scripts/need.sh packages "$(LIFE_PACKAGES)"
 
 deps-lab:
 	@scripts/need.sh packages "$(LAB_PACKAGES)"

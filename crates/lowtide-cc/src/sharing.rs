@@ -25,9 +25,9 @@ const TURN_ROUND_TRIPS: u32 = 16;
 const UNUSED: Duration = Duration::from_millis(50);
 /// Between probes, at the most.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Bytes per second of one that waits while the law probes: some programs ask for 1,000.
-const WAITING_RATE: f64 = 2000.0;
-/// All that wait take this part of the link together at the most.
+/// Bytes per second of one that waits while the law probes, at the most.
+const WAITING_RATE: f64 = 4000.0;
+/// All that wait take this part of the link together: a program that sees less than 1,000 bytes per second may give up.
 const WAITING_PART: f64 = 50.0;
 /// A connection that sends less than a segment in this time is as good as dead to its program.
 const FLOOR: f64 = 4.0;
@@ -183,14 +183,15 @@ impl Path {
         own.waits = waits;
     }
 
-    /// At an ACK: what a connection may do that may have more to send than it may. One that gives the token up goes on until the next one fills the
-    /// window, so that the link notices nothing.
-    fn take_turns(&mut self, own: &mut Own, limited: bool, now: Time) -> Usage {
+    /// At an ACK: what a connection may do that has more to send than it may, or that is idle, as all that it had is acknowledged: what comes then is
+    /// as short as a new connection's, until it is not. One that gives the token up goes on until the next one fills the window, so that the link
+    /// notices nothing.
+    fn take_turns(&mut self, own: &mut Own, limited: bool, idle: bool, now: Time) -> Usage {
         let probes = self.probes();
         if limited {
             own.limited = now;
         }
-        let wants = limited || (!probes && now - own.limited < self.unused());
+        let wants = !idle && (limited || (!probes && now - own.limited < self.unused()));
         if !wants {
             own.since = now;
         }
@@ -239,7 +240,8 @@ impl Path {
         }
         let (probes, waited) = (self.probes(), own.waits);
         let fills = limited && (probes || self.all.is_full(self.window()));
-        let usage = self.take_turns(own, if probes || waited { ack.has_data } else { limited }, now);
+        let idle = !ack.has_data && (ack.una == ack.nxt || ack.closed);
+        let usage = self.take_turns(own, if probes || waited { ack.has_data } else { limited }, idle, now);
         let mut reaction = Reaction::None;
         if waited || own.waits {
             // the ACK of a single segment may have been kept back
@@ -309,7 +311,8 @@ impl Path {
         self.set_waits(own, false);
         own.limited = sent.now;
         let window = self.window();
-        self.all.join(&mut own.member, window);
+        let paced = self.all_pace().is_some();
+        self.all.carry(&mut own.member, window, paced);
         if self.probes() {
             own.member.grant = window;
         }
@@ -321,14 +324,18 @@ impl Path {
         if own.waits { self.mss } else { own.member.grant.max(PACED_BELOW) as u64 * self.mss }
     }
 
+    /// Bytes per second of all together, where the law paces: on a short path only probes.
+    fn all_pace(&self) -> Option<u64> {
+        let probes = self.probes();
+        self.law.pacing_rate().filter(|_| probes || self.all.srtt() >= PACED_ROUND_TRIP)
+    }
+
     /// Bytes per second of a connection.
     fn pace_of(&mut self, own: &Own) -> Option<u64> {
         if own.waits {
             return Some(self.waiting_pace());
         }
-        let fills = matches!(self.law.stance(), Stance::Fills);
-        // on a short path only probes are paced
-        let pace = self.law.pacing_rate().filter(|_| !fills || self.all.srtt() >= PACED_ROUND_TRIP);
+        let pace = self.all_pace();
         if self.probes() {
             return pace;
         }

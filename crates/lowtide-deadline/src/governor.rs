@@ -28,8 +28,19 @@ const SILENT_INTERVALS: u32 = 3;
 const GAP_INTERVALS: u32 = 10;
 /// From this part of an interval without anything to send, the interval says nothing about the network.
 const MOSTLY: f64 = 0.5;
-/// So many such intervals in a row, and the program is said to set the pace.
-const PROGRAM_LIMITED_INTERVALS: u32 = 3;
+/// So many such intervals in a row, and the program is said to set the pace, or to wait; and as many others, and it no
+/// longer is ...
+const PACE_INTERVALS: u32 = 3;
+/// ... but not within less than this, so that the sentence does not follow each pause of a short transfer.
+const PACE_TIME: Duration = Duration::from_secs(3);
+/// An interval that carried less than this part of what is needed carried nothing: handshakes, requests, keep-alives.
+const TRICKLE: f64 = 0.05;
+/// A program that has sent nothing for so many intervals, and for so long, without a sign of its peer, is too slow itself.
+const PATIENCE_INTERVALS: u32 = 10;
+/// See [`PATIENCE_INTERVALS`].
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A program that was found too late is so until it would be done this part of the time left before the deadline.
+const LATE_MARGIN: f64 = 0.05;
 /// Gain, per interval, of the estimate of how much of the time the program has something to send: slow, so that
 /// one pause is not taken for a habit.
 const AVAILABILITY_GAIN: f64 = 1.0 / 32.0;
@@ -215,6 +226,12 @@ pub struct Progress {
     pub active: bool,
     /// Since the last tick the program, not the network, was what held sending back.
     pub app_limited: bool,
+    /// The program has had a connection.
+    pub connected: bool,
+    /// With nothing to send, it waits for its peer or its network: a connection has just been made, or data came in.
+    pub waiting: bool,
+    /// Bytes sent and not yet acknowledged; 0 where unknown.
+    pub in_flight_bytes: u64,
     /// Smoothed round-trip time, where known.
     pub rtt: Option<Duration>,
     /// The smallest round-trip time seen, where known: what Vegas' model measures its price from.
@@ -263,6 +280,17 @@ impl Decision {
     }
 }
 
+/// Who sets the pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// The network.
+    Network,
+    /// The program, which sends little at a time.
+    Program,
+    /// The program, which sends nothing.
+    Nobody,
+}
+
 /// Drives a [`WeightControl`] from a transfer's progress.
 ///
 /// Call [`tick`](Governor::tick) several times per update interval (every 100 ms is fine); the governor
@@ -270,6 +298,8 @@ impl Decision {
 ///
 /// * no deadline: `w_min` for ever;
 /// * past the deadline with data left: weight 1, or `w_max` where that is less;
+/// * past the aim with data left the weight does not fall: the transfer is later than it was meant to be, and what is left
+///   is too short to make up for a weight that turns out too low;
 /// * all announced bytes acknowledged: the weight stays as it is until the deadline, then 1. A transfer that
 ///   goes on after its announced size must still finish;
 /// * an interval in which the program had mostly nothing to send says nothing about the network: the weight
@@ -308,7 +338,17 @@ pub struct Governor {
     told_ratio: Option<f64>,
     /// Time of the present interval in which the program had nothing to send.
     idle: Duration,
-    idle_intervals: u32,
+    pace: Pace,
+    /// Intervals in a row that spoke for another pace.
+    off_pace: u32,
+    /// When the program last sent something to speak of, made a connection or heard from its peer.
+    last_activity: Time,
+    connected: bool,
+    /// It has had nothing to send since the start.
+    idle_so_far: bool,
+    /// It was found too late at its own pace.
+    program_late: bool,
+    in_flight: u64,
     /// Part of the intervals, lately, in which the program had something to send; 1 at the start.
     availability: f64,
     achieved: Option<f64>,
@@ -368,7 +408,13 @@ impl Governor {
             inverse_ratios: (0.0, 0),
             told_ratio: None,
             idle: Duration::ZERO,
-            idle_intervals: 0,
+            pace: Pace::Network,
+            off_pace: 0,
+            last_activity: start,
+            connected: false,
+            idle_so_far: true,
+            program_late: false,
+            in_flight: 0,
             availability: 1.0,
             achieved: None,
         };
@@ -444,6 +490,12 @@ impl Governor {
         if idle || jumped || acknowledged > self.acknowledged {
             self.last_sign_of_life = now;
         }
+        if progress.waiting || !idle || (progress.connected && !self.connected) {
+            self.last_activity = now;
+        }
+        self.connected |= progress.connected || acknowledged > 0;
+        self.idle_so_far &= idle && acknowledged == 0;
+        self.in_flight = progress.in_flight_bytes;
         self.last_tick = now;
         self.acknowledged = acknowledged;
         if progress.rtt.is_some() && progress.rtt != self.rtt {
@@ -578,6 +630,11 @@ impl Governor {
             interval: self.interval,
             response: self.rtt.unwrap_or_default().mul_f64(self.policy.response_round_trips),
             increase_limit: self.increase_limit(),
+            weight: self.weight.get(),
+            availability: self.availability,
+            silence: now.since(self.last_sign_of_life),
+            in_flight: self.in_flight as f64,
+            round_trip: self.rtt.unwrap_or_default(),
         })
     }
 
@@ -588,6 +645,41 @@ impl Governor {
         let least = self.interval.min(q.deadline.since(now));
         let left = q.aim.since(now).max(least).max(Duration::from_nanos(1));
         Some(q.remaining / left.as_secs_f64())
+    }
+
+    /// Another pace counts when it has lasted.
+    fn keep_pace(&mut self, seen: Pace) {
+        if seen == self.pace {
+            self.off_pace = 0;
+            return;
+        }
+        self.off_pace += 1;
+        let least = (PACE_TIME.as_secs_f64() / self.interval.as_secs_f64()).ceil() as u32;
+        if self.off_pace >= least.max(PACE_INTERVALS) {
+            self.pace = seen;
+            self.off_pace = 0;
+        }
+    }
+
+    /// What there is to say where not the network sets the pace.
+    fn of_the_program(&mut self, now: Time, deadline: Time, expected: Option<Time>) -> Option<Outlook> {
+        if self.idle_so_far && now.since(self.goal_set) >= PACE_TIME {
+            return Some(Outlook::Waiting { connected: self.connected });
+        }
+        if self.pace == Pace::Network {
+            self.program_late = false;
+            return None;
+        }
+        let margin = if self.program_late { deadline.since(now).mul_f64(LATE_MARGIN) } else { Duration::ZERO };
+        self.program_late = expected.is_none_or(|expected| expected > deadline - margin);
+        if !self.program_late {
+            return None;
+        }
+        let patience = PATIENCE.max(self.interval * PATIENCE_INTERVALS);
+        if self.pace == Pace::Nobody && now.since(self.last_activity) < patience {
+            return Some(Outlook::Waiting { connected: self.connected });
+        }
+        Some(Outlook::ProgramLimited { expected })
     }
 
     /// End the interval, run the control law if the interval allows it; true if it ran.
@@ -602,19 +694,23 @@ impl Governor {
             ratio.observe(signals, path, elapsed.as_secs_f64());
         }
 
+        let needed = self.target_rate(now).unwrap_or(0.0);
+        self.keep_pace(match (mostly_idle, achieved > TRICKLE * needed) {
+            (false, _) => Pace::Network,
+            (true, true) => Pace::Program,
+            (true, false) => Pace::Nobody,
+        });
         if mostly_idle {
-            self.idle_intervals = self.idle_intervals.saturating_add(1);
             self.forecast.observe_unrepresentative(achieved);
         } else if self.acknowledged == self.acknowledged_at_opening {
             // An outage: true for now, no measure of what a weight is worth.
-            self.idle_intervals = 0;
             self.forecast.observe_unrepresentative(0.0);
         } else {
-            self.idle_intervals = 0;
             let observation = Observation {
                 weight: self.weight.get(),
                 network_rate: achieved * elapsed.as_secs_f64() / busy,
                 overall_rate: achieved,
+                backlogged: busy / elapsed.as_secs_f64(),
             };
             self.forecast.observe(&observation, self.question(now).as_ref());
         }
@@ -637,7 +733,7 @@ impl Governor {
                     signals,
                     price_ratio: self.mean_price_ratio(),
                 };
-                self.run_control(&step, mostly_idle);
+                self.run_control(&step, mostly_idle, self.aim().is_some_and(|aim| now >= aim));
                 true
             }
             _ => false,
@@ -646,17 +742,21 @@ impl Governor {
         ran
     }
 
-    fn run_control(&mut self, step: &Step, only_down: bool) {
+    fn run_control(&mut self, step: &Step, only_down: bool, past_aim: bool) {
         let before = self.weight.get();
         let wanted = self.policy.bounds.clamp(self.control.update(step)).get();
-        let allowed = if only_down { wanted.min(before) } else { wanted };
+        let allowed = match (only_down, past_aim) {
+            (true, _) => wanted.min(before),
+            (false, true) => wanted.max(before),
+            (false, false) => wanted,
+        };
         let granted = limit_increase(before, allowed, self.increase_limit());
         self.weight = self.policy.bounds.clamp(granted.weight);
         self.limited = granted.limited;
         self.control.applied(self.weight.get(), self.weight.get() < wanted);
     }
 
-    fn outlook(&self, now: Time) -> Outlook {
+    fn outlook(&mut self, now: Time) -> Outlook {
         if let Some(size) = self.goal.size
             && self.acknowledged >= size
         {
@@ -674,9 +774,8 @@ impl Governor {
         if silent {
             return Outlook::Stalled { since: self.last_sign_of_life };
         }
-        let late = expected.is_none_or(|e| e > deadline);
-        if self.idle_intervals >= PROGRAM_LIMITED_INTERVALS && late {
-            return Outlook::ProgramLimited { expected };
+        if let Some(outlook) = self.of_the_program(now, deadline, expected) {
+            return outlook;
         }
         self.forecast.outlook(&question)
     }

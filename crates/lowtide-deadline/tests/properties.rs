@@ -84,25 +84,39 @@ fn event() -> impl Strategy<Value = Event> {
         a_while(),
         bytes(),
         prop::bool::weighted(0.9),
-        prop::bool::weighted(0.2),
+        (prop::bool::weighted(0.2), any::<bool>(), prop::bool::weighted(0.1), bytes()),
         prop::option::of((0..5_000_000_000u64, 0..5_000_000_000u64)),
         prop::option::of(0..9000u32),
         signals(),
         prop::option::of(number(1e9)),
     )
-        .prop_map(|(ns, sent, active, app_limited, rtts, segment_bytes, signals, price_ratio)| {
-            Event::Tick(Progress {
-                now: Time::from_nanos(ns),
-                acknowledged_bytes: sent,
+        .prop_map(
+            |(
+                ns,
+                sent,
                 active,
-                app_limited,
-                rtt: rtts.map(|(rtt, _)| Duration::from_nanos(rtt)),
-                min_rtt: rtts.map(|(_, least)| Duration::from_nanos(least)),
+                (app_limited, connected, waiting, in_flight_bytes),
+                rtts,
                 segment_bytes,
                 signals,
                 price_ratio,
-            })
-        });
+            )| {
+                Event::Tick(Progress {
+                    now: Time::from_nanos(ns),
+                    acknowledged_bytes: sent,
+                    active,
+                    app_limited,
+                    connected,
+                    waiting,
+                    in_flight_bytes,
+                    rtt: rtts.map(|(rtt, _)| Duration::from_nanos(rtt)),
+                    min_rtt: rtts.map(|(_, least)| Duration::from_nanos(least)),
+                    segment_bytes,
+                    signals,
+                    price_ratio,
+                })
+            },
+        );
     prop_oneof![
         60 => tick,
         1 => (1..u64::MAX, 1..u64::MAX / 4).prop_map(|(size, left)| Event::Goal { size, left }),

@@ -18,8 +18,8 @@
 #define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long one has the token, or is new, and 16 round trips at the least */
 #define FLOW_TURN_ROUND_TRIPS 16
 #define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)	/* not held back for so long, and four round trips: it has too little to send */
-#define WAITING_RATE 2000		/* bytes per second of one that waits while the law listens: some programs ask for 1,000 */
-#define WAITING_PART 50			/* all of them take this part of the link together at the most */
+#define WAITING_RATE 4000		/* bytes per second of one that waits while the law listens, at the most */
+#define WAITING_PART 50			/* all of them take this part of the link together: a program that sees less than 1,000 bytes per second may give up */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -122,17 +122,18 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 }
 
 /*
- * At an ACK: what a connection may do that may have more to send than it may. One that gives the token up goes on until the next one fills the
+ * At an ACK: what a connection may do that has more to send than it may, or that is idle, as all that it had is acknowledged: what comes then is as
+ * short as a new connection's, until it is not. One that gives the token up goes on until the next one fills the
  * window, so that the link notices nothing.
  */
-static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, u64 now_ns)
+static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, u64 now_ns)
 {
 	bool wants, carries, is_new;
 	u32 use;
 
 	if (limited)
 		s->member.limited_ns = now_ns;
-	wants = limited || (!flow_probes(f) && now_ns - s->member.limited_ns < flow_unused_ns(f));
+	wants = !idle && (limited || (!flow_probes(f) && now_ns - s->member.limited_ns < flow_unused_ns(f)));
 	if (!wants)
 		s->member.since_ns = now_ns;
 	carries = flow_carries(f, s, wants, !s->member.waits, now_ns);

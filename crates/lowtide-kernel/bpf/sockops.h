@@ -71,7 +71,7 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 		return;
 	flow_join(f, s, bpf_ktime_get_ns());
 	s->window_q16 = s->member.part.grant_q16;
-	iw = at_most(budget_cwnd(s->window_q16), AGGREGATE_INITIAL);
+	iw = s->member.waits ? 1 : at_most(budget_cwnd(s->window_q16), AGGREGATE_INITIAL);
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	if (s->member.waits)
 		pace(ops, s, flow_waiting_pace(f, ops->mss_cache));

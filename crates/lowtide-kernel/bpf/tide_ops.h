@@ -136,6 +136,11 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	hear_marks(s, tp);
 	s->ack.lost = tp->lost - s->lost;
 	s->lost = tp->lost;
+	/* the latest sample of the connection's own rate: the stack takes that of this ACK after it */
+	s->ack.rate_delivered = tp->rate_delivered;
+	s->ack.rate_interval_us = tp->rate_interval_us;
+	s->ack.rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+	s->ack.app_limited = tp->app_limited != 0;
 	/* a short segment takes less time on the link than others, and would make the empty round trip too short */
 	if (tp->bytes_acked - s->member.acked < tp->mss_cache && !tp->sacked_out)
 		s->ack.rtt_us = 0;
@@ -165,6 +170,14 @@ static __noinline void tide_hears(struct lt_flow *f, struct lt_socket *s, struct
 	}
 }
 
+/* The program has sent all that it will. */
+static inline bool has_closed(const struct tcp_sock *tp)
+{
+	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+
+	return state == BPF_TCP_FIN_WAIT1 || state == BPF_TCP_CLOSING || state == BPF_TCP_LAST_ACK;
+}
+
 /* Its turn at an ACK, and what its connection may send then. */
 static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
 {
@@ -182,7 +195,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	probes = flow_probes(f);
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
-	use = flow_turns(f, s, probes || waited ? has_data : limited, clock_ns(tp));
+	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data && (!tp->packets_out || has_closed(tp)), clock_ns(tp));
 	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
 	else
@@ -232,6 +245,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
+	s->begun = 1;	/* there are sequence numbers */
 	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = tide_answer(s, tp);
 		TRACE(tide_trace, s, tp, LT_TRACE_MISSED);
@@ -246,7 +260,6 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	f = flow_of(s);
 	if (!flow_enter(f, clock_ns(tp)))
 		return;
-	s->begun = 1;
 	tide_turn(f, s, tp, sample);
 	flow_exit(f);
 	TRACE_ACK(tide_trace, s, tp, s->ack.rtt_us, true);
@@ -332,7 +345,7 @@ static __noinline void tide_takes_token(struct lt_flow *f, struct lt_socket *s, 
 	}
 	flow_waits(f, s, 0);
 	s->member.limited_ns = clock_ns(tp);
-	aggregate_join(&f->all, &s->member.part, f->tide.shown_q16);
+	aggregate_carry(&f->all, &s->member.part, f->tide.shown_q16, flow_pace(f, PARAMETERS) < PACING_UNLIMITED);
 	if (flow_probes(f))
 		s->member.part.grant_q16 = f->tide.shown_q16;
 	tide_take(s, tp);

@@ -76,6 +76,8 @@ enum lowtide_outlook {
 	LOWTIDE_OVERDUE,		/* past the deadline, an ordinary flow */
 	LOWTIDE_DONE,
 	LOWTIDE_SIZE_EXCEEDED,		/* done, and over 2 % more than announced */
+	LOWTIDE_BEHIND,			/* the rate so far does not suffice; pressing harder, as far as w may rise */
+	LOWTIDE_WAITING,		/* nothing to send: the program works, or waits for its peer */
 };
 
 /*

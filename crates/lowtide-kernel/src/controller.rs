@@ -40,6 +40,7 @@ pub struct Controller {
     actuator: Actuator,
     price: LossPrice,
     priced: Option<Time>,
+    peer: Peer,
 }
 
 impl Controller {
@@ -57,7 +58,16 @@ impl Controller {
     pub fn new(transfer: Transfer, governor: Governor, policy: Policy, setup: &Setup) -> Controller {
         let (law, actuator) = (setup.law.clone(), setup.actuator);
         let goals = Goals::new(policy);
-        Controller { transfer, governor, goals, law, actuator, price: LossPrice::default(), priced: None }
+        Controller {
+            transfer,
+            governor,
+            goals,
+            law,
+            actuator,
+            price: LossPrice::default(),
+            priced: None,
+            peer: Peer::default(),
+        }
     }
 
     /// The steering for a weight before anything is known of the network.
@@ -85,6 +95,9 @@ impl Controller {
             min_rtt: snapshot.min_rtt,
             segment_bytes: snapshot.segment_bytes,
             signals: signals(&snapshot),
+            connected: snapshot.totals.sockets_opened > 0,
+            waiting: self.peer.is_awaited(now, &snapshot),
+            in_flight_bytes: snapshot.in_flight_bytes,
             price_ratio: None,
         };
         let decision = self.governor.tick(&seen);
@@ -94,7 +107,7 @@ impl Controller {
         }
         let (goals, gone) = self.goals.tick(self.transfer.goals(), &seen);
         let alpha = self.law.exponent(self.price.get(), snapshot.srtt.map(|rtt| rtt.as_secs_f64()));
-        let flows = if self.law.takes_turns() { snapshot.paths } else { snapshot.sending };
+        let flows = if self.law.shares_a_flow() { snapshot.paths } else { snapshot.sending };
         let budget = Budget::new(decision.weight, snapshot.sending, flows, &goals, alpha);
         let steering = self.steering(&snapshot, &decision, &budget);
         self.transfer.steer(&steering);
@@ -148,6 +161,32 @@ impl Controller {
     }
 }
 
+/// A sign of the peer counts for so many round trips ...
+const SIGN_ROUND_TRIPS: u32 = 4;
+/// ... and for this at the least: a server that checks a key or reads a disk takes longer than the path.
+const SIGN_LEAST: Duration = Duration::from_secs(1);
+
+/// Whether a transfer that has nothing to send waits for its peer: it has just connected, or data came in lately.
+#[derive(Debug, Default)]
+struct Peer {
+    received: u64,
+    opened: u64,
+    last_sign: Option<Time>,
+}
+
+impl Peer {
+    fn is_awaited(&mut self, now: Time, snapshot: &Snapshot) -> bool {
+        let totals = &snapshot.totals;
+        if totals.received > self.received || totals.sockets_opened > self.opened {
+            self.last_sign = Some(now);
+        }
+        (self.received, self.opened) = (totals.received, totals.sockets_opened);
+        let counts = SIGN_LEAST.max(snapshot.srtt.unwrap_or_default() * SIGN_ROUND_TRIPS);
+        let idle = !snapshot.backlogged && !snapshot.unfinished;
+        idle && self.last_sign.is_some_and(|sign| now.since(sign) <= counts)
+    }
+}
+
 /// The real congestion signals so far, for the price that the governor's model goes by.
 fn signals(snapshot: &Snapshot) -> Signals {
     let counted = |indications| Signal { indications, reduction: 0.0 };
@@ -156,5 +195,40 @@ fn signals(snapshot: &Snapshot) -> Signals {
         loss: counted(snapshot.totals.losses as f64),
         delay: counted(snapshot.totals.delay_price),
         ..Signals::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Totals;
+
+    #[test]
+    fn an_idle_transfer_waits_for_its_peer_while_there_are_signs_of_it() {
+        let mut peer = Peer::default();
+        let mut look = |ms: u64, sockets_opened: u64, received: u64, unfinished: bool| {
+            let totals = Totals { sockets_opened, received, ..Totals::default() };
+            let snapshot = Snapshot { totals, unfinished, ..Snapshot::default() };
+            peer.is_awaited(Time::ZERO + Duration::from_millis(ms), &snapshot)
+        };
+        assert!(!look(0, 0, 0, false), "no connection yet");
+        assert!(look(100, 1, 0, false), "a new one");
+        assert!(!look(500, 1, 0, true), "something is on its way");
+        assert!(look(1_000, 1, 0, false));
+        assert!(!look(1_200, 1, 0, false), "no sign for a second");
+        assert!(look(5_000, 1, 90, false) && look(5_900, 1, 90, false), "an answer came in");
+        assert!(!look(6_100, 1, 90, false));
+        assert!(look(7_000, 2, 90, false), "another connection");
+    }
+
+    #[test]
+    fn on_a_long_path_signs_count_for_longer() {
+        let mut peer = Peer::default();
+        let mut look = |ms: u64| {
+            let totals = Totals { sockets_opened: 1, ..Totals::default() };
+            let snapshot = Snapshot { totals, srtt: Some(Duration::from_millis(600)), ..Snapshot::default() };
+            peer.is_awaited(Time::ZERO + Duration::from_millis(ms), &snapshot)
+        };
+        assert!(look(0) && look(2_400) && !look(2_500));
     }
 }

@@ -309,8 +309,8 @@ impl Law {
         matches!(self, Law::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Tide(_)))
     }
 
-    /// Whether its sockets on one path take turns (`bpf/turns.h`), so that each of them has the weight of one flow while it is the one.
-    pub fn takes_turns(&self) -> bool {
+    /// Whether its sockets on one path are one flow to it (`bpf/flows.h`), which has the weight of one.
+    pub fn shares_a_flow(&self) -> bool {
         self.is_tide()
     }
 

@@ -147,6 +147,8 @@ pub struct Snapshot {
     pub backlogged: bool,
     /// Some connection has data in flight or waiting.
     pub unfinished: bool,
+    /// Payload that has been sent and is not yet acknowledged, in whole segments.
+    pub in_flight_bytes: u64,
     /// Mean smoothed round-trip time of the sending connections.
     pub srtt: Option<Duration>,
     /// Mean of their smallest round-trip times.
@@ -368,6 +370,10 @@ pub(crate) fn is_sending(record: &types::lt_socket_record, now_ns: u64) -> bool 
     record.last_sent_ns > 0 && !idle
 }
 
+pub(crate) fn in_flight(record: &types::lt_socket_record) -> u64 {
+    u64::from(record.packets_out) * u64::from(record.mss)
+}
+
 fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {
     let sending: Vec<_> = records.iter().filter(|r| is_sending(r, now_ns)).collect();
     let mean = |value: fn(&types::lt_socket_record) -> u32| {
@@ -383,6 +389,7 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         paths: paths.len().max(1) as u32,
         backlogged: sending.iter().any(|r| r.unsent > 0),
         unfinished: records.iter().any(|r| r.unsent > 0 || r.packets_out > 0),
+        in_flight_bytes: records.iter().map(in_flight).sum(),
         srtt: mean(|r| r.srtt_us).map(Duration::from_micros),
         min_rtt: mean(|r| r.min_rtt_us).map(Duration::from_micros),
         segment_bytes: mean(|r| r.mss).map(|bytes| bytes as u32),
@@ -413,10 +420,12 @@ mod tests {
     #[test]
     fn only_sockets_that_send_share_the_budget() {
         let now = 100_000_000_000;
-        let records = [record(now - 1_000_000, 1), record(now - 5_000_000_000, 0), record(0, 0)];
+        let flying = types::lt_socket_record { packets_out: 3, ..record(now - 1_000_000, 1) };
+        let records = [flying, record(now - 5_000_000_000, 0), record(0, 0)];
         let snapshot = summarize(Totals::default(), &records, now);
         assert_eq!((snapshot.sockets, snapshot.sending, snapshot.backlogged), (3, 1, true));
         assert_eq!(snapshot.queueing_delay(), Some(Duration::from_millis(20)));
         assert_eq!((snapshot.window, snapshot.segment_bytes), (0.5, Some(1448)));
+        assert_eq!(snapshot.in_flight_bytes, 3 * 1448);
     }
 }

@@ -143,6 +143,10 @@ pub enum Outlook {
     Done,
     /// And over 2 % more.
     SizeExceeded,
+    /// The rate so far does not suffice; the weight rises as far as it may.
+    Behind,
+    /// Nothing is to be sent: the program works, or waits for its peer.
+    Waiting,
     /// One that this crate does not know.
     Unknown,
 }

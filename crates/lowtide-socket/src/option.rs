@@ -108,6 +108,8 @@ impl From<Status> for crate::Status {
                 5 => Outlook::Overdue,
                 6 => Outlook::Done,
                 7 => Outlook::SizeExceeded,
+                8 => Outlook::Behind,
+                9 => Outlook::Waiting,
                 _ => Outlook::Unknown,
             },
         };

@@ -101,6 +101,8 @@ impl Parameters {
 const SMALL_PIPE: f64 = 8.0;
 /// The window for pairs of probes: a host lets half of a window go at once.
 const PAIRS: f64 = 4.0;
+/// Times the rate of its weighted share: effectively unpaced.
+const UNPACED: f64 = 4.0;
 /// Packets that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1).
 const BEGIN: f64 = 10.0;
 
@@ -225,14 +227,17 @@ impl Tide {
         self.share() > 0.0 && (self.share() > self.window || matches!(self.phase, Phase::Listen(_)))
     }
 
-    /// The same with a window and not just a pace. It then leaves as that of an ordinary flow, which no host paces: paced packets lose less in a small
-    /// buffer, and take more of it.
+    /// The same with a window and not just a pace. It is then paced at [`UNPACED`] times its rate, which only takes bursts apart that the receiver's
+    /// ACKs make.
     fn is_ordinary(&self) -> bool {
         self.share_rules() && self.share() >= PAIRS
     }
 
-    /// Packets per second, where it paces.
+    /// Packets per second.
     fn pace(&self) -> f64 {
+        if self.is_ordinary() {
+            return UNPACED * self.share() / self.srtt.max(1e-6);
+        }
         match &self.phase {
             Phase::Listen(listen) => {
                 let share = self.share() / self.srtt.max(1e-6);
@@ -340,7 +345,7 @@ impl CongestionControl for Tide {
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        (self.srtt > 0.0 && !self.is_ordinary()).then(|| ((self.pace() * f64::from(self.flow.mss)) as u64).max(1))
+        (self.srtt > 0.0).then(|| ((self.pace() * f64::from(self.flow.mss)) as u64).max(1))
     }
 
     /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.

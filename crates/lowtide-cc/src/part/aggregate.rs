@@ -129,7 +129,7 @@ impl Aggregate {
     }
 
     /// The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what it took to send
-    /// and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3).
+    /// and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone sends, its own sample is better, and stays.
     fn rate(&mut self, now: Time, rtt: Duration, mss: u64) -> Option<RateSample> {
         let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos() as u64));
         self.from = self.from.max((self.last + 1).saturating_sub(MARKS));
@@ -162,7 +162,7 @@ impl Aggregate {
             self.srtt_8 = if self.srtt_8 > 0 { self.srtt_8 - self.srtt_8 / 8 + nanos } else { 8 * nanos };
             self.sent = self.sent.max(Time::from_nanos(now.as_nanos().saturating_sub(nanos)));
         }
-        let rate = ack.rtt.and_then(|rtt| self.rate(now, rtt, mss));
+        let rate = if self.wanting < 2 { ack.rate } else { ack.rtt.and_then(|rtt| self.rate(now, rtt, mss)) };
         self.app_limited = self.app_limited.filter(|until| self.delivered <= *until);
         let app_limited = self.app_limited.is_some();
         if now - self.marks[self.last % MARKS].at >= self.srtt() / SPACING {
@@ -253,6 +253,16 @@ impl Aggregate {
         self.count(member, member.grant, Usage::Wants);
     }
 
+    /// It takes the token: what others have left of the window is its own at once where the law paces it, or else an initial window.
+    pub fn carry(&mut self, member: &mut Member, window: f64, paced: bool) {
+        let left = window - (self.granted - member.counted);
+        self.join(member, window);
+        if paced && left > member.grant {
+            member.grant = left;
+            self.count(member, left, Usage::Wants);
+        }
+    }
+
     /// At a connection's ACK for so many segments. A grant grows by what is acknowledged, as in slow start.
     pub fn grant(&mut self, member: &mut Member, window: f64, packets: u32, usage: Usage) {
         member.grant = self.target(member, window, usage).min(member.grant + f64::from(packets));
@@ -305,9 +315,13 @@ mod tests {
     fn a_delivery_rate_is_that_of_all_together() {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
+        let own = Some(RateSample { delivered: 1, ..RateSample::default() });
+        let alone = all.on_ack(&Ack { rate: own, ..ack(100, 1, 40) }, MSS);
+        assert_eq!(alone.rate, own, "where one connection sends its own sample stays");
+        let mut members = [joined(&mut all, 8.0), joined(&mut all, 8.0)];
         let mut rates = Vec::new();
         for ms in 101..=400 {
-            // two connections, a segment each in every 2 ms
+            // a segment each in every 2 ms
             rates.push(all.on_ack(&ack(ms, 1, 40), MSS).rate);
         }
         assert_eq!(rates[..39].iter().flatten().count(), 0, "what left before it began tells nothing");
@@ -316,9 +330,11 @@ mod tests {
             assert!((per_second - 1e6).abs() < 1e3 && rate.interval >= Duration::from_millis(40), "{rate:?}");
             assert!(!rate.app_limited);
         }
-        let mut member = Member::default();
-        all.count(&mut member, 12.0, Usage::Modest);
+        for member in &mut members {
+            all.count(member, 6.0, Usage::Modest);
+        }
         all.has_no_data();
+        members.iter_mut().for_each(|member| all.join(member, 8.0));
         let limited: Vec<_> = (401..=500).map(|ms| all.on_ack(&ack(ms, 1, 40), MSS).rate.expect("a sample")).collect();
         assert!(limited.iter().any(|rate| rate.app_limited) && !limited[99].app_limited);
     }

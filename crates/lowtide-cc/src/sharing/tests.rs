@@ -133,6 +133,8 @@ impl Life {
                     in_flight,
                     window_limited: sender.left > 0 && in_flight + MSS > sender.law.window(),
                     has_data: sender.left > 0,
+                    closed: sender.left == 0,
+                    nxt: 1,
                     ..Ack::default()
                 });
             }
@@ -285,7 +287,7 @@ fn while_the_law_probes_one_carries_and_the_others_send_now_and_then() {
     let most = *carried.iter().max().expect("four");
     assert_eq!(life.path().waiting, 3);
     assert!(carried.iter().filter(|segments| **segments < most / 20).count() == 3, "{carried:?}");
-    // 2 kB/s each, by chance between a half and three halves of it; a fiftieth of the link is 12.5 kB/s for each
+    // 4 kB/s each, by chance between a half and three halves of it; a fiftieth of the link is 16.7 kB/s for each
     assert!(carried.iter().all(|segments| *segments >= 10), "{carried:?}");
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Scenario {
     /// Time constant of our flow, round trips.
     pub(crate) lag: f64,
     pub(crate) rtt: f64,
+    /// The law gives us no more than this part of the link between these seconds, whatever the weight.
+    pub(crate) held: Option<(f64, f64, f64)>,
     pub(crate) true_alpha: f64,
     pub(crate) assumed_alpha: f64,
     pub(crate) seed: u64,
@@ -47,6 +49,12 @@ pub(crate) struct Outcome {
     pub(crate) on_course: Option<f64>,
     /// Changes between "on course" and "cannot finish".
     pub(crate) flaps: u32,
+    /// Changes of the outlook's kind after the first statement, of whatever kinds.
+    pub(crate) changes: u32,
+    /// Last instant of an "on course", as a part of the time until the (last) deadline.
+    pub(crate) last_on_course: Option<f64>,
+    /// "Cannot finish" was said of less than `w_max` in force.
+    pub(crate) blamed_below_the_top: bool,
     /// "Cannot finish" was said last before the deadline or completion.
     pub(crate) alarm_at_end: bool,
     pub(crate) highest_weight: f64,
@@ -159,6 +167,7 @@ fn drive(
     let (mut w, mut weight_time, mut counted) = (governor.weight().get(), 0.0, 0.0);
     let (mut before_pause, mut pause_end) = (w, f64::NEG_INFINITY);
     let mut said: Option<bool> = None; // Some(true): on course; Some(false): cannot finish
+    let mut kind = None;
     let (mut known_for, mut target, mut price) = (None, 0.0, 0.0);
     let (mut events, mut updates, mut fallbacks) = (0.0, 0, 0);
     let mut expectations = Vec::new();
@@ -189,8 +198,9 @@ fn drive(
         if within(&s.outages, t) {
             rate = 0.0;
         }
+        let most = s.held.filter(|&(_, from, to)| from <= t && t < to).map_or(CAPACITY, |(part, ..)| part * CAPACITY);
         let tooth = 0.8 + 0.4 * (t / sawtooth).fract(); // mean 1
-        let now_rate = if paused { 0.0 } else { (rate * tooth * (1.0 + 0.2 * noise)).min(CAPACITY) };
+        let now_rate = if paused { 0.0 } else { (rate * tooth * (1.0 + 0.2 * noise)).min(most) };
         sent += now_rate * dt;
         events += now_rate * dt / PACKET * price * EVENTS;
         t += dt;
@@ -232,6 +242,16 @@ fn drive(
                 Outlook::CannotFinish { .. } => Some(false),
                 _ => said,
             };
+            let new_kind = std::mem::discriminant(&d.outlook);
+            if d.outlook != Outlook::TooEarly && kind.replace(new_kind).is_some_and(|before| before != new_kind) {
+                out.changes += 1;
+            }
+            if matches!(d.outlook, Outlook::OnCourse { .. }) {
+                out.last_on_course = Some(t / deadline);
+            }
+            if matches!(d.outlook, Outlook::CannotFinish { .. }) && now_said != said {
+                out.blamed_below_the_top |= w < 0.999;
+            }
             if said.is_some() && now_said != said {
                 out.flaps += 1;
             }

@@ -71,17 +71,22 @@ static inline u32 aggregate_srtt_us(const struct aggregate *g)
 
 /*
  * The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what it took to send
- * and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3).
+ * and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone sends, its stack's own sample is better, and stays.
  */
-static inline void aggregate_rate(struct aggregate *g, struct law_ack *a)
+VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 {
 	struct aggregate_mark *mark;
-	u64 sent_us = a->now_us - a->rtt_us;
 	u32 interval, sending;
+	u64 sent_us;
 
+	if (!g || !a)
+		return 0;
+	if (g->wanting < 2)
+		return 0;
+	sent_us = a->now_us - a->rtt_us;
 	a->rate_interval_us = 0;
 	if (!a->rtt_us)
-		return;
+		return 0;
 	if (g->last - g->from >= AGGREGATE_MARKS)
 		g->from = g->last - AGGREGATE_MARKS + 1;
 	for (u32 i = 0; i < AGGREGATE_MARKS; i++) {
@@ -91,20 +96,25 @@ static inline void aggregate_rate(struct aggregate *g, struct law_ack *a)
 	}
 	mark = &g->marks[g->from & (AGGREGATE_MARKS - 1)];
 	if (mark->at_us > sent_us)
-		return;
+		return 0;
 	interval = a->now_us - mark->at_us;
 	sending = (u32)sent_us - mark->sent;
 	a->rate_interval_us = at_least(interval, sending);
 	a->rate_delivered = g->delivered - mark->delivered;
 	a->rate_app_limited = mark->app_limited;
+	return 0;
 }
 
 /* One connection's ACK becomes the aggregate's. */
-static inline void aggregate_ack(struct aggregate *g, struct law_ack *a)
+VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
 {
-	struct aggregate_mark *mark = &g->marks[g->last & (AGGREGATE_MARKS - 1)];
-	u32 sent = a->now_us - a->rtt_us;
+	struct aggregate_mark *mark;
+	u32 sent;
 
+	if (!g || !a)
+		return 0;
+	mark = &g->marks[g->last & (AGGREGATE_MARKS - 1)];
+	sent = a->now_us - a->rtt_us;
 	g->delivered += a->packets;
 	if (a->packets)
 		g->acked_us = a->now_us;
@@ -127,7 +137,8 @@ static inline void aggregate_ack(struct aggregate *g, struct law_ack *a)
 	a->srtt_us = aggregate_srtt_us(g);
 	a->una = g->sent + 1;
 	a->nxt = a->now_us;
-	a->app_limited = g->app_limited != 0;
+	if (g->wanting > 1)
+		a->app_limited = g->app_limited != 0;
 	a->senders = g->wanting;
 	if (a->now_us - g->beside_us > aggregate_srtt_us(g)) {
 		g->beside_before = g->beside;
@@ -135,6 +146,7 @@ static inline void aggregate_ack(struct aggregate *g, struct law_ack *a)
 		g->beside_us = a->now_us;
 	}
 	a->beside = g->beside + g->beside_before;
+	return 0;
 }
 
 /* No connection has more to send: what is delivered from here on says little of the link. */
@@ -200,21 +212,42 @@ static inline u64 aggregate_target_q16(const struct aggregate *g, const struct a
 }
 
 /* A connection begins, or goes on after a pause: with an initial window at the most. */
-static inline void aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
+VERIFIED_APART int aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
 {
-	u64 target = aggregate_target_q16(g, m, window_q16, AGGREGATE_WANTS);
+	u64 target;
 
+	if (!g || !m)
+		return 0;
+	target = aggregate_target_q16(g, m, window_q16, AGGREGATE_WANTS);
 	m->grant_q16 = at_most(target, AGGREGATE_INITIAL * Q16_ONE);
 	aggregate_count(g, m, m->grant_q16, AGGREGATE_WANTS);
+	return 0;
+}
+
+/* It takes the token: what others have left of the window is its own at once where the law paces it, or else an initial window. */
+static inline void aggregate_carry(struct aggregate *g, struct aggregate_member *m, u64 window_q16, bool paced)
+{
+	u64 others = g->granted_q16 - m->counted_q16;
+
+	aggregate_join(g, m, window_q16);
+	if (paced && window_q16 > others && window_q16 - others > m->grant_q16) {
+		m->grant_q16 = window_q16 - others;
+		aggregate_count(g, m, m->grant_q16, AGGREGATE_WANTS);
+	}
 }
 
 /* At its ACK for so many segments. A grant grows by what is acknowledged, as in slow start. */
-static inline void aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
+VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {
-	u64 target = aggregate_target_q16(g, m, window_q16, use), most = m->grant_q16 + ((u64)at_most(packets, LAW_PACKETS_MAX) << 16);
+	u64 target, most;
 
+	if (!g || !m)
+		return 0;
+	target = aggregate_target_q16(g, m, window_q16, use);
+	most = m->grant_q16 + ((u64)at_most(packets, LAW_PACKETS_MAX) << 16);
 	m->grant_q16 = at_most(target, most);
 	aggregate_count(g, m, use == AGGREGATE_MODEST ? at_most(m->grant_q16, (u64)m->in_flight << 16) : m->grant_q16, use);
+	return 0;
 }
 
 /* The window of all went from one to the other at once: so does its part. */

@@ -227,7 +227,7 @@ static inline u64 tide_bytes_per_second(u64 segments_q32, u32 mss)
 	return at_least(((segments_q32 * mss) >> 12) * 1000000 >> 20, 1);
 }
 
-/* Segments per microsecond, 2^-32, where it paces. */
+/* Segments per microsecond, 2^-32. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
 	u64 srtt, share, gain, often;
@@ -236,6 +236,8 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 		return 0;
 	srtt = at_least(t->srtt_us, 1);
 	share = tide_share_q16(&t->share);
+	if (tide_is_ordinary(t))
+		return TIDE_UNPACED * (share << 16) / srtt;
 	if (!t->listens) {
 		gain = t->fill.growth_q16 >= Q16_ONE / 4 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1);
 		return at_least(t->window_q16, share) * gain / srtt;
@@ -247,10 +249,10 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	return at_least(often, share);
 }
 
-/* The same in bytes per second; 0: it does not, or does not know yet. */
+/* The same in bytes per second; 0: not known yet. */
 static inline u64 tide_pace(const struct tide *t, const struct tide_parameters *p)
 {
-	if (!t->srtt_us || tide_is_ordinary(t))
+	if (!t->srtt_us)
 		return 0;
 	return tide_bytes_per_second(tide_pace_q32(t, p), t->mss);
 }

@@ -13,6 +13,7 @@
 
 #define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
+#define TIDE_UNPACED 4		/* times the share's rate: effectively unpaced */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
 #define TIDE_RAMP_Q16 Q16_ONE		/* growth that is a ramp */
 #define TIDE_BEGIN 10			/* packets that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1) */
@@ -126,7 +127,7 @@ static inline bool tide_share_rules(const struct tide *t)
 	return share && (t->listens || share > t->window_q16);
 }
 
-/* The same with a window and not just a pace. It then leaves as that of an ordinary flow, which no host paces: paced packets lose less. */
+/* The same with a window and not just a pace. It is then paced at 4x, which only takes bursts apart that the receiver's ACKs make. */
 static inline bool tide_is_ordinary(const struct tide *t)
 {
 	return tide_share_rules(t) && tide_share_q16(&t->share) >= TIDE_PAIRS_Q16;

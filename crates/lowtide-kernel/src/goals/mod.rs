@@ -36,6 +36,8 @@ pub(crate) struct GoalRecord {
     pub(crate) sending: bool,
     pub(crate) active: bool,
     pub(crate) backlogged: bool,
+    /// Payload sent and not yet acknowledged, in whole segments.
+    pub(crate) in_flight_bytes: u64,
     pub(crate) rtt: Option<Duration>,
     pub(crate) min_rtt: Option<Duration>,
 }
@@ -107,6 +109,8 @@ impl Member {
             acknowledged_bytes: record.acknowledged.saturating_sub(self.origin),
             active: record.active,
             app_limited: !record.backlogged,
+            in_flight_bytes: record.in_flight_bytes,
+            connected: true,
             rtt: record.rtt,
             min_rtt: record.min_rtt,
             ..*all

@@ -29,6 +29,7 @@ fn record(id: u64, size: u64) -> GoalRecord {
         sending: true,
         active: true,
         backlogged: true,
+        in_flight_bytes: 0,
         rtt: Some(Duration::from_millis(40)),
         min_rtt: Some(Duration::from_millis(40)),
     }
@@ -144,6 +145,8 @@ fn what_the_program_reads() {
         (Outlook::Overdue { expected: Some(Time::MAX) }, 5, i64::MAX),
         (Outlook::Done, 6, -1),
         (Outlook::SizeExceeded { by: 1 }, 7, -1),
+        (Outlook::Behind { expected: Some(at(70_000)), can_press: true }, 8, 50_000_000_000),
+        (Outlook::Waiting { connected: true }, 9, -1),
     ] {
         let told = read(Decision { outlook, ..decision });
         assert_eq!((told.outlook, told.expected_ns), (code, expected_ns), "{outlook:?}");

@@ -6,7 +6,11 @@ use std::time::Duration;
 use lowtide_deadline::Outlook;
 
 use super::{GoalRecord, SocketDecision};
-use crate::{fixed::pressure_value, programs::types, transfer::is_sending};
+use crate::{
+    fixed::pressure_value,
+    programs::types,
+    transfer::{in_flight, is_sending},
+};
 
 pub(crate) fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns: u64) -> GoalRecord {
     let known = |us: u32| (us > 0).then(|| Duration::from_micros(us.into()));
@@ -21,6 +25,7 @@ pub(crate) fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns
         sending: !closed && is_sending(record, now_ns),
         active: record.unsent > 0 || record.packets_out > 0,
         backlogged: record.unsent > 0,
+        in_flight_bytes: in_flight(record),
         rtt: known(record.srtt_us),
         min_rtt: known(record.min_rtt_us),
     }
@@ -69,6 +74,8 @@ pub(super) fn answer(decision: &SocketDecision) -> Answer {
             Outlook::Overdue { .. } => 5,
             Outlook::Done => 6,
             Outlook::SizeExceeded { .. } => 7,
+            Outlook::Behind { .. } => 8,
+            Outlook::Waiting { .. } => 9,
         },
     }
 }

@@ -137,6 +137,9 @@ impl Control {
             min_rtt: tally.min_rtt,
             segment_bytes: Some(self.segment_bytes),
             signals: self.signals(&tally),
+            connected: true,
+            waiting: false,
+            in_flight_bytes: 0,
             price_ratio: None,
         });
         let seconds = (now - self.looked).as_secs_f64();

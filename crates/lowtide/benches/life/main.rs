@@ -7,6 +7,7 @@
 //! one path and four programs. So many `--jobs` run at once, each a program on a link of its own.
 
 mod axes;
+mod calls;
 mod foreground;
 mod measure;
 mod page;
@@ -35,6 +36,8 @@ use std::{
 use verdict::{Condition, Run, seconds};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 const QUICK: [&str; 5] = ["20mbit", "rclone-small", "rsync", "per-second", "in-turn"];
 
@@ -93,7 +96,8 @@ fn arguments() -> Result<Arguments, Failure> {
         match word.as_str() {
             "--runs" => arguments.runs = value()?.parse::<usize>()?.max(1),
             "--jobs" => arguments.jobs = value()?.parse::<usize>()?.max(1),
-            "--write" => arguments.write = Some(value()?.into()),
+            // cargo runs this in the crate's directory; people say it from the repository's
+            "--write" => arguments.write = Some(PathBuf::from(REPOSITORY).join(value()?)),
             "--quick" => arguments.words.extend(QUICK.map(str::to_owned)),
             known if names.contains(&known) => arguments.words.push(word),
             _ => return Err(format!("{word}: no such option; names are {}", names.join(", ")).into()),

@@ -8,7 +8,7 @@ use super::{
     process::{self, Ended},
     programs::{Job, Program},
     site::{Site, link},
-    verdict::{Condition, Due, End, Run},
+    verdict::{Condition, Due, End, Run, Said},
 };
 use serde_json::Value;
 use std::{
@@ -23,7 +23,7 @@ use std::{
 const SETTLED: Duration = Duration::from_secs(2);
 /// For which its solo rate is measured.
 const SOLO: Duration = Duration::from_secs(10);
-/// No run takes longer.
+/// No run without a deadline is longer alone on its link.
 const LONGEST: f64 = 120.0;
 
 /// What a run is given besides its program.
@@ -48,7 +48,8 @@ impl Terms {
         match self.condition {
             Condition::Idle => alone,
             Condition::Far => program.beside + alone,
-            Condition::Third => (2.0 * self.third(path, bytes) + 10.0).max(alone).min(LONGEST),
+            // never so short that a run is ended near its deadline
+            Condition::Third => 1.3 * self.third(path, bytes) + alone.min(20.0),
         }
     }
 }
@@ -73,6 +74,7 @@ pub(crate) fn run(
     terms: &Terms,
 ) -> Result<(Run, String), Failure> {
     program.prepare(site, job)?;
+    site.choose_cubic(law.options.is_none())?;
     let bytes = job.shape.total();
     let deadline = match terms.condition {
         Condition::Idle => None,
@@ -145,8 +147,12 @@ fn under_lowtide(program: &Command, options: &[&str], due: Option<(u64, f64)>, r
     command
 }
 
-/// What Lowtide reported. A run that did not do its work took as long as it lasted, or is never done.
+/// What became of the deadline. A run that was ended is as late as it lasted, one that did not do its work is never done.
 fn due(report: &path::Path, given: f64, end: End, lasted: f64) -> Result<Due, Failure> {
+    // Lowtide waits for the last data of a program that has ended, and writes after that: not always before it is ended by force
+    if end == End::TooSlow && !report.exists() {
+        return Ok(Due { given, took: lasted, said: None });
+    }
     let text = fs::read_to_string(report).map_err(|error| format!("{}: {error}", report.display()))?;
     let report: Value = serde_json::from_str(&text)?;
     let time = |name: &str| -> Result<jiff::Timestamp, Failure> {
@@ -164,7 +170,7 @@ fn due(report: &path::Path, given: f64, end: End, lasted: f64) -> Result<Due, Fa
     let until = |at: usize| said.get(at + 1).map_or(f64::INFINITY, |next| next.0);
     let late = |at: usize, t: f64| t <= given && until(at) > 0.9 * given;
     let on_course_late = said.iter().enumerate().any(|(at, (t, kind))| *kind == "on_course" && late(at, *t));
-    Ok(Due { given, took, on_course_late, outlooks: said.len() })
+    Ok(Due { given, took, said: Some(Said { on_course_late, outlooks: said.len() }) })
 }
 
 fn last_line(text: &str) -> String {

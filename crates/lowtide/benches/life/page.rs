@@ -4,7 +4,7 @@
 use super::{
     axes::{CONDITIONS, Law, PLAIN, Path},
     programs::Program,
-    verdict::{Condition, End, Run, failed, fault, feasible, kept, median, seconds},
+    verdict::{Condition, Due, End, Run, failed, fault, feasible, kept, median, outlooks, seconds},
 };
 use std::fmt::Write;
 
@@ -99,10 +99,11 @@ impl Results {
             return format!("{:.1} s; {rate} %", seconds(runs));
         }
         let (given, took) = (median(dues.iter().map(|due| due.given)), median(dues.iter().map(|due| due.took)));
-        let outlooks = median(dues.iter().map(|due| due.outlooks as f64));
-        let course = dues.iter().any(|due| due.late() > 0.0 && due.on_course_late);
+        let outlooks = outlooks(runs).map_or("–".to_owned(), |count| format!("{count:.0}"));
+        let wrong = |due: &Due| due.late() > 0.0 && due.said.is_some_and(|said| said.on_course_late);
+        let course = dues.iter().any(wrong);
         format!(
-            "{took:.1} of {given:.0} s{}; {rate} %; {outlooks:.0}{}",
+            "{took:.1} of {given:.0} s{}; {rate} %; {outlooks}{}",
             if feasible(runs, self.plain(cell)) { "" } else { " (not feasible)" },
             if course { ", \"on course\"" } else { "" }
         )

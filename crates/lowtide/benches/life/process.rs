@@ -16,22 +16,26 @@ use std::{
 
 /// How often one looks whether a program has ended; what is measured takes seconds.
 const LOOK: Duration = Duration::from_millis(5);
-/// Between the request to end and the end by force.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Between the request to end and the end by force. Lowtide writes its report once the last data of its program have arrived.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A server of the far end.
 pub(crate) struct Server(Child);
 
 impl Server {
     pub(crate) fn start(command: &mut Command) -> io::Result<Server> {
-        // SAFETY: between fork and exec, a system call with integer arguments.
-        unsafe {
-            command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            })
-        };
-        Ok(Server(command.spawn()?))
+        Ok(Server(with_us(command).spawn()?))
+    }
+}
+
+/// Makes the command's process end when the thread that started it does, however that comes.
+fn with_us(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec, a system call with integer arguments.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        })
     }
 }
 
@@ -60,7 +64,7 @@ pub(crate) struct Ended {
 /// Runs a program, with whatever it starts, until it ends or for so many seconds. `look` is called with the seconds so far.
 pub(crate) fn run(command: &mut Command, limit: f64, mut look: impl FnMut(f64)) -> Result<Ended, Failure> {
     let start = Instant::now();
-    let mut child = Group(command.process_group(0).spawn().map_err(|error| format!("{command:?}: {error}"))?);
+    let mut child = Group(with_us(command).process_group(0).spawn().map_err(|error| format!("{command:?}: {error}"))?);
     loop {
         let status = child.0.try_wait()?;
         let seconds = start.elapsed().as_secs_f64();

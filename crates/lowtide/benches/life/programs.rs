@@ -4,6 +4,10 @@
 use super::{
     Failure,
     axes::Path,
+    calls::{
+        borg, by_its_status, connections, directory, files, git, nothing, parts, rclone, restic_backup, restic_init,
+        restic_restored,
+    },
     process::succeed,
     site::{Far, Site, beside, python},
     tree::{Shape, same},
@@ -230,7 +234,8 @@ pub(crate) const PROGRAMS: [Program; 13] = [
         connections: 1000,
         beside: BESIDE,
         far: Far::Hash,
-        shape: |path| parts(path, 1000),
+        // two segments each at 20 Mbit/s: with more, plain TCP takes a minute to get through its timeouts
+        shape: |path| Shape { count: 1000, bytes: path.bytes_in(1.0) / 1000 },
         prepare: nothing,
         send: |site, job| connections("at-once", site, job),
         arrived: by_its_status,
@@ -247,80 +252,3 @@ pub(crate) const PROGRAMS: [Program; 13] = [
         arrived: by_its_status,
     },
 ];
-
-/// What the link carries in five seconds, in equal parts.
-fn parts(path: &Path, count: u64) -> Shape {
-    Shape { count, bytes: path.bytes_in(5.0) / count }
-}
-
-fn nothing(_: &Site, _: &Job) -> Result<(), Failure> {
-    Ok(())
-}
-
-fn directory(site: &Site, job: &Job) -> Result<(), Failure> {
-    Ok(std::fs::create_dir(site.far(&job.name))?)
-}
-
-fn files(site: &Site, job: &Job) -> Result<bool, Failure> {
-    same(&site.near(DATA), &site.far(&job.name))
-}
-
-/// The sender compared the digests that its receiver gave back.
-fn by_its_status(_: &Site, _: &Job) -> Result<bool, Failure> {
-    Ok(true)
-}
-
-fn rclone(site: &Site, job: &Job) -> Command {
-    let mut command = site.command("rclone");
-    command.args(["copy", "--transfers", "4", DATA, &format!(":webdav:{}", job.name)]);
-    command.env("RCLONE_CONFIG", "").env("RCLONE_WEBDAV_URL", site.url("")).env("RCLONE_WEBDAV_VENDOR", "other");
-    command
-}
-
-fn restic(site: &Site, repository: &str) -> Command {
-    let mut command = site.command("restic");
-    command.args(["-q", "--no-cache", "-r", repository]).env("RESTIC_PASSWORD", "it");
-    command
-}
-
-fn restic_init(site: &Site, job: &Job) -> Result<(), Failure> {
-    succeed(restic(site, &site.far(&job.name).display().to_string()).arg("init"))
-}
-
-fn restic_backup(site: &Site, repository: &str, options: &[&str]) -> Command {
-    let mut command = restic(site, repository);
-    // the least that it takes, MiB: so that there are several packs, and connections, in little data
-    command.args(options).args(["backup", "--pack-size", "4", DATA]);
-    command
-}
-
-fn restic_restored(site: &Site, job: &Job) -> Result<bool, Failure> {
-    let out = site.near(&format!("out-{}", job.name));
-    let mut restore = restic(site, &site.far(&job.name).display().to_string());
-    succeed(restore.args(["restore", "latest", "--target"]).arg(&out))?;
-    same(&site.near(DATA), &out.join(DATA))
-}
-
-fn borg(site: &Site) -> Command {
-    let mut command = site.command("borg");
-    command.env("BORG_BASE_DIR", site.near("borg")).env("BORG_RSH", site.ssh());
-    // made by its path, used by its address: the same repository
-    command.env("BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK", "yes").env("BORG_RELOCATED_REPO_ACCESS_IS_OK", "yes");
-    command
-}
-
-/// Not to be compressed: it is of chance anyway, and the clock is for the network.
-fn git(site: &Site, job: &Job) -> Command {
-    let mut command = site.command("git");
-    command.arg("--git-dir").arg(site.near(&format!("git-{}", job.name))).arg("--work-tree").arg(site.near(DATA));
-    command.args(["-c", "core.compression=0", "-c", "pack.window=0"]).current_dir(site.near(DATA));
-    command.env("GIT_CONFIG_NOSYSTEM", "1");
-    command
-}
-
-fn connections(how: &str, site: &Site, job: &Job) -> Command {
-    let (address, port) = site.address();
-    let mut command = python("connections.py");
-    command.args([how, &address, &port, &job.shape.count.to_string(), &job.shape.bytes.to_string()]);
-    command
-}

@@ -6,8 +6,9 @@ use super::{
     axes::Path,
     process::{Server, succeed},
 };
-use lowtide_emu::{Config, Emulator, Namespace};
+use lowtide_emu::{Config, DEVICE, Emulator, Namespace};
 use std::{
+    cell::Cell,
     fs::{self, File},
     net::{Ipv4Addr, TcpStream},
     path::{self, PathBuf},
@@ -38,6 +39,7 @@ pub(crate) struct Site {
     _server: Server,
     pub(crate) link: Emulator,
     directory: tempfile::TempDir,
+    by_route: Cell<bool>,
 }
 
 impl Site {
@@ -58,7 +60,7 @@ impl Site {
         let log = directory.path().join("server.log");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let server = Server::start(link.b().enter_command(&mut command))?;
-        let site = Site { _server: server, link, directory };
+        let site = Site { _server: server, link, directory, by_route: Cell::new(false) };
         wait_for(site.link.b(), site.link.b4())
             .map_err(|error| format!("{far:?}: {error}: {}", fs::read_to_string(&log).unwrap_or_default()))?;
         Ok(site)
@@ -89,6 +91,21 @@ impl Site {
         format!("ssh -F {}", self.near("ssh_config").display())
     }
 
+    /// Whether connections to the far end that choose no law have CUBIC; else they have the system's. By the route: the namespace's sysctl takes
+    /// only laws that the whole machine allows to users. A route's law is set after Lowtide's, so it is there only without Lowtide.
+    pub(crate) fn choose_cubic(&self, cubic: bool) -> Result<(), Failure> {
+        let far = self.link.b4().to_string();
+        let route = |action: &str, law: &[&str]| {
+            let mut ip = Command::new("ip");
+            succeed(ip.args(["-n", self.link.a().name(), "route", action, &far, "dev", DEVICE]).args(law))
+        };
+        match (self.by_route.replace(cubic), cubic) {
+            (false, true) => route("add", &["congctl", "cubic"]),
+            (true, false) => route("delete", &[]),
+            _ => Ok(()),
+        }
+    }
+
     /// A command of this site, which finds no settings of the machine's user.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
@@ -97,7 +114,7 @@ impl Site {
     }
 }
 
-/// The link alone, on which both ends choose CUBIC where nobody says otherwise.
+/// The link alone.
 pub(crate) fn link(path: &Path) -> Result<Emulator, Failure> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let name = format!("lf{}x{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -107,11 +124,7 @@ pub(crate) fn link(path: &Path) -> Result<Emulator, Failure> {
     if let Some(jitter) = path.jitter {
         config.jitter = jitter.parse()?;
     }
-    let link = Emulator::start(config)?;
-    for end in [link.a(), link.b()] {
-        end.run(|| fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic"))??;
-    }
-    Ok(link)
+    Ok(Emulator::start(config)?)
 }
 
 /// Debian's own Python, which has Debian's python3-requests, with a script that stands beside this file.

@@ -34,7 +34,14 @@ pub(crate) struct Due {
     pub(crate) given: f64,
     /// Seconds from the start to the last acknowledged byte.
     pub(crate) took: f64,
-    /// Whether "on course" was the outlook at any time in the last tenth.
+    /// What Lowtide said; `None` if it had to be ended by force, and left no report.
+    pub(crate) said: Option<Said>,
+}
+
+/// The forecasts of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said {
+    /// Whether "on course" was the outlook at any time in the last tenth before the deadline.
     pub(crate) on_course_late: bool,
     /// How often the outlook changed its kind.
     pub(crate) outlooks: usize,
@@ -82,6 +89,12 @@ pub(crate) fn seconds(runs: &[Run]) -> f64 {
 pub(crate) fn kept(runs: &[Run]) -> Option<f64> {
     let kept: Vec<f64> = runs.iter().filter_map(|run| run.kept).collect();
     (!kept.is_empty()).then(|| median(kept))
+}
+
+/// Median number of outlooks, where there is a report of them.
+pub(crate) fn outlooks(runs: &[Run]) -> Option<f64> {
+    let said: Vec<Said> = runs.iter().filter_map(|run| run.due?.said).collect();
+    (!said.is_empty()).then(|| median(said.iter().map(|said| said.outlooks as f64)))
 }
 
 /// Runs that did not do what the program is for.
@@ -138,9 +151,15 @@ fn third(runs: &[Run], plain: &[Run]) -> Vec<String> {
             faults.push(format!("late by {:.1} %", 100.0 * latest.max(late)));
         }
     }
-    let wrong = dues.iter().filter(|due| due.late() > 0.0 && due.on_course_late).count();
-    if wrong > 0 {
-        faults.push(format!("\"on course\" near the end of {wrong} missed"));
+    let missed: Vec<&Due> = dues.iter().filter(|due| due.late() > 0.0).collect();
+    let count = |is: fn(&Said) -> bool| missed.iter().filter(|due| due.said.as_ref().is_some_and(is)).count();
+    match count(|said| said.on_course_late) {
+        0 => {}
+        wrong => faults.push(format!("\"on course\" near the end of {wrong} missed")),
+    }
+    match missed.len() - count(|_| true) {
+        0 => {}
+        silent => faults.push(format!("no report of {silent} missed")),
     }
     faults
 }

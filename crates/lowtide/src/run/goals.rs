@@ -49,7 +49,8 @@ impl Entry {
             let w = decision.weight.get();
             self.weights = Some(self.weights.map_or((w, w), |(least, most)| (w.min(least), w.max(most))));
         }
-        self.behind = matches!(decision.outlook, Outlook::CannotFinish { .. } | Outlook::Overdue { .. });
+        self.behind =
+            matches!(decision.outlook, Outlook::Behind { .. } | Outlook::CannotFinish { .. } | Outlook::Overdue { .. });
     }
 
     /// By the time of its last byte, or of its end past the deadline; one that was given up earlier says nothing.

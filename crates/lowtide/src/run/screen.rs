@@ -73,7 +73,8 @@ impl Screen {
             }
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
-                let something = outlook != Outlook::TooEarly && status.snapshot.totals.acknowledged > 0;
+                let waiting = matches!(outlook, Outlook::Waiting { .. });
+                let something = outlook != Outlook::TooEarly && (waiting || status.snapshot.totals.acknowledged > 0);
                 if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
                     eprintln!("lowtide: {phrase} ({})", figures(status, journal));

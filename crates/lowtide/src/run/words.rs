@@ -19,18 +19,14 @@ pub(super) fn kind(outlook: &Outlook) -> &'static str {
         Outlook::Overdue { .. } => "overdue",
         Outlook::Done => "done",
         Outlook::SizeExceeded { .. } => "size_exceeded",
+        Outlook::Behind { .. } => "behind",
+        Outlook::Waiting { .. } => "waiting",
     }
 }
 
 /// When the outlook expects the end.
 pub(super) fn expected(outlook: &Outlook) -> Option<Time> {
-    match outlook {
-        Outlook::OnCourse { expected } | Outlook::CannotFinish { expected, .. } => Some(*expected),
-        Outlook::NoDeadline { expected } | Outlook::Overdue { expected } | Outlook::ProgramLimited { expected } => {
-            *expected
-        }
-        _ => None,
-    }
+    outlook.expected()
 }
 
 /// One phrase for the live line and the log.
@@ -46,6 +42,12 @@ pub(super) fn phrase(outlook: &Outlook, deadline: Option<Timestamp>, clock: &Clo
         Outlook::CannotFinish { expected, .. } => {
             format!("cannot finish by {by} at what this network gives now; expected {}", at(*expected))
         }
+        Outlook::Behind { expected, can_press } => {
+            let policy = if *can_press { "pressing harder step by step" } else { "sending as an ordinary flow" };
+            format!("behind: too slow so far to finish by {by}, {policy}{}", then(expected))
+        }
+        Outlook::Waiting { connected: false } => "waiting for the program's connection".to_owned(),
+        Outlook::Waiting { connected: true } => "waiting: the program has nothing to send yet".to_owned(),
         Outlook::ProgramLimited { expected } => {
             format!("the program itself sends too slowly to finish by {by}{}", then(expected))
         }
@@ -55,5 +57,44 @@ pub(super) fn phrase(outlook: &Outlook, deadline: Option<Timestamp>, clock: &Clo
         }
         Outlook::Done => "all sent".to_owned(),
         Outlook::SizeExceeded { by } => format!("{} more than announced", size::show(*by)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The sentences say what is known and no more: "expected" where there is a time, the network's name only where it is to blame.
+    #[test]
+    fn each_outlook_has_a_sentence_of_its_own() {
+        let clock = Clock::start();
+        let now = Zoned::now();
+        let at = |seconds: u64| Time::ZERO + Duration::from_secs(seconds);
+        let deadline = clock.wall(at(100));
+        let say = |outlook: Outlook| phrase(&outlook, Some(deadline), &clock, &now);
+        let (by, later) = (when::show(deadline, &now), when::show(clock.wall(at(130)), &now));
+        let behind = |expected, can_press| say(Outlook::Behind { expected, can_press });
+        for (sentence, expected) in [
+            (
+                behind(Some(at(130)), true),
+                format!("behind: too slow so far to finish by {by}, pressing harder step by step; expected {later}"),
+            ),
+            (behind(None, false), format!("behind: too slow so far to finish by {by}, sending as an ordinary flow")),
+            (say(Outlook::Waiting { connected: false }), "waiting for the program's connection".to_owned()),
+            (say(Outlook::Waiting { connected: true }), "waiting: the program has nothing to send yet".to_owned()),
+            (
+                say(Outlook::ProgramLimited { expected: None }),
+                format!("the program itself sends too slowly to finish by {by}"),
+            ),
+            (
+                say(Outlook::CannotFinish { expected: at(130), at_ceiling_rate: 1.0 }),
+                format!("cannot finish by {by} at what this network gives now; expected {later}"),
+            ),
+            (say(Outlook::OnCourse { expected: at(130) }), format!("on course, expected {later}")),
+        ] {
+            assert_eq!(sentence, expected);
+        }
     }
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the programs are called, where more than one of them is called so.
+
+use super::{
+    Failure,
+    axes::Path,
+    process::succeed,
+    programs::{DATA, Job},
+    site::{Site, python},
+    tree::{Shape, same},
+};
+use std::process::Command;
+
+/// What the link carries in five seconds, in equal parts.
+pub(super) fn parts(path: &Path, count: u64) -> Shape {
+    Shape { count, bytes: path.bytes_in(5.0) / count }
+}
+
+pub(super) fn nothing(_: &Site, _: &Job) -> Result<(), Failure> {
+    Ok(())
+}
+
+pub(super) fn directory(site: &Site, job: &Job) -> Result<(), Failure> {
+    Ok(std::fs::create_dir(site.far(&job.name))?)
+}
+
+pub(super) fn files(site: &Site, job: &Job) -> Result<bool, Failure> {
+    same(&site.near(DATA), &site.far(&job.name))
+}
+
+/// The sender compared the digests that its receiver gave back.
+pub(super) fn by_its_status(_: &Site, _: &Job) -> Result<bool, Failure> {
+    Ok(true)
+}
+
+pub(super) fn rclone(site: &Site, job: &Job) -> Command {
+    let mut command = site.command("rclone");
+    command.args(["copy", "--transfers", "4", DATA, &format!(":webdav:{}", job.name)]);
+    command.env("RCLONE_CONFIG", "").env("RCLONE_WEBDAV_URL", site.url("")).env("RCLONE_WEBDAV_VENDOR", "other");
+    command
+}
+
+pub(super) fn restic(site: &Site, repository: &str) -> Command {
+    let mut command = site.command("restic");
+    command.args(["-q", "--no-cache", "-r", repository]).env("RESTIC_PASSWORD", "it");
+    command
+}
+
+pub(super) fn restic_init(site: &Site, job: &Job) -> Result<(), Failure> {
+    succeed(restic(site, &site.far(&job.name).display().to_string()).arg("init"))
+}
+
+pub(super) fn restic_backup(site: &Site, repository: &str, options: &[&str]) -> Command {
+    let mut command = restic(site, repository);
+    // the least that it takes, MiB: so that there are several packs, and connections, in little data
+    command.args(options).args(["backup", "--pack-size", "4", DATA]);
+    command
+}
+
+pub(super) fn restic_restored(site: &Site, job: &Job) -> Result<bool, Failure> {
+    let out = site.near(&format!("out-{}", job.name));
+    let mut restore = restic(site, &site.far(&job.name).display().to_string());
+    succeed(restore.args(["restore", "latest", "--target"]).arg(&out))?;
+    same(&site.near(DATA), &out.join(DATA))
+}
+
+pub(super) fn borg(site: &Site) -> Command {
+    let mut command = site.command("borg");
+    command.env("BORG_BASE_DIR", site.near("borg")).env("BORG_RSH", site.ssh());
+    // made by its path, used by its address: the same repository
+    command.env("BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK", "yes").env("BORG_RELOCATED_REPO_ACCESS_IS_OK", "yes");
+    command
+}
+
+/// Not to be compressed: it is of chance anyway, and the clock is for the network.
+pub(super) fn git(site: &Site, job: &Job) -> Command {
+    let mut command = site.command("git");
+    command.arg("--git-dir").arg(site.near(&format!("git-{}", job.name))).arg("--work-tree").arg(site.near(DATA));
+    command.args(["-c", "core.compression=0", "-c", "pack.window=0"]).current_dir(site.near(DATA));
+    command.env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+}
+
+pub(super) fn connections(how: &str, site: &Site, job: &Job) -> Command {
+    let (address, port) = site.address();
+    let mut command = python("connections.py");
+    command.args([how, &address, &port, &job.shape.count.to_string(), &job.shape.bytes.to_string()]);
+    command
+}
