@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The laws of `bpf/law`, compiled natively: tests of the very code that the kernel runs.
 
+mod aggregate;
 mod beta;
 mod burst;
 mod cdg;

@@ -194,9 +194,10 @@ impl Aggregate {
     }
 
     /// A connection has no more to send. If none has, what is delivered from here on says little of the link.
-    pub const fn has_no_data(&mut self) {
+    pub fn has_no_data(&mut self) {
         if self.wanting == 0 {
-            self.app_limited = Some(self.delivered + self.granted as u64);
+            // what sums of fractions lack is no segment
+            self.app_limited = Some((self.delivered + (self.granted + 1e-6) as u64).max(1));
         }
     }
 

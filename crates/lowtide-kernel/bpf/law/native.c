@@ -9,6 +9,7 @@ typedef int32_t s32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
+#include "aggregate.h"
 #include "budget.h"
 #include "burst.h"
 #include "cdg.h"
@@ -211,4 +212,104 @@ u64 native_acceleration_scale_q16(u64 tested_q16, u32 q, u32 latency_us, u32 srt
 bool native_path_between(struct lt_path *path, const struct lt_address *local, const struct lt_address *remote)
 {
 	return path_between(path, local, remote);
+}
+
+u64 native_aggregate_size(void)
+{
+	return sizeof(struct aggregate);
+}
+
+u64 native_aggregate_member_size(void)
+{
+	return sizeof(struct aggregate_member);
+}
+
+void native_aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
+{
+	aggregate_begin(g, now_us, srtt_us);
+}
+
+/* What the law hears of an ACK. */
+struct native_aggregate_heard {
+	u32 una, nxt, srtt_us, senders, beside;
+	u32 rate_delivered, rate_interval_us, rate_app_limited;
+};
+
+void native_aggregate_ack(struct aggregate *g, u64 now_us, u32 packets, u32 rtt_us, struct native_aggregate_heard *heard)
+{
+	struct law_ack a = { .now_us = now_us, .packets = packets, .rtt_us = rtt_us };
+
+	aggregate_ack(g, &a);
+	heard->una = a.una;
+	heard->nxt = a.nxt;
+	heard->srtt_us = a.srtt_us;
+	heard->senders = a.senders;
+	heard->beside = a.beside;
+	heard->rate_delivered = a.rate_delivered;
+	heard->rate_interval_us = a.rate_interval_us;
+	heard->rate_app_limited = a.rate_app_limited;
+}
+
+void native_aggregate_beside(struct aggregate *g)
+{
+	g->beside++;
+}
+
+void native_aggregate_has_no_data(struct aggregate *g)
+{
+	aggregate_has_no_data(g);
+}
+
+/* As tide_congested of tide_ops.h: whether it is a reduction. */
+bool native_aggregate_reduces(struct aggregate *g, u64 now_us)
+{
+	if (g->wanting > 1 && !aggregate_loses_anew(g, now_us))
+		return false;
+	g->reduced_us = now_us;
+	return true;
+}
+
+void native_aggregate_flight(struct aggregate *g, struct aggregate_member *m, u32 in_flight)
+{
+	aggregate_flight(g, m, in_flight);
+}
+
+bool native_aggregate_is_full(const struct aggregate *g, u64 window_q16)
+{
+	return aggregate_is_full(g, window_q16);
+}
+
+void native_aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
+{
+	aggregate_join(g, m, window_q16);
+}
+
+void native_aggregate_carry(struct aggregate *g, struct aggregate_member *m, u64 window_q16, bool paced)
+{
+	aggregate_carry(g, m, window_q16, paced);
+}
+
+void native_aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
+{
+	aggregate_grant(g, m, window_q16, packets, use);
+}
+
+void native_aggregate_scale(struct aggregate *g, struct aggregate_member *m, u64 from_q16, u64 to_q16)
+{
+	aggregate_scale(g, m, from_q16, to_q16);
+}
+
+void native_aggregate_leave(struct aggregate *g, struct aggregate_member *m)
+{
+	aggregate_leave(g, m);
+}
+
+u64 native_aggregate_grant_q16(const struct aggregate_member *m)
+{
+	return m->grant_q16;
+}
+
+u64 native_aggregate_granted_q16(const struct aggregate *g)
+{
+	return g->granted_q16;
 }
