@@ -37,9 +37,12 @@ struct law_table {
 	/* Of a law that paces itself, else NULL: */
 	u64 (*pace)(const void *law, const void *parameters);
 	u32 (*least_burst)(const void *law);
+	/* Of a law that connections share, else NULL: what it does with its path, and since when if it probes; the link's rate, bytes per second. */
+	u32 (*stance)(const void *law, u64 *since_us);
+	u64 (*link_rate)(const void *law, u32 mss);
 };
 
-#define LAW_TABLE(law, of_marks, of_episodes, undo, pace, least_burst)                                                                                                           \
+#define LAW_TABLE(law, of_marks, of_episodes, undo, pace, least_burst, stance, link_rate)                                                                                                           \
 	static void law##_begin_any(void *l, const void *p, struct law_window *w, u32 nxt)                                     \
 	{                                                                                                                      \
 		law##_begin(l, p, w, nxt);                                                                                     \
@@ -81,11 +84,12 @@ struct law_table {
 	const struct law_table lowtide_##law = {                                                                               \
 		sizeof(struct law), sizeof(struct law##_parameters), of_marks, of_episodes, law##_begin_any, law##_sample_any, law##_ack_any, \
 		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any, law##_inspect_any, pace, least_burst, \
+		stance, link_rate, \
 	}
 
-#define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l), 0, 0)
-#define LAW_OF_MARKS(law) LAW_TABLE(law, 1, 0, law##_undone(l, w), 0, 0)
-#define LAW_OF_EPISODES(law) LAW_TABLE(law, 0, 1, law##_undone(l), 0, 0)
+#define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l), 0, 0, 0, 0)
+#define LAW_OF_MARKS(law) LAW_TABLE(law, 1, 0, law##_undone(l, w), 0, 0, 0, 0)
+#define LAW_OF_EPISODES(law) LAW_TABLE(law, 0, 1, law##_undone(l), 0, 0, 0, 0)
 
 LAW(vegas);
 LAW_OF_MARKS(dctcp);
@@ -106,4 +110,24 @@ static u32 tide_least_burst_any(const void *l)
 	return tide_least_burst(l);
 }
 
-LAW_TABLE(tide, 1, 0, tide_undone(l, w), tide_pace_any, tide_least_burst_any);
+/* As in flows.h: an ordinary flow, one that fills the link, and one that probes. */
+enum stance { STANCE_WINDOW, STANCE_FILLS, STANCE_PROBES };
+
+static u32 tide_stance_any(const void *l, u64 *since_us)
+{
+	const struct tide *t = l;
+
+	*since_us = t->listen.began_us;
+	if (tide_is_ordinary(t))
+		return STANCE_WINDOW;
+	return t->listens ? STANCE_PROBES : STANCE_FILLS;
+}
+
+static u64 tide_link_rate_any(const void *l, u32 mss)
+{
+	const struct tide *t = l;
+
+	return tide_bytes_per_second(tide_rate_q32(&t->path) ?: (1ULL << 40) / tide_packet(&t->path), mss);
+}
+
+LAW_TABLE(tide, 1, 0, tide_undone(l, w), tide_pace_any, tide_least_burst_any, tide_stance_any, tide_link_rate_any);

@@ -3,7 +3,7 @@
 
 use crate::Ported;
 use lowtide_cc::{
-    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Weighted,
+    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Stance, Time, Weighted,
     part::{DelaySignal, Episode},
 };
 use std::{ffi::c_void, fmt};
@@ -26,6 +26,8 @@ pub(crate) struct Table {
     inspect: unsafe extern "C" fn(*const c_void, *const u32, *const Weight, *mut i64) -> u32,
     pace: Option<unsafe extern "C" fn(*const c_void, *const u32) -> u64>,
     least_burst: Option<unsafe extern "C" fn(*const c_void) -> u32>,
+    stance: Option<unsafe extern "C" fn(*const c_void, *mut u64) -> u32>,
+    link_rate: Option<unsafe extern "C" fn(*const c_void, u32) -> u64>,
 }
 
 unsafe extern "C" {
@@ -376,6 +378,22 @@ impl CongestionControl for Port {
     fn least_burst(&self) -> u64 {
         // SAFETY: see Ported::port.
         self.table.least_burst.map_or(2, |least| u64::from(unsafe { least(self.state.as_ptr().cast()) }))
+    }
+
+    fn stance(&self) -> Stance {
+        let mut since_us = 0;
+        // SAFETY: see Ported::port.
+        match self.table.stance.map(|stance| unsafe { stance(self.state.as_ptr().cast(), &raw mut since_us) }) {
+            Some(1) => Stance::Fills,
+            Some(2) => Stance::Probes { since: Time::from_nanos(1000 * since_us) },
+            _ => Stance::Window,
+        }
+    }
+
+    fn link_rate(&self) -> Option<u64> {
+        let mss = u32::try_from(self.mss).unwrap_or(u32::MAX);
+        // SAFETY: see Ported::port.
+        self.table.link_rate.map(|rate| unsafe { rate(self.state.as_ptr().cast(), mss) })
     }
 
     fn ssthresh(&self) -> Option<u64> {
