@@ -40,7 +40,7 @@ static inline bool shares_flow(const struct lt_socket *s)
 /* The flow that a connection is part of. */
 static __always_inline struct lt_flow *flow_of(struct lt_socket *s)
 {
-	struct lt_flow *f = shares_flow(s) ? bpf_map_lookup_elem(&flows, &s->member.path) : NULL;
+	struct lt_flow *f = s->member.number && !s->member.alone ? bpf_map_lookup_elem(&flows, &s->member.path) : NULL;
 
 	return f ? f : &s->flow;
 }
@@ -161,7 +161,7 @@ static inline void flow_leave(struct lt_socket *s)
 {
 	struct lt_flow *f;
 
-	if (!s->member.number)
+	if (!s->member.number || s->member.alone)
 		return;
 	f = bpf_map_lookup_elem(&flows, &s->member.path);
 	if (!f)
@@ -169,6 +169,20 @@ static inline void flow_leave(struct lt_socket *s)
 	aggregate_leave(&f->all, &s->member.part);
 	flow_waits(f, s, 0);
 	__sync_val_compare_and_swap(&f->carrier, s->member.number, 0);
+}
+
+/* At an ACK: a connection that has got a goal or parameters of its own is a flow by itself from now on, and one whose goal has ended no longer. */
+static inline void flow_choose(struct lt_socket *s)
+{
+	u32 alone = !shares_flow(s);
+
+	if (alone == s->member.alone)
+		return;
+	if (alone)
+		flow_leave(s);
+	else
+		aggregate_leave(&s->flow.all, &s->member.part);
+	s->member.alone = alone;
 }
 
 /* Bytes per second of all together, where the law paces; else PACING_UNLIMITED. */

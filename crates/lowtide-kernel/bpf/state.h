@@ -112,6 +112,7 @@ struct lt_socket {
 		u64 since_ns;	/* it is there, or has had too little to send */
 		u64 limited_ns;	/* when its part of the window last held it back */
 		u32 waits;	/* for the token */
+		u32 alone;	/* it is a flow by itself */
 		u32 owes;	/* a loss that the law has not heard of yet */
 		u64 acked;	/* bytes, up to the latest ACK */
 	} member;

@@ -255,8 +255,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 		pace(sk, s, PACING_NONE);
 		return;
 	}
-	if (!shares_flow(s))
-		flow_leave(s);
+	flow_choose(s);
 	f = flow_of(s);
 	if (!flow_enter(f, clock_ns(tp)))
 		return;
