@@ -328,7 +328,6 @@ static __noinline void tide_resumes(struct lt_flow *f, struct lt_socket *s, cons
 	if (idle_us >= rto_us(tp)) {
 		w.cwnd_q16 = at_most(w.cwnd_q16, AGGREGATE_INITIAL * Q16_ONE);
 		tide_restart(&f->tide, &w, now_us, idle_us);
-		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
 	}
 	flow_join(f, s, clock_ns(tp));
 }
@@ -370,6 +369,7 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 	if (resumes) {
 		tide_resumes(f, s, tp);
 		tide_take(s, tp);
+		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
 	} else {
 		tide_takes_token(f, s, tp);
 	}
