@@ -40,7 +40,7 @@ static inline bool shares_flow(const struct lt_socket *s)
 /* The flow that a connection is part of. */
 static __always_inline struct lt_flow *flow_of(struct lt_socket *s)
 {
-	struct lt_flow *f = shares_flow(s) ? bpf_map_lookup_elem(&flows, &s->member.path) : NULL;
+	struct lt_flow *f = s->member.number && !s->member.alone ? bpf_map_lookup_elem(&flows, &s->member.path) : NULL;
 
 	return f ? f : &s->flow;
 }
@@ -122,9 +122,9 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 }
 
 /*
- * At an ACK: what a connection may do that has more to send than it may, or that is idle, as all that it had is acknowledged: what comes then is as
- * short as a new connection's, until it is not. One that gives the token up goes on until the next one fills the
- * window, so that the link notices nothing.
+ * At an ACK: what a connection does with its grant that has more to send than it may (`limited`), or that is idle, as all that it had is acknowledged:
+ * what comes then is as short as a new connection's, until it is not. One that gives the token up goes on until the next one fills the window, so that
+ * the link notices nothing.
  */
 static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, u64 now_ns)
 {
@@ -153,7 +153,7 @@ static inline void flow_join(struct lt_flow *f, struct lt_socket *s, u64 now_ns)
 	if (s->member.waits)
 		s->member.part.grant_q16 = PACED_BELOW_Q16;
 	else
-		aggregate_join(&f->all, &s->member.part, f->begun ? f->tide.shown_q16 : AGGREGATE_INITIAL * Q16_ONE);
+		aggregate_join(&f->all, &s->member.part, f->begun ? f->tide.shown_q16 : LAW_INITIAL_WINDOW * Q16_ONE);
 }
 
 /* Its connection is over, or is a flow by itself from now on. */
@@ -161,7 +161,7 @@ static inline void flow_leave(struct lt_socket *s)
 {
 	struct lt_flow *f;
 
-	if (!s->member.number)
+	if (!s->member.number || s->member.alone)
 		return;
 	f = bpf_map_lookup_elem(&flows, &s->member.path);
 	if (!f)
@@ -169,6 +169,20 @@ static inline void flow_leave(struct lt_socket *s)
 	aggregate_leave(&f->all, &s->member.part);
 	flow_waits(f, s, 0);
 	__sync_val_compare_and_swap(&f->carrier, s->member.number, 0);
+}
+
+/* At an ACK: a connection that has got a goal or parameters of its own is a flow by itself from now on, and one whose goal has ended no longer. */
+static inline void flow_choose(struct lt_socket *s)
+{
+	u32 alone = !shares_flow(s);
+
+	if (alone == s->member.alone)
+		return;
+	if (alone)
+		flow_leave(s);
+	else
+		aggregate_leave(&s->flow.all, &s->member.part);
+	s->member.alone = alone;
 }
 
 /* Bytes per second of all together, where the law paces; else PACING_UNLIMITED. */
@@ -197,8 +211,8 @@ static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket
 
 /*
  * Bytes per second of one that waits: all of them have a small part of the link. While the law listens it has no more than it needs; at first it waits
- * as long again as the law has listened, which may be for a few round trips only. By chance between a half and three halves, since those that began together
- * would all send at once.
+ * as long again as the law has listened, which may be for a few round trips only. By chance between a half and three halves, since those that began
+ * together would all send at once.
  */
 static inline u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {

@@ -193,7 +193,6 @@ enum {
 };
 
 /* linux/tcp.h, linux/in.h, linux/socket.h: the values of the user API */
-#define IW 10	/* RFC 6928 */
 #define AF_INET6 10
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47

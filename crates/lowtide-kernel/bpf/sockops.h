@@ -71,7 +71,7 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 		return;
 	flow_join(f, s, bpf_ktime_get_ns());
 	s->window_q16 = s->member.part.grant_q16;
-	iw = s->member.waits ? 1 : at_most(budget_cwnd(s->window_q16), AGGREGATE_INITIAL);
+	iw = s->member.waits ? 1 : at_most(budget_cwnd(s->window_q16), LAW_INITIAL_WINDOW);
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	if (s->member.waits)
 		pace(ops, s, flow_waiting_pace(f, ops->mss_cache));
@@ -109,9 +109,9 @@ static inline void established(struct bpf_sock_ops *ops)
 	}
 	if (n > 1 && controller_alive(bpf_ktime_get_ns())) {
 		/* Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer starts with its share. */
-		share = ((u64)IW << 16) / n;
+		share = ((u64)LAW_INITIAL_WINDOW << 16) / n;
 		if (settings.one_window && group.epoch) {
-			share = budget_join(settings.window_q16, IW, n);
+			share = budget_join(settings.window_q16, LAW_INITIAL_WINDOW, n);
 			s->window_q16 = share;
 			s->joins = 1;
 		}

@@ -102,8 +102,7 @@ struct lt_socket {
 	u32 own_parameters;	/* set by the program, at least one */
 	u32 parameters[LT_PARAMETERS];
 	u32 base_us;		/* of a law that goes by the empty round trip: as measured, 0: not yet */
-	u32 hint_us;		/* and as known from before, 0: not */
-	u32 wrong_hint_us;	/* the same, once that has turned out to be too small */
+	u32 wrong_hint_us;	/* what was known of it from before, once that has turned out to be too small; 0: not */
 	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
 	struct {		/* of a law whose connections share a flow (flows.h) */
 		struct lt_path path;
@@ -112,6 +111,7 @@ struct lt_socket {
 		u64 since_ns;	/* it is there, or has had too little to send */
 		u64 limited_ns;	/* when its part of the window last held it back */
 		u32 waits;	/* for the token */
+		u32 alone;	/* it is a flow by itself */
 		u32 owes;	/* a loss that the law has not heard of yet */
 		u64 acked;	/* bytes, up to the latest ACK */
 	} member;

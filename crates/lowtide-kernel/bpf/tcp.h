@@ -70,7 +70,7 @@ static inline bool ssthresh_missed(const struct lt_socket *s, const struct tcp_s
 
 static inline void mend_window(struct lt_socket *s, struct tcp_sock *tp)
 {
-	u32 most = at_least(at_least(budget_cwnd(s->window_q16), tp->prior_cwnd), IW);
+	u32 most = at_least(at_least(budget_cwnd(s->window_q16), tp->prior_cwnd), LAW_INITIAL_WINDOW);
 
 	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_CWR || tp->snd_cwnd <= most)
 		return;

@@ -52,7 +52,7 @@ static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 
 VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *p, u64 now_us, u32 srtt_us)
 {
-	struct law_window w = { .cwnd_q16 = AGGREGATE_INITIAL * Q16_ONE };
+	struct law_window w = { .cwnd_q16 = LAW_INITIAL_WINDOW * Q16_ONE };
 	u32 hint_us;
 
 	if (!f || !p)
@@ -67,7 +67,7 @@ VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *
 	return 0;
 }
 
-/* Congestion that is news to the flow. Tells how much of its window it leaves by the connection's part. */
+/* Congestion: the flow's window comes down if that is news to it, and the connection's part with it. */
 static __noinline void tide_congested(struct lt_flow *f, struct lt_socket *s, const struct tcp_sock *tp, u32 signal)
 {
 	struct law_weight weight = weight_on(s);
@@ -204,7 +204,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 		aggregate_leave(&f->all, part);
 	} else if (flow_probes(f)) {
 		part->grant_q16 = f->tide.shown_q16;
-		aggregate_count(&f->all, part, 0, has_data);
+		aggregate_count(&f->all, part, 0, has_data ? AGGREGATE_WANTS : AGGREGATE_MODEST);
 	} else if (waited) {
 		aggregate_join(&f->all, part, f->tide.shown_q16);
 	} else {
@@ -255,8 +255,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 		pace(sk, s, PACING_NONE);
 		return;
 	}
-	if (!shares_flow(s))
-		flow_leave(s);
+	flow_choose(s);
 	f = flow_of(s);
 	if (!flow_enter(f, clock_ns(tp)))
 		return;
@@ -327,9 +326,8 @@ static __noinline void tide_resumes(struct lt_flow *f, struct lt_socket *s, cons
 
 	f->all.started_us = now_us;
 	if (idle_us >= rto_us(tp)) {
-		w.cwnd_q16 = at_most(w.cwnd_q16, AGGREGATE_INITIAL * Q16_ONE);
+		w.cwnd_q16 = at_most(w.cwnd_q16, LAW_INITIAL_WINDOW * Q16_ONE);
 		tide_restart(&f->tide, &w, now_us, idle_us);
-		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
 	}
 	flow_join(f, s, clock_ns(tp));
 }
@@ -371,6 +369,7 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 	if (resumes) {
 		tide_resumes(f, s, tp);
 		tide_take(s, tp);
+		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
 	} else {
 		tide_takes_token(f, s, tp);
 	}

@@ -240,8 +240,7 @@ impl Tide {
         }
         match &self.phase {
             Phase::Listen(listen) => {
-                let share = self.share() / self.srtt.max(1e-6);
-                let share = 1.2 * share;
+                let share = 1.2 * (self.share() / self.srtt.max(1e-6));
                 let often = if listen.burst() == Listen::FOUR { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
                 if listen.probes < 4 || listen.good > 0 {
                     return often.max(share);

@@ -13,7 +13,6 @@
 
 #define AGGREGATE_MARKS 32	/* that delivery rates are measured from: four round trips */
 #define AGGREGATE_SPACING 8	/* of them in a round trip */
-#define AGGREGATE_INITIAL 10	/* segments that a connection may begin with (RFC 6928) */
 
 /* How far the aggregate was at an ACK. */
 struct aggregate_mark {
@@ -219,7 +218,7 @@ VERIFIED_APART int aggregate_join(struct aggregate *g, struct aggregate_member *
 	if (!g || !m)
 		return 0;
 	target = aggregate_target_q16(g, m, window_q16, AGGREGATE_WANTS);
-	m->grant_q16 = at_most(target, AGGREGATE_INITIAL * Q16_ONE);
+	m->grant_q16 = at_most(target, LAW_INITIAL_WINDOW * Q16_ONE);
 	aggregate_count(g, m, m->grant_q16, AGGREGATE_WANTS);
 	return 0;
 }

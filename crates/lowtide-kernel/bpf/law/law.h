@@ -37,6 +37,7 @@
 #include "budget.h"
 
 #define LAW_PARAMETERS 24	/* of one law, at most */
+#define LAW_INITIAL_WINDOW 10	/* segments that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1) */
 #define LAW_NO_THRESHOLD_Q16 (0x7fffffffULL << 16)	/* TCP_INFINITE_SSTHRESH */
 #define LAW_SHORT_Q16 6	/* 1e-4 */
 #define LAW_PACKETS_MAX (1 << 15)	/* of one ACK that count */

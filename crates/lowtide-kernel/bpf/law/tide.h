@@ -203,7 +203,7 @@ static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u
 {
 	if (!t->listens) {
 		tide_fills(t, Q16_ONE, t->now_us + idle_us);
-		t->window_q16 = at_most(t->window_q16, TIDE_BEGIN * Q16_ONE);
+		t->window_q16 = at_most(t->window_q16, LAW_INITIAL_WINDOW * Q16_ONE);
 	}
 	t->vanished = 0;
 	tide_share_restart(&t->share, w->cwnd_q16, idle_us);

@@ -76,7 +76,7 @@ static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u6
 	t->fill.stale = 1;
 	t->fill.sent = a->nxt;
 	/* a 16th of the pipe in small ones */
-	t->window_q16 = at_least(at_most(TIDE_BEGIN * Q16_ONE, pipe ? pipe / 16 : ~0ULL), TIDE_LEAST_Q16);
+	t->window_q16 = at_least(at_most(LAW_INITIAL_WINDOW * Q16_ONE, pipe ? pipe / 16 : ~0ULL), TIDE_LEAST_Q16);
 	t->loss_q24 = 0;
 	tide_path_restart(&t->path);
 	tide_start_round(t, a->nxt);

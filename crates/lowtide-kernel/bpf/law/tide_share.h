@@ -12,7 +12,6 @@
 #include "tide_path.h"
 
 #define TIDE_SHARE_LEAST 2		/* of an ordinary flow */
-#define TIDE_SHARE_INITIAL 10		/* segments that an ordinary flow begins with (RFC 6928) */
 #define TIDE_SHARE_LOW_WINDOW 16	/* from which its slow start ends by delay (Linux) */
 #define TIDE_SHARE_SLOWEST_Q16 (Q16_ONE / 16)
 #define TIDE_SHARE_BETA_Q32 3006477107U	/* RFC 9438, section 4.6 */
@@ -86,7 +85,7 @@ VERIFIED_APART int tide_share_set(struct tide_share *s, u64 weight_q16)
 	before = s->weight_q16;
 	s->weight_q16 = at_most(weight_q16, Q16_ONE);
 	if (!before) {
-		s->cwnd_q16 = TIDE_SHARE_INITIAL * s->weight_q16;
+		s->cwnd_q16 = LAW_INITIAL_WINDOW * s->weight_q16;
 		s->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
 	} else {
 		s->cwnd_q16 = tide_scaled(s->cwnd_q16, s->weight_q16, before);

@@ -16,7 +16,6 @@
 #define TIDE_UNPACED 4		/* times the share's rate: effectively unpaced */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)
 #define TIDE_RAMP_Q16 Q16_ONE		/* growth that is a ramp */
-#define TIDE_BEGIN 10			/* packets that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1) */
 #define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
 
 struct tide_parameters {

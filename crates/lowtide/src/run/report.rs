@@ -211,7 +211,7 @@ impl Report {
                 .map(|said| Announcement {
                     t: said.now.as_secs_f64(),
                     outlook: words::kind(&said.outlook),
-                    expected: words::expected(&said.outlook).map(|time| clock.wall(time)),
+                    expected: said.outlook.expected().map(|time| clock.wall(time)),
                 })
                 .collect(),
             series: journal

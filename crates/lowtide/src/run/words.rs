@@ -24,11 +24,6 @@ pub(super) fn kind(outlook: &Outlook) -> &'static str {
     }
 }
 
-/// When the outlook expects the end.
-pub(super) fn expected(outlook: &Outlook) -> Option<Time> {
-    outlook.expected()
-}
-
 /// One phrase for the live line and the log.
 pub(super) fn phrase(outlook: &Outlook, deadline: Option<Timestamp>, clock: &Clock, now: &Zoned) -> String {
     let at = |time: Time| when::show(clock.wall(time), now);

@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::path::Path;
+use super::{BEGIN, path::Path};
 use crate::{
     Ack, Flow, Restart,
     part::{Cubic, CubicShape, HyStartKind, SlowStart, Window},
@@ -37,8 +37,6 @@ pub(super) struct Share {
 const BETA: f64 = 0.7;
 /// What it takes for its own gives newcomers their room already: fast convergence is for losses of its own.
 const SHAPE: CubicShape = CubicShape { fast_convergence: false, ..CubicShape::LINUX };
-/// Packets that an ordinary flow begins with (RFC 6928).
-const INITIAL: f64 = 10.0;
 /// The window from which its slow start ends by delay or ACK trains (Linux).
 const LOW_WINDOW: f64 = 16.0;
 /// The least window of an ordinary flow.
@@ -65,7 +63,7 @@ impl Share {
             paid: false,
         };
         share.set_weight(weight);
-        share.window.cwnd = INITIAL * share.weight;
+        share.window.cwnd = BEGIN * share.weight;
         share
     }
 
