@@ -79,6 +79,23 @@ static inline void flow_exit(struct lt_flow *f)
 	__sync_lock_test_and_set(&f->busy_ns, 0);
 }
 
+/* Bytes per second of all together, where the law paces; else PACING_UNLIMITED. */
+static inline u64 flow_pace(const struct lt_flow *f, const void *parameters)
+{
+	u64 rate = tide_pace(&f->tide, parameters);
+
+	/* on a short path only probes are paced */
+	if (!rate || (!f->tide.listens && aggregate_srtt_us(&f->all) < PACING_RTT_MIN_US))
+		return PACING_UNLIMITED;
+	return rate;
+}
+
+/* Whether the law paces, so that a connection may use at once what it has. */
+static inline bool flow_is_paced(const struct lt_flow *f, const void *parameters)
+{
+	return flow_pace(f, parameters) < PACING_UNLIMITED;
+}
+
 /* Whether one connection is enough to probe the path. */
 static inline bool flow_probes(const struct lt_flow *f)
 {
@@ -123,13 +140,12 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 
 /*
  * At an ACK: what a connection does with its grant that has more to send than it may (`limited`), or that is idle, as all that it had is acknowledged:
- * what comes then is as short as a new connection's, until it is not. One that gives the token up goes on until the next one fills the window, so that
- * the link notices nothing.
+ * what comes then is as short as a new connection's, until it is not.
  */
-static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, u64 now_ns)
+static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, bool paced, u64 now_ns)
 {
 	bool wants, carries, is_new;
-	u32 use;
+	u32 use = AGGREGATE_MODEST;
 
 	if (limited)
 		s->member.limited_ns = now_ns;
@@ -137,15 +153,27 @@ static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limite
 	if (!wants)
 		s->member.since_ns = now_ns;
 	carries = flow_carries(f, s, wants, !s->member.waits, now_ns);
-	use = wants ? AGGREGATE_WANTS : AGGREGATE_MODEST;
 	is_new = !s->member.waits && now_ns - s->member.since_ns < flow_turn_ns(f);
-	if (wants && !carries && !is_new)
-		use = AGGREGATE_YIELDS;
-	flow_waits(f, s, !carries && (flow_probes(f) || (use == AGGREGATE_YIELDS && (s->member.waits || s->member.part.grant_q16 < PACED_BELOW_Q16))));
+	if (wants)
+		use = carries && paced ? AGGREGATE_CARRIES : carries || is_new ? AGGREGATE_WANTS : AGGREGATE_YIELDS;
+	flow_waits(f, s, !carries && !idle && (flow_probes(f) || (use == AGGREGATE_YIELDS && s->member.waits)));
 	return use;
 }
 
-/* It begins, or goes on after a pause. */
+/* A segment leaves of a connection that has none in flight: it waits, begins, or goes on after a pause. */
+static inline u32 flow_sends(struct lt_flow *f, struct lt_socket *s, bool has_data, bool paced, u64 now_ns)
+{
+	bool carries = flow_carries(f, s, has_data, true, now_ns);
+
+	if (!s->member.waits)
+		s->member.since_ns = now_ns;
+	if (carries || !s->member.waits)
+		s->member.limited_ns = now_ns;
+	flow_waits(f, s, !carries && (s->member.waits || flow_probes(f)));
+	return carries && paced ? AGGREGATE_CARRIES : AGGREGATE_WANTS;
+}
+
+/* It begins. */
 static inline void flow_join(struct lt_flow *f, struct lt_socket *s, u64 now_ns)
 {
 	s->member.since_ns = s->member.limited_ns = now_ns;
@@ -185,17 +213,6 @@ static inline void flow_choose(struct lt_socket *s)
 	s->member.alone = alone;
 }
 
-/* Bytes per second of all together, where the law paces; else PACING_UNLIMITED. */
-static inline u64 flow_pace(const struct lt_flow *f, const void *parameters)
-{
-	u64 rate = tide_pace(&f->tide, parameters);
-
-	/* on a short path only probes are paced */
-	if (!rate || (!f->tide.listens && aggregate_srtt_us(&f->all) < PACING_RTT_MIN_US))
-		return PACING_UNLIMITED;
-	return rate;
-}
-
 /* Bytes per second of one that has a part of the window. */
 static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket *s, const void *parameters, u32 mss)
 {
@@ -216,7 +233,8 @@ static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket
  */
 static inline u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {
-	u64 link = tide_rate_q32(&f->tide.path) ?: (1ULL << 40) / tide_packet(&f->tide.path);
+	/* the rate is the link's where it has met a queue, or else a part of it */
+	u64 link = (f->tide.path.queued ? tide_rate_q32(&f->tide.path) : 0) ?: (1ULL << 40) / tide_packet(&f->tide.path);
 	u64 rate = tide_bytes_per_second(link / WAITING_PART, mss) / at_least(f->waiting, 1), waited_us;
 
 	if (!flow_probes(f)) {
@@ -225,8 +243,8 @@ static inline u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, 2 * aggregate_srtt_us(&f->all));
 		rate = at_least(at_most(rate, WAITING_RATE), (u64)mss * 1000000 / at_least(waited_us, 1));
 	}
-	rate = at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1));
-	return at_most(rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> 16), PACING_UNLIMITED);
+	rate = rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> 16);
+	return at_most(at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1)), PACING_UNLIMITED);
 }
 
 #endif

@@ -186,7 +186,8 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	u32 use;
 
 	tide_note(s, tp, sample);
-	aggregate_flight(&f->all, part, s->ack.in_flight);
+	/* whoever has no more to send leaves to others what is acknowledged */
+	aggregate_flight(&f->all, part, has_data ? s->ack.in_flight : in_flight(tp));
 	limited = s->ack.window_limited;
 	if (!f->begun)
 		tide_starts(f, PARAMETERS, s->ack.now_us, srtt_us(tp));
@@ -195,21 +196,22 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	probes = flow_probes(f);
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
-	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data && (!tp->packets_out || has_closed(tp)), clock_ns(tp));
+	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data && (!tp->packets_out || has_closed(tp)), flow_is_paced(f, PARAMETERS),
+			 clock_ns(tp));
 	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
 	else
 		tide_hears(f, s, tp);
-	if (s->member.waits) {
-		aggregate_leave(&f->all, part);
-	} else if (flow_probes(f)) {
+	if (flow_probes(f)) {
 		part->grant_q16 = f->tide.shown_q16;
 		aggregate_count(&f->all, part, 0, has_data ? AGGREGATE_WANTS : AGGREGATE_MODEST);
-	} else if (waited) {
-		aggregate_join(&f->all, part, f->tide.shown_q16);
-	} else {
-		aggregate_grant(&f->all, part, f->tide.shown_q16, s->ack.packets, use);
+	} else if (!s->member.waits) {
+		aggregate_grant(&f->all, part, f->tide.shown_q16, waited ? 0 : s->ack.packets, use);
+		if (use == AGGREGATE_YIELDS && part->grant_q16 < PACED_BELOW_Q16)
+			flow_waits(f, s, 1);
 	}
+	if (s->member.waits)
+		aggregate_leave(&f->all, part);
 	if (!limited && tp->app_limited)
 		aggregate_has_no_data(&f->all);
 	tide_take(s, tp);
@@ -318,10 +320,9 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
  * The path is idle where no connection has had anything to send for as long as a timeout takes: not where this one only kept its pace. That is over
  * with the first segment, whatever the stack thinks of it (tcp_slow_start_after_idle).
  */
-static __noinline void tide_resumes(struct lt_flow *f, struct lt_socket *s, const struct tcp_sock *tp)
+static inline void tide_resumes(struct lt_flow *f, const struct tcp_sock *tp, u64 now_us)
 {
-	u64 now_us = bpf_ktime_get_ns() / NSEC_PER_USEC, latest_us = at_least(f->all.acked_us, f->all.started_us);
-	u64 idle_us = now_us - at_most(latest_us, now_us);
+	u64 latest_us = at_least(f->all.acked_us, f->all.started_us), idle_us = now_us - at_most(latest_us, now_us);
 	struct law_window w = tide_window(f, tp);
 
 	f->all.started_us = now_us;
@@ -329,23 +330,27 @@ static __noinline void tide_resumes(struct lt_flow *f, struct lt_socket *s, cons
 		w.cwnd_q16 = at_most(w.cwnd_q16, LAW_INITIAL_WINDOW * Q16_ONE);
 		tide_restart(&f->tide, &w, now_us, idle_us);
 	}
-	flow_join(f, s, clock_ns(tp));
 }
 
-/* A segment leaves of a connection that waits, which may take the token with it: before the stack knows how long the next one has to wait. */
-static __noinline void tide_takes_token(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp)
+/*
+ * A segment leaves, and none is in flight: of a connection that was idle or that waits. It may take the token with it, before the stack knows how long
+ * the next one has to wait.
+ */
+static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, bool resumes)
 {
 	bool has_data = tp->write_seq - tp->snd_nxt > tp->mss_cache;
+	u32 use;
 
-	if (!flow_carries(f, s, has_data, true, clock_ns(tp))) {
+	if (resumes)
+		tide_resumes(f, tp, bpf_ktime_get_ns() / NSEC_PER_USEC);
+	use = flow_sends(f, s, has_data, flow_is_paced(f, PARAMETERS), clock_ns(tp));
+	if (s->member.waits) {
 		f->all.beside++;
-		return;
-	}
-	flow_waits(f, s, 0);
-	s->member.limited_ns = clock_ns(tp);
-	aggregate_carry(&f->all, &s->member.part, f->tide.shown_q16, flow_pace(f, PARAMETERS) < PACING_UNLIMITED);
-	if (flow_probes(f))
+	} else if (flow_probes(f)) {
 		s->member.part.grant_q16 = f->tide.shown_q16;
+	} else {
+		aggregate_grant(&f->all, &s->member.part, f->tide.shown_q16, 0, use);
+	}
 	tide_take(s, tp);
 }
 
@@ -361,19 +366,13 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 	    BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_RECOVERY)
 		return;
 	resumes = tp->app_limited && idle_us(s) >= rto_us(tp);
-	if (!resumes && !s->member.waits)
-		return;
 	f = flow_of(s);
 	if (!f->begun || !flow_enter(f, clock_ns(tp)))
 		return;
-	if (resumes) {
-		tide_resumes(f, s, tp);
-		tide_take(s, tp);
-		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
-	} else {
-		tide_takes_token(f, s, tp);
-	}
+	tide_leaves(f, s, tp, resumes);
 	flow_exit(f);
+	if (resumes)
+		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
 	pace_within(sk, s, tide_pace_of(f, s, tp->mss_cache), TIDE_PACE_PART);
 	tide_set_pacing_status(sk, s);
 	sk->sk_pacing_rate = s->pacing;	/* for the segment at hand; the stack takes a higher one at the next ACK only */

@@ -69,11 +69,16 @@ static inline enum law_signal law_signal(u32 signal, const struct tcp_sock *tp)
 	return signal == SIGNAL_PHANTOM ? LAW_PHANTOM : tp->lost_out ? LAW_LOSS : LAW_ECN;
 }
 
+/* Segments. */
+static inline u32 in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
 /* What an ACK brings, but for what only the law's own turn tells: how much it acknowledged, and whether the window was used. */
 static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
 {
 	struct law_ack *a = &s->ack;
-	u32 in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 
 	a->now_us = tp->tcp_mstamp;	/* when it came */
 	a->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
@@ -84,7 +89,7 @@ static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, cons
 	a->nxt = tp->snd_nxt;
 	a->mss = tp->mss_cache;
 	a->latency_us = s->latency_us;
-	a->in_flight = in_flight + tp->delivered - s->delivered;
+	a->in_flight = in_flight(tp) + tp->delivered - s->delivered;
 	/* the stack may keep back what does not fill a large packet, and calls that a full window too */
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
 		a->in_flight = at_least(a->in_flight, tp->snd_cwnd);

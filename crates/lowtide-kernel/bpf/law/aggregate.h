@@ -41,8 +41,11 @@ struct aggregate {
 	struct aggregate_mark marks[AGGREGATE_MARKS];
 };
 
-/* What a connection does with its grant: it would use more, it does not use it up, or it leaves it to others as fast as these take it. */
-enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS };
+/*
+ * What a connection does with its grant: it does not use it up; it would use more; it leaves it to others; or it takes at once what others leave of the
+ * window, which it may where it is paced.
+ */
+enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS, AGGREGATE_CARRIES };
 
 /* A connection's part. */
 struct aggregate_member {
@@ -161,11 +164,16 @@ static inline bool aggregate_loses_anew(const struct aggregate *g, u64 now_us)
 	return now_us - at_most(aggregate_srtt_us(g), now_us) > g->reduced_us;
 }
 
+static inline bool aggregate_wants(u32 use)
+{
+	return use == AGGREGATE_WANTS || use == AGGREGATE_CARRIES;
+}
+
 /* By atomic additions, since a connection may leave while another one has its turn. */
 static inline void aggregate_count(struct aggregate *g, struct aggregate_member *m, u64 counted_q16, u32 use)
 {
 	u64 modest = use == AGGREGATE_MODEST ? counted_q16 : 0, was_modest = m->use == AGGREGATE_MODEST ? m->counted_q16 : 0;
-	u64 wants = use == AGGREGATE_WANTS, wanted = m->use == AGGREGATE_WANTS;
+	u64 wants = aggregate_wants(use), wanted = aggregate_wants(m->use);
 
 	if (counted_q16 != m->counted_q16)
 		__sync_fetch_and_add(&g->granted_q16, counted_q16 - m->counted_q16);
@@ -195,58 +203,51 @@ static inline void aggregate_leave(struct aggregate *g, struct aggregate_member 
 	aggregate_count(g, m, 0, AGGREGATE_MODEST);
 }
 
-/*
- * What a connection may have of the window: what others leave of it; and unless it yields, at the least an equal part of what those that want more
- * have together.
- */
-static inline u64 aggregate_target_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16, u32 use)
-{
-	u64 others = g->granted_q16 - m->counted_q16, modest = g->modest_q16 - (m->use == AGGREGATE_MODEST ? m->counted_q16 : 0);
-	u64 wanting = g->wanting - (m->use == AGGREGATE_WANTS) + 1;
-	u64 left = window_q16 > others ? window_q16 - others : 0;
-
-	if (use == AGGREGATE_YIELDS)
-		return left;
-	return at_least((window_q16 > modest ? window_q16 - modest : 0) / at_least(wanting, 1), left);
-}
-
-/* A connection begins, or goes on after a pause: with an initial window at the most. */
-VERIFIED_APART int aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
-{
-	u64 target;
-
-	if (!g || !m)
-		return 0;
-	target = aggregate_target_q16(g, m, window_q16, AGGREGATE_WANTS);
-	m->grant_q16 = at_most(target, LAW_INITIAL_WINDOW * Q16_ONE);
-	aggregate_count(g, m, m->grant_q16, AGGREGATE_WANTS);
-	return 0;
-}
-
-/* It takes the token: what others have left of the window is its own at once where the law paces it, or else an initial window. */
-static inline void aggregate_carry(struct aggregate *g, struct aggregate_member *m, u64 window_q16, bool paced)
+/* What others leave of the window. */
+static inline u64 aggregate_left_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16)
 {
 	u64 others = g->granted_q16 - m->counted_q16;
 
-	aggregate_join(g, m, window_q16);
-	if (paced && window_q16 > others && window_q16 - others > m->grant_q16) {
-		m->grant_q16 = window_q16 - others;
-		aggregate_count(g, m, m->grant_q16, AGGREGATE_WANTS);
-	}
+	return window_q16 > others ? window_q16 - others : 0;
 }
 
-/* At its ACK for so many segments. A grant grows by what is acknowledged, as in slow start. */
+/* An equal part of what those have together that want more; nothing for one that yields. */
+static inline u64 aggregate_equal_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16, u32 use)
+{
+	u64 modest = g->modest_q16 - (m->use == AGGREGATE_MODEST ? m->counted_q16 : 0);
+	u64 wanting = g->wanting - aggregate_wants(m->use) + 1;
+
+	if (use == AGGREGATE_YIELDS)
+		return 0;
+	return (window_q16 > modest ? window_q16 - modest : 0) / at_least(wanting, 1);
+}
+
+/*
+ * The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start, into what others leave; of an initial
+ * window it has its equal part at once. What exceeds the equal part makes room as fast, where others want more.
+ */
 VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {
-	u64 target, most;
+	u64 equal, least, left, grown, acked = (u64)at_most(packets, LAW_PACKETS_MAX) << 16;
 
 	if (!g || !m)
 		return 0;
-	target = aggregate_target_q16(g, m, window_q16, use);
-	most = m->grant_q16 + ((u64)at_most(packets, LAW_PACKETS_MAX) << 16);
-	m->grant_q16 = at_most(target, most);
+	equal = aggregate_equal_q16(g, m, window_q16, use);
+	left = aggregate_left_q16(g, m, window_q16);
+	least = at_most(equal, LAW_INITIAL_WINDOW * Q16_ONE);
+	grown = use == AGGREGATE_CARRIES ? left : m->grant_q16 + acked;
+	m->grant_q16 = at_most(at_least(left, least), at_least(grown, least));
+	if (m->grant_q16 > equal && g->wanting > aggregate_wants(m->use))
+		m->grant_q16 = at_least(equal, m->grant_q16 - at_most(acked / 2, m->grant_q16));
 	aggregate_count(g, m, use == AGGREGATE_MODEST ? at_most(m->grant_q16, (u64)m->in_flight << 16) : m->grant_q16, use);
 	return 0;
+}
+
+/* A connection begins, or goes on after a pause: with an initial window at the most. */
+static inline void aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
+{
+	m->grant_q16 = 0;
+	aggregate_grant(g, m, window_q16, LAW_INITIAL_WINDOW, AGGREGATE_WANTS);
 }
 
 /* The window of all went from one to the other at once: so does its part. */

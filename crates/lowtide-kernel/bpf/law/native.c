@@ -284,11 +284,6 @@ void native_aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 
 	aggregate_join(g, m, window_q16);
 }
 
-void native_aggregate_carry(struct aggregate *g, struct aggregate_member *m, u64 window_q16, bool paced)
-{
-	aggregate_carry(g, m, window_q16, paced);
-}
-
 void native_aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {
 	aggregate_grant(g, m, window_q16, packets, use);
