@@ -139,8 +139,8 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 }
 
 /*
- * At an ACK: what a connection does with its grant that has more to send than it may (`limited`), or that is idle, as all that it had is acknowledged:
- * what comes then is as short as a new connection's, until it is not.
+ * At an ACK: what a connection does with its grant that has more to send than it may (`limited`), or that is idle, as all that it had is sent: what
+ * comes then is as short as a new connection's, until it is not.
  */
 static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, bool paced, u64 now_ns)
 {

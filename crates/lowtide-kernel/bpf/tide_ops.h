@@ -170,14 +170,6 @@ static __noinline void tide_hears(struct lt_flow *f, struct lt_socket *s, struct
 	}
 }
 
-/* The program has sent all that it will. */
-static inline bool has_closed(const struct tcp_sock *tp)
-{
-	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
-
-	return state == BPF_TCP_FIN_WAIT1 || state == BPF_TCP_CLOSING || state == BPF_TCP_LAST_ACK;
-}
-
 /* Its turn at an ACK, and what its connection may send then. */
 static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
 {
@@ -186,8 +178,8 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	u32 use;
 
 	tide_note(s, tp, sample);
-	/* whoever has no more to send leaves to others what is acknowledged */
-	aggregate_flight(&f->all, part, has_data ? s->ack.in_flight : in_flight(tp));
+	/* what others send, paced, is no more than what arrives of one that has no more to send */
+	aggregate_flight(&f->all, part, has_data ? s->ack.in_flight : 0);
 	limited = s->ack.window_limited;
 	if (!f->begun)
 		tide_starts(f, PARAMETERS, s->ack.now_us, srtt_us(tp));
@@ -196,8 +188,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	probes = flow_probes(f);
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
-	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data && (!tp->packets_out || has_closed(tp)), flow_is_paced(f, PARAMETERS),
-			 clock_ns(tp));
+	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data, flow_is_paced(f, PARAMETERS), clock_ns(tp));
 	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
 	else
