@@ -179,7 +179,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 
 	tide_note(s, tp, sample);
 	/* what others send, paced, is no more than what arrives of one that has no more to send */
-	aggregate_flight(&f->all, part, has_data ? s->ack.in_flight : 0);
+	part->in_flight = has_data ? s->ack.in_flight : 0;
 	limited = s->ack.window_limited;
 	if (!f->begun)
 		tide_starts(f, PARAMETERS, s->ack.now_us, srtt_us(tp));

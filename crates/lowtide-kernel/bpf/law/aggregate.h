@@ -30,7 +30,6 @@ struct aggregate {
 	u64 granted_q16;	/* that the connections use, or may use at once */
 	u64 modest_q16;		/* of that, what those use that do not use up their grant */
 	u64 wanting;		/* connections that do, or would */
-	u64 in_flight;		/* segments of all, each as of its latest ACK, before it */
 	u32 srtt_us8;		/* over the samples of all, in eighths */
 	u32 sent;		/* `una`, less one */
 	u32 delivered;		/* segments */
@@ -52,7 +51,7 @@ struct aggregate_member {
 	u64 grant_q16;		/* segments that it may have in flight; a small grant is a pace (budget.h) */
 	u64 counted_q16;	/* of that, in `granted_q16` */
 	u32 use;		/* enum aggregate_use */
-	u32 in_flight;		/* counted in the aggregate's */
+	u32 in_flight;		/* segments, as of its latest ACK, before it; 0 if it had no more to send */
 };
 
 static inline void aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
@@ -185,21 +184,15 @@ static inline void aggregate_count(struct aggregate *g, struct aggregate_member 
 	m->use = use;
 }
 
-static inline void aggregate_flight(struct aggregate *g, struct aggregate_member *m, u32 in_flight)
-{
-	__sync_fetch_and_add(&g->in_flight, (u64)in_flight - m->in_flight);
-	m->in_flight = in_flight;
-}
-
-/* Whether the window is all in flight, but for what is held back for want of whole segments. */
+/* Whether the connections use all of the window, but for what is held back for want of whole segments. */
 static inline bool aggregate_is_full(const struct aggregate *g, u64 window_q16)
 {
-	return (g->in_flight + 2) << 16 >= window_q16 - window_q16 / 16;
+	return g->granted_q16 + 2 * Q16_ONE >= window_q16 - window_q16 / 16;
 }
 
 static inline void aggregate_leave(struct aggregate *g, struct aggregate_member *m)
 {
-	aggregate_flight(g, m, 0);
+	m->in_flight = 0;
 	aggregate_count(g, m, 0, AGGREGATE_MODEST);
 }
 

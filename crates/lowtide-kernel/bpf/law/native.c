@@ -271,7 +271,7 @@ bool native_aggregate_reduces(struct aggregate *g, u64 now_us)
 
 void native_aggregate_flight(struct aggregate *g, struct aggregate_member *m, u32 in_flight)
 {
-	aggregate_flight(g, m, in_flight);
+	m->in_flight = in_flight;
 }
 
 bool native_aggregate_is_full(const struct aggregate *g, u64 window_q16)
