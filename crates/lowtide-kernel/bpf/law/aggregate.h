@@ -35,7 +35,8 @@ struct aggregate {
 	u32 delivered;		/* segments */
 	u32 app_limited;	/* up to this count the program limited what was sent; 0: it does not */
 	u32 beside, beside_before;	/* segments outside of the window that were sent in this round trip, and in the one before */
-	u64 beside_us;		/* when this one began */
+	u32 burst, burst_before;	/* segments of initial windows, which left at once */
+	u64 counts_us;		/* when this round trip began */
 	u32 last, from;		/* marks: the latest, and the one that the latest sample began with */
 	struct aggregate_mark marks[AGGREGATE_MARKS];
 };
@@ -141,12 +142,14 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
 	if (g->wanting > 1)
 		a->app_limited = g->app_limited != 0;
 	a->senders = g->wanting;
-	if (a->now_us - g->beside_us > aggregate_srtt_us(g)) {
+	if (a->now_us - g->counts_us > aggregate_srtt_us(g)) {
 		g->beside_before = g->beside;
-		g->beside = 0;
-		g->beside_us = a->now_us;
+		g->burst_before = g->burst;
+		g->beside = g->burst = 0;
+		g->counts_us = a->now_us;
 	}
 	a->beside = g->beside + g->beside_before;
+	a->burst = g->burst + g->burst_before;
 	return 0;
 }
 
@@ -240,7 +243,8 @@ VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member 
 static inline void aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
 {
 	m->grant_q16 = 0;
-	aggregate_grant(g, m, window_q16, LAW_INITIAL_WINDOW, AGGREGATE_WANTS);
+	aggregate_grant(g, m, window_q16, 0, AGGREGATE_WANTS);
+	g->burst += m->grant_q16 >> 16;
 }
 
 /* The window of all went from one to the other at once: so does its part. */

@@ -68,6 +68,7 @@ struct law_ack {
 	u32 holes;		/* SACK blocks are outstanding; for cdg_flow.h alone, as what follows */
 	u32 random;		/* uniform over 32 bits */
 	u32 senders;		/* connections whose ACKs these are, where several are one flow (aggregate.h) */
+	u32 burst;		/* segments that connections of that flow began with at once: one waits for the other */
 	u32 beside;		/* segments of other connections of that flow, outside of its window, that may have met those that tell of the queue */
 };
 
