@@ -75,7 +75,7 @@ static __noinline void tide_congested(struct lt_flow *f, struct lt_socket *s, co
 	u64 before = w.cwnd_q16;
 
 	s->member.owes = 0;
-	if (f->all.wanting > 1 && !aggregate_loses_anew(&f->all, tp->tcp_mstamp))
+	if (aggregate_others_want(&f->all, &s->member.part) && !aggregate_loses_anew(&f->all, tp->tcp_mstamp))
 		return;
 	f->all.reduced_us = tp->tcp_mstamp;
 	tide_reduce(&f->tide, PARAMETERS, &weight, &w, signal, 0);
@@ -294,7 +294,8 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	if (state == TCP_CA_LOSS) {
 		get_past_empty_segment(tp);
 		/* one of several connections may lose its last segments: where others are acknowledged that is a loss */
-		if ((f->all.wanting < 2 || tp->tcp_mstamp - f->all.acked_us >= rto_us(tp)) && flow_enter(f, clock_ns(tp))) {
+		if ((!aggregate_others_want(&f->all, &s->member.part) || tp->tcp_mstamp - f->all.acked_us >= rto_us(tp)) &&
+		    flow_enter(f, clock_ns(tp))) {
 			tide_timed_out(&f->tide, tp->tcp_mstamp, tp->tcp_mstamp);
 			flow_exit(f);
 		}

@@ -171,6 +171,12 @@ static inline bool aggregate_wants(u32 use)
 	return use == AGGREGATE_WANTS || use == AGGREGATE_CARRIES;
 }
 
+/* Whether any other connection would use more. */
+static inline bool aggregate_others_want(const struct aggregate *g, const struct aggregate_member *m)
+{
+	return g->wanting > aggregate_wants(m->use);
+}
+
 /* By atomic additions, since a connection may leave while another one has its turn. */
 static inline void aggregate_count(struct aggregate *g, struct aggregate_member *m, u64 counted_q16, u32 use)
 {
@@ -233,7 +239,7 @@ VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member 
 	least = at_most(equal, LAW_INITIAL_WINDOW * Q16_ONE);
 	grown = use == AGGREGATE_CARRIES ? left : m->grant_q16 + acked;
 	m->grant_q16 = at_most(at_least(left, least), at_least(grown, least));
-	if (m->grant_q16 > equal && g->wanting > aggregate_wants(m->use))
+	if (m->grant_q16 > equal && aggregate_others_want(g, m))
 		m->grant_q16 = at_least(equal, m->grant_q16 - at_most(acked / 2, m->grant_q16));
 	aggregate_count(g, m, use == AGGREGATE_MODEST ? at_most(m->grant_q16, (u64)m->in_flight << 16) : m->grant_q16, use);
 	return 0;
