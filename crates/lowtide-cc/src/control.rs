@@ -17,6 +17,15 @@ pub enum Reaction {
     Reduced,
 }
 
+/// What a law knows of its link, bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkRates {
+    /// What it has carried, where there was a queue; 0: not known.
+    pub known: u64,
+    /// What it may carry.
+    pub at_most: u64,
+}
+
 /// What a law does with its path at present, for the connections that [share](crate::SharedLaw) it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stance {
@@ -96,8 +105,8 @@ pub trait CongestionControl: Send {
         Stance::Window
     }
 
-    /// The rate of the link as far as the law knows it, bytes per second.
-    fn link_rate(&self) -> Option<u64> {
+    /// What the law knows of the link.
+    fn link_rates(&self) -> Option<LinkRates> {
         None
     }
 

@@ -45,10 +45,10 @@ pub struct Ack {
     pub rate: Option<RateSample>,
     /// Whether there is data that has not been sent yet.
     pub has_data: bool,
-    /// Whether the application has closed the stream, so that there will be no more.
-    pub closed: bool,
     /// Connections that fill the window together, where several are one flow to the law; 0 and 1: it is one.
     pub senders: u32,
+    /// Segments that connections of that flow began with, each at once: one waits for the other.
+    pub burst: u32,
     /// Segments that other connections of that flow have sent outside of its window, and that may have met those that tell of the queue.
     pub beside: u32,
 }

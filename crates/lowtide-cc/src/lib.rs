@@ -33,7 +33,7 @@ mod text;
 mod time;
 
 pub use actuator::{Actuator, ActuatorError};
-pub use control::{CongestionControl, Reaction, Stance, Weighted};
+pub use control::{CongestionControl, LinkRates, Reaction, Stance, Weighted};
 pub use event::{Ack, Congestion, Lost, RateSample, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
 pub use price::{Price, Prices};

@@ -25,7 +25,7 @@ const TURN_ROUND_TRIPS: u32 = 16;
 const UNUSED: Duration = Duration::from_millis(50);
 /// Between probes, at the most.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Bytes per second of one that waits while the law probes, at the most.
+/// Bytes per second of one that waits while the law probes, or knows little of the link, at the most.
 const WAITING_RATE: f64 = 4000.0;
 /// All that wait take this part of the link together: a program that sees less than 1,000 bytes per second may give up.
 const WAITING_PART: f64 = 50.0;
@@ -183,9 +183,8 @@ impl Path {
         own.waits = waits;
     }
 
-    /// At an ACK: what a connection may do that has more to send than it may, or that is idle, as all that it had is acknowledged: what comes then is
-    /// as short as a new connection's, until it is not. One that gives the token up goes on until the next one fills the window, so that the link
-    /// notices nothing.
+    /// At an ACK: what a connection does with its grant that has more to send than it may, or that is idle, as all that it had is sent: what comes then
+    /// is as short as a new connection's, until it is not.
     fn take_turns(&mut self, own: &mut Own, limited: bool, idle: bool, now: Time) -> Usage {
         let probes = self.probes();
         if limited {
@@ -198,16 +197,40 @@ impl Path {
         let carries = self.carries(own, wants, !own.waits, now);
         let is_new = !own.waits && now - own.since < self.turn();
         let usage = match wants {
-            true if !carries && !is_new => Usage::Yields,
-            true => Usage::Wants,
+            true if carries && self.is_paced() => Usage::Carries,
+            true if carries || is_new => Usage::Wants,
+            true => Usage::Yields,
             false => Usage::Modest,
         };
-        let is_small = own.waits || own.member.grant < PACED_BELOW;
-        self.set_waits(own, !carries && (probes || (usage == Usage::Yields && is_small)));
+        let waits = !carries && !idle && (probes || (usage == Usage::Yields && own.waits));
+        self.set_waits(own, waits);
         usage
     }
 
-    /// A connection begins, or goes on after a pause.
+    /// A segment leaves of a connection that has none in flight: it waits, begins, or goes on after a pause. It may take the token with it.
+    fn on_leaving(&mut self, own: &mut Own, sent: &Sent) {
+        let carries = self.carries(own, sent.has_data, true, sent.now);
+        if !own.waits {
+            own.since = sent.now;
+        }
+        if carries || !own.waits {
+            own.limited = sent.now;
+        }
+        let probes = self.probes();
+        let waits = !carries && (own.waits || probes);
+        self.set_waits(own, waits);
+        if waits {
+            self.all.on_beside();
+        } else if probes {
+            own.member.grant = self.window();
+        } else {
+            let usage = if carries && self.is_paced() { Usage::Carries } else { Usage::Wants };
+            let window = self.window();
+            self.all.grant(&mut own.member, window, 0, usage);
+        }
+    }
+
+    /// A connection begins.
     fn join(&mut self, own: &mut Own, now: Time) {
         (own.since, own.limited) = (now, now);
         let taken = self.token.is_some_and(|token| token != own.number);
@@ -233,15 +256,16 @@ impl Path {
         // a paced grant does not fill the window of its connection
         let paced = !own.waits && own.member.grant < PACED_BELOW;
         let limited = if paced { ack.has_data } else { ack.window_limited };
-        self.all.set_in_flight(&mut own.member, u32::try_from(ack.in_flight / self.mss).unwrap_or(u32::MAX));
+        // what others send, paced, is no more than what arrives of one that has no more to send
+        let in_flight = if ack.has_data { ack.in_flight / self.mss } else { 0 };
+        own.member.in_flight = u32::try_from(in_flight).unwrap_or(u32::MAX);
         if !self.begun {
             self.all.begin(now, ack.srtt);
             (self.begun, self.heard) = (true, now);
         }
         let (probes, waited) = (self.probes(), own.waits);
         let fills = limited && (probes || self.all.is_full(self.window()));
-        let idle = !ack.has_data && (ack.una == ack.nxt || ack.closed);
-        let usage = self.take_turns(own, if probes || waited { ack.has_data } else { limited }, idle, now);
+        let usage = self.take_turns(own, if probes || waited { ack.has_data } else { limited }, !ack.has_data, now);
         let mut reaction = Reaction::None;
         if waited || own.waits {
             // the ACK of a single segment may have been kept back
@@ -254,15 +278,17 @@ impl Path {
             reaction = self.law.on_ack(&ack);
         }
         let window = self.window();
-        if own.waits {
-            self.all.leave(&mut own.member);
-        } else if self.probes() {
+        if self.probes() {
             own.member.grant = window;
             self.all.count(&mut own.member, 0.0, if ack.has_data { Usage::Wants } else { Usage::Modest });
-        } else if waited {
-            self.all.join(&mut own.member, window);
-        } else {
-            self.all.grant(&mut own.member, window, ack.packets, usage);
+        } else if !own.waits {
+            self.all.grant(&mut own.member, window, if waited { 0 } else { ack.packets }, usage);
+            if usage == Usage::Yields && own.member.grant < PACED_BELOW {
+                self.set_waits(own, true);
+            }
+        }
+        if own.waits {
+            self.all.leave(&mut own.member);
         }
         if !limited && !ack.has_data {
             self.all.has_no_data();
@@ -274,10 +300,10 @@ impl Path {
         let now = congestion.now;
         let mut signal = congestion.signal;
         // one of several connections may lose its last segments: where others are acknowledged that is a loss
-        if signal == Signal::Timeout && self.all.wanting() > 1 && !self.all.is_silent(now, self.timeout()) {
+        if signal == Signal::Timeout && self.all.others_want(&own.member) && !self.all.is_silent(now, self.timeout()) {
             signal = Signal::Loss;
         }
-        if !self.all.reduces(now) && signal != Signal::Timeout {
+        if !self.all.reduces(&own.member, now) && signal != Signal::Timeout {
             return;
         }
         let before = self.window();
@@ -287,7 +313,7 @@ impl Path {
     }
 
     /// The path is idle where no connection has had anything to send for as long as a timeout takes.
-    fn on_restart(&mut self, own: &mut Own, restart: &Restart) {
+    fn on_restart(&mut self, restart: &Restart) {
         let now = restart.now;
         if restart.idle < self.timeout() || !self.begun {
             return;
@@ -298,23 +324,6 @@ impl Path {
             let window = self.law.window().min(Aggregate::INITIAL as u64 * self.mss);
             let nxt = Aggregate::nxt(now);
             self.law.on_restart(&Restart { now, idle, nxt, window: Some(window) });
-        }
-        self.join(own, now);
-    }
-
-    /// A segment leaves of a connection that waits, which may take the token with it.
-    fn on_sent_waiting(&mut self, own: &mut Own, sent: &Sent) {
-        if !self.carries(own, sent.has_data, true, sent.now) {
-            self.all.on_beside();
-            return;
-        }
-        self.set_waits(own, false);
-        own.limited = sent.now;
-        let window = self.window();
-        let paced = self.all_pace().is_some();
-        self.all.carry(&mut own.member, window, paced);
-        if self.probes() {
-            own.member.grant = window;
         }
     }
 
@@ -328,6 +337,11 @@ impl Path {
     fn all_pace(&self) -> Option<u64> {
         let probes = self.probes();
         self.law.pacing_rate().filter(|_| probes || self.all.srtt() >= PACED_ROUND_TRIP)
+    }
+
+    /// Whether the law paces, so that a connection may use at once what it has.
+    fn is_paced(&self) -> bool {
+        self.all_pace().is_some()
     }
 
     /// Bytes per second of a connection.
@@ -354,18 +368,19 @@ impl Path {
     /// began together would all send at once.
     fn waiting_pace(&mut self) -> u64 {
         let mss = self.mss as f64;
-        let link = self.law.link_rate().map_or(f64::INFINITY, |rate| rate as f64);
-        let part = link / WAITING_PART / f64::from(self.waiting.max(1));
-        let rate = match self.law.stance() {
+        let waiting = f64::from(self.waiting.max(1));
+        let part = |rate: u64| rate as f64 / WAITING_PART / waiting;
+        let link = self.law.link_rates().unwrap_or_default();
+        let mut rate = part(link.at_most).min(WAITING_RATE);
+        rate = match self.law.stance() {
             Stance::Probes { since } if self.begun => {
                 let waited = (self.heard - since).max(2 * self.all.srtt()).as_secs_f64();
-                part.min(WAITING_RATE).max(mss / waited.max(1e-6))
+                rate.max(mss / waited.max(1e-6))
             }
-            _ if part.is_finite() => (part / 2.0).max(part.min(WAITING_RATE)),
-            _ => WAITING_RATE,
+            _ => rate.max(part(link.known)),
         };
-        let rate = rate.max(mss / FLOOR).max(1.0);
-        (rate / 2.0 + rate * self.random.uniform()) as u64
+        rate = rate / 2.0 + rate * self.random.uniform();
+        rate.max(mss / FLOOR).max(1.0) as u64
     }
 
     /// Segments of a connection that leave at once at the least: pairs where its grant is a pace, and one by one among the packets of others.
@@ -407,8 +422,8 @@ impl CongestionControl for Connection {
 
     fn on_sent(&mut self, sent: &Sent) {
         // only the first segment of several, and nothing that is repaired
-        if self.own.waits && sent.in_flight == 0 && !sent.retransmission {
-            self.heed(|path, own| path.on_sent_waiting(own, sent));
+        if sent.in_flight == 0 && !sent.retransmission && lock(&self.path).begun {
+            self.heed(|path, own| path.on_leaving(own, sent));
         }
     }
 
@@ -441,7 +456,7 @@ impl CongestionControl for Connection {
     }
 
     fn on_restart(&mut self, restart: &Restart) {
-        self.heed(|path, own| path.on_restart(own, restart));
+        self.heed(|path, _| path.on_restart(restart));
     }
 
     fn window(&self) -> u64 {

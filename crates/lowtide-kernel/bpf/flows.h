@@ -18,7 +18,7 @@
 #define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long one has the token, or is new, and 16 round trips at the least */
 #define FLOW_TURN_ROUND_TRIPS 16
 #define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)	/* not held back for so long, and four round trips: it has too little to send */
-#define WAITING_RATE 4000		/* bytes per second of one that waits while the law listens, at the most */
+#define WAITING_RATE 4000		/* bytes per second of one that waits while the law listens, or knows little of the link, at the most */
 #define WAITING_PART 50			/* all of them take this part of the link together: a program that sees less than 1,000 bytes per second may give up */
 
 struct {
@@ -226,22 +226,26 @@ static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket
 	return at_most(at_least(pace, at_least(mss / PACING_FLOOR_SECONDS, 1)), PACING_UNLIMITED);
 }
 
+/* Bytes per second of one of those that wait, who have a small part of a link of that rate together. */
+static inline u64 flow_waiting_part(const struct lt_flow *f, u64 packets_q32, u32 mss)
+{
+	return tide_bytes_per_second(packets_q32 / WAITING_PART, mss) / at_least(f->waiting, 1);
+}
+
 /*
- * Bytes per second of one that waits: all of them have a small part of the link. While the law listens it has no more than it needs; at first it waits
- * as long again as the law has listened, which may be for a few round trips only. By chance between a half and three halves, since those that began
- * together would all send at once.
+ * Bytes per second of one that waits. While the law listens it has no more than it needs; at first it waits as long again as the law has listened,
+ * which may be for a few round trips only. By chance between a half and three halves, since those that began together would all send at once.
  */
 static inline u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {
-	/* the rate is the link's where it has met a queue, or else a part of it */
-	u64 link = (f->tide.path.queued ? tide_rate_q32(&f->tide.path) : 0) ?: (1ULL << 40) / tide_packet(&f->tide.path);
-	u64 rate = tide_bytes_per_second(link / WAITING_PART, mss) / at_least(f->waiting, 1), waited_us;
+	const struct tide_path *p = &f->tide.path;
+	u64 rate = at_most(flow_waiting_part(f, tide_link_at_most_q32(p), mss), WAITING_RATE), waited_us;
 
-	if (!flow_probes(f)) {
-		rate = at_least(rate / 2, at_most(rate, WAITING_RATE));
-	} else {
+	if (flow_probes(f)) {
 		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, 2 * aggregate_srtt_us(&f->all));
-		rate = at_least(at_most(rate, WAITING_RATE), (u64)mss * 1000000 / at_least(waited_us, 1));
+		rate = at_least(rate, (u64)mss * 1000000 / at_least(waited_us, 1));
+	} else {
+		rate = at_least(rate, flow_waiting_part(f, tide_link_q32(p), mss));
 	}
 	rate = rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> 16);
 	return at_most(at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1)), PACING_UNLIMITED);

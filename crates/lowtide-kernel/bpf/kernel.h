@@ -107,6 +107,7 @@ struct tcp_sock {
 	u32 rcv_nxt;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 data_segs_out;
 	u32 write_seq;
 	u32 snd_cwnd;
 	u32 snd_ssthresh;

@@ -71,7 +71,7 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 		return;
 	flow_join(f, s, bpf_ktime_get_ns());
 	s->window_q16 = s->member.part.grant_q16;
-	iw = s->member.waits ? 1 : at_most(budget_cwnd(s->window_q16), LAW_INITIAL_WINDOW);
+	iw = s->member.waits ? 1 : at_least(at_most(s->window_q16 >> 16, LAW_INITIAL_WINDOW), 1);	/* which the stack does not pace */
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	if (s->member.waits)
 		pace(ops, s, flow_waiting_pace(f, ops->mss_cache));

@@ -22,6 +22,7 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 	bpf_ringbuf_submit(r, 0);
 }
 
+#define UNPACED_SEGMENTS 10	/* Linux paces a connection after these */
 #define TIDE_PACE_PART 64	/* its pace is a tenth above what the window needs */
 #define TIDE_PACE_EXACTLY (1U << 31)	/* a part of a packet's time in the distance of probes is less */
 
@@ -45,9 +46,12 @@ static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 	struct law_window w = { .cwnd_q16 = tide_part_of_window(s), .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
 
 	take_walking_window(s, tp, &w);
-	/* one segment at a time: when it leaves, its connection may take the token */
-	if (s->member.waits && !is_walking(tp))
+	if (is_walking(tp))
+		return;
+	if (s->member.waits)	/* one segment at a time: when it leaves, its connection may take the token */
 		tp->snd_cwnd = 1;
+	else if (tp->data_segs_out < UNPACED_SEGMENTS)
+		tp->snd_cwnd = at_most(tp->snd_cwnd, at_least(w.cwnd_q16 >> 16, 1));
 }
 
 VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *p, u64 now_us, u32 srtt_us)

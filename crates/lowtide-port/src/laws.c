@@ -37,12 +37,12 @@ struct law_table {
 	/* Of a law that paces itself, else NULL: */
 	u64 (*pace)(const void *law, const void *parameters);
 	u32 (*least_burst)(const void *law);
-	/* Of a law that connections share, else NULL: what it does with its path, and since when if it probes; the link's rate, bytes per second. */
+	/* Of a law that connections share, else NULL: what it does with its path, and since when if it probes; what the link is known to carry, and may carry. */
 	u32 (*stance)(const void *law, u64 *since_us);
-	u64 (*link_rate)(const void *law, u32 mss);
+	void (*link_rates)(const void *law, u32 mss, u64 *known, u64 *at_most);
 };
 
-#define LAW_TABLE(law, of_marks, of_episodes, undo, pace, least_burst, stance, link_rate)                                                                                                           \
+#define LAW_TABLE(law, of_marks, of_episodes, undo, pace, least_burst, stance, link_rates)                                                                                                           \
 	static void law##_begin_any(void *l, const void *p, struct law_window *w, u32 nxt)                                     \
 	{                                                                                                                      \
 		law##_begin(l, p, w, nxt);                                                                                     \
@@ -84,7 +84,7 @@ struct law_table {
 	const struct law_table lowtide_##law = {                                                                               \
 		sizeof(struct law), sizeof(struct law##_parameters), of_marks, of_episodes, law##_begin_any, law##_sample_any, law##_ack_any, \
 		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any, law##_inspect_any, pace, least_burst, \
-		stance, link_rate, \
+		stance, link_rates, \
 	}
 
 #define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l), 0, 0, 0, 0)
@@ -123,11 +123,12 @@ static u32 tide_stance_any(const void *l, u64 *since_us)
 	return t->listens ? STANCE_PROBES : STANCE_FILLS;
 }
 
-static u64 tide_link_rate_any(const void *l, u32 mss)
+static void tide_link_rates_any(const void *l, u32 mss, u64 *known, u64 *at_most)
 {
 	const struct tide *t = l;
 
-	return tide_bytes_per_second(tide_rate_q32(&t->path) ?: (1ULL << 40) / tide_packet(&t->path), mss);
+	*known = tide_bytes_per_second(tide_link_q32(&t->path), mss);
+	*at_most = tide_bytes_per_second(tide_link_at_most_q32(&t->path), mss);
 }
 
-LAW_TABLE(tide, 1, 0, tide_undone(l, w), tide_pace_any, tide_least_burst_any, tide_stance_any, tide_link_rate_any);
+LAW_TABLE(tide, 1, 0, tide_undone(l, w), tide_pace_any, tide_least_burst_any, tide_stance_any, tide_link_rates_any);

@@ -3,7 +3,8 @@
 
 use crate::Ported;
 use lowtide_cc::{
-    Ack, Congestion, CongestionControl, Flow, Random, Reaction, Recovered, Restart, Signal, Stance, Time, Weighted,
+    Ack, Congestion, CongestionControl, Flow, LinkRates, Random, Reaction, Recovered, Restart, Signal, Stance, Time,
+    Weighted,
     part::{DelaySignal, Episode},
 };
 use std::{ffi::c_void, fmt};
@@ -27,7 +28,7 @@ pub(crate) struct Table {
     pace: Option<unsafe extern "C" fn(*const c_void, *const u32) -> u64>,
     least_burst: Option<unsafe extern "C" fn(*const c_void) -> u32>,
     stance: Option<unsafe extern "C" fn(*const c_void, *mut u64) -> u32>,
-    link_rate: Option<unsafe extern "C" fn(*const c_void, u32) -> u64>,
+    link_rates: Option<unsafe extern "C" fn(*const c_void, u32, *mut u64, *mut u64)>,
 }
 
 unsafe extern "C" {
@@ -70,6 +71,7 @@ struct LawAck {
     holes: u32,
     random: u32,
     senders: u32,
+    burst: u32,
     beside: u32,
 }
 
@@ -280,6 +282,7 @@ impl CongestionControl for Port {
             holes: ack.sacked.into(),
             random: self.chance,
             senders: ack.senders,
+            burst: ack.burst,
             beside: ack.beside,
         };
         if self.reduced.is_some_and(|end| ack.una > end) {
@@ -390,10 +393,14 @@ impl CongestionControl for Port {
         }
     }
 
-    fn link_rate(&self) -> Option<u64> {
+    fn link_rates(&self) -> Option<LinkRates> {
         let mss = u32::try_from(self.mss).unwrap_or(u32::MAX);
+        let mut rates = LinkRates::default();
         // SAFETY: see Ported::port.
-        self.table.link_rate.map(|rate| unsafe { rate(self.state.as_ptr().cast(), mss) })
+        self.table.link_rates.map(|of_law| unsafe {
+            of_law(self.state.as_ptr().cast(), mss, &raw mut rates.known, &raw mut rates.at_most);
+            rates
+        })
     }
 
     fn ssthresh(&self) -> Option<u64> {

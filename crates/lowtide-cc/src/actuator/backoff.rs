@@ -2,8 +2,8 @@
 //! Scaling the decrease factor (paper 001, section III-D): after real congestion `cwnd = max(2, β·w·cwnd)`.
 
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Lost, Prices, Reaction, Recovered, Restart, Sent, Signal, Stance,
-    Weighted, price::Meter,
+    Ack, Congestion, CongestionControl, Flow, LinkRates, Lost, Prices, Reaction, Recovered, Restart, Sent, Signal,
+    Stance, Weighted, price::Meter,
 };
 use std::time::Duration;
 
@@ -95,8 +95,8 @@ impl CongestionControl for BackoffScaling {
         self.law.stance()
     }
 
-    fn link_rate(&self) -> Option<u64> {
-        self.law.link_rate()
+    fn link_rates(&self) -> Option<LinkRates> {
+        self.law.link_rates()
     }
 
     fn pacing_rate(&self) -> Option<u64> {

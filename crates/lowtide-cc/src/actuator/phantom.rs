@@ -3,8 +3,8 @@
 
 use super::{Losses, Native, Phantom, source::Source};
 use crate::{
-    Ack, Congestion, CongestionControl, Flow, Lost, Prices, Random, Reaction, Recovered, Restart, Sent, Signal, Stance,
-    Weighted, price::Meter,
+    Ack, Congestion, CongestionControl, Flow, LinkRates, Lost, Prices, Random, Reaction, Recovered, Restart, Sent,
+    Signal, Stance, Weighted, price::Meter,
 };
 use std::time::Duration;
 
@@ -189,8 +189,8 @@ impl CongestionControl for PhantomEcn {
         self.law.stance()
     }
 
-    fn link_rate(&self) -> Option<u64> {
-        self.law.link_rate()
+    fn link_rates(&self) -> Option<LinkRates> {
+        self.law.link_rates()
     }
 
     fn pacing_rate(&self) -> Option<u64> {

@@ -28,8 +28,8 @@
 //! docs/tide.md has its parts with their reasons, docs/rivals.md has it beside the others.
 
 use crate::{
-    Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Stance, Time, Weighted,
-    part::Rounds, text::parameters,
+    Ack, Congestion, CongestionControl, EcnUse, Flow, LinkRates, Reaction, Recovered, Restart, Signal, Stance, Time,
+    Weighted, part::Rounds, text::parameters,
 };
 use std::time::Duration;
 
@@ -366,9 +366,9 @@ impl CongestionControl for Tide {
         }
     }
 
-    fn link_rate(&self) -> Option<u64> {
-        let rate = self.path.rate().unwrap_or(1.0 / self.path.packet());
-        Some((rate * f64::from(self.flow.mss)) as u64)
+    fn link_rates(&self) -> Option<LinkRates> {
+        let bytes = |packets: f64| (packets * f64::from(self.flow.mss)) as u64;
+        Some(LinkRates { known: bytes(self.path.link().unwrap_or(0.0)), at_most: bytes(1.0 / self.path.packet()) })
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {

@@ -16,8 +16,16 @@ pub enum Usage {
     Modest,
     /// It would use more.
     Wants,
-    /// It would, but leaves it to others as fast as these take it.
+    /// It would, but leaves it to others.
     Yields,
+    /// It takes at once what others leave of the window, which it may where it is paced.
+    Carries,
+}
+
+impl Usage {
+    const fn wants(self) -> bool {
+        matches!(self, Self::Wants | Self::Carries)
+    }
 }
 
 /// A connection's part.
@@ -28,8 +36,8 @@ pub struct Member {
     /// Of that, in the sum of all.
     counted: f64,
     usage: Usage,
-    /// Segments, in the sum of all.
-    in_flight: u32,
+    /// Segments, as of its latest ACK, before it; none if it had no more to send.
+    pub in_flight: u32,
 }
 
 /// How far all were at an ACK.
@@ -62,8 +70,6 @@ pub struct Aggregate {
     modest: f64,
     /// Connections that do, or would.
     wanting: u32,
-    /// Segments of all, each as of its latest ACK, before it.
-    in_flight: u64,
     /// Over the samples of all, nanoseconds, in eighths.
     srtt_8: u64,
     sent: Time,
@@ -73,7 +79,10 @@ pub struct Aggregate {
     /// Segments outside of the window that were sent in this round trip, and in the one before.
     beside: u32,
     beside_before: u32,
-    beside_since: Time,
+    /// Segments of initial windows, which left at once, likewise.
+    burst: u32,
+    burst_before: u32,
+    counts_since: Time,
     /// Numbers of marks: the latest, and the one that the latest sample began with.
     last: usize,
     from: usize,
@@ -169,8 +178,9 @@ impl Aggregate {
             self.last += 1;
             self.marks[self.last % MARKS] = Mark { at: now, sent: self.sent, delivered: self.delivered, app_limited };
         }
-        if now - self.beside_since > self.srtt() {
-            (self.beside_before, self.beside, self.beside_since) = (self.beside, 0, now);
+        if now - self.counts_since > self.srtt() {
+            (self.beside_before, self.burst_before) = (self.beside, self.burst);
+            (self.beside, self.burst, self.counts_since) = (0, 0, now);
         }
         Ack {
             srtt: self.srtt(),
@@ -179,6 +189,7 @@ impl Aggregate {
             rate,
             senders: self.wanting,
             beside: self.beside + self.beside_before,
+            burst: self.burst + self.burst_before,
             ..*ack
         }
     }
@@ -201,9 +212,14 @@ impl Aggregate {
         }
     }
 
-    /// Whether what was lost was sent after the latest reduction, since one overflow of a queue meets several connections. Alone, each is one.
-    pub fn reduces(&mut self, now: Time) -> bool {
-        let anew = self.wanting < 2 || self.reduced.is_none_or(|reduced| now - reduced > self.srtt());
+    /// Whether any other connection would use more.
+    pub const fn others_want(&self, member: &Member) -> bool {
+        self.wanting > member.usage.wants() as u32
+    }
+
+    /// Whether what a connection lost was sent after the latest reduction, since one overflow of a queue meets several connections. Alone, each is one.
+    pub fn reduces(&mut self, member: &Member, now: Time) -> bool {
+        let anew = !self.others_want(member) || self.reduced.is_none_or(|reduced| now - reduced > self.srtt());
         if anew {
             self.reduced = Some(now);
         }
@@ -215,58 +231,57 @@ impl Aggregate {
         let modest = |usage, counted: f64| if usage == Usage::Modest { counted } else { 0.0 };
         self.granted += counted - member.counted;
         self.modest += modest(usage, counted) - modest(member.usage, member.counted);
-        self.wanting = self.wanting + u32::from(usage == Usage::Wants) - u32::from(member.usage == Usage::Wants);
+        self.wanting = self.wanting + u32::from(usage.wants()) - u32::from(member.usage.wants());
         (member.counted, member.usage) = (counted, usage);
     }
 
-    /// So many segments of a connection are in flight.
-    pub fn set_in_flight(&mut self, member: &mut Member, segments: u32) {
-        self.in_flight = self.in_flight + u64::from(segments) - u64::from(member.in_flight);
-        member.in_flight = segments;
-    }
-
-    /// Whether the window is all in flight, but for what is held back for want of whole segments.
+    /// Whether the connections use all of the window, but for what is held back for want of whole segments.
     pub fn is_full(&self, window: f64) -> bool {
-        (self.in_flight + 2) as f64 >= window - window / 16.0
+        self.granted + 2.0 >= window - window / 16.0
     }
 
     /// A connection is in none of the sums any more.
     pub fn leave(&mut self, member: &mut Member) {
-        self.set_in_flight(member, 0);
+        member.in_flight = 0;
         self.count(member, 0.0, Usage::Modest);
     }
 
-    /// What a connection may have of the window: what others leave of it; and unless it yields, at the least an equal part of what those that
-    /// want more have together.
-    fn target(&self, member: &Member, window: f64, usage: Usage) -> f64 {
-        let left = (window - (self.granted - member.counted)).max(0.0);
+    /// What others leave of the window.
+    fn left(&self, member: &Member, window: f64) -> f64 {
+        (window - (self.granted - member.counted)).max(0.0)
+    }
+
+    /// An equal part of what those have together that want more; nothing for one that yields.
+    fn equal(&self, member: &Member, window: f64, usage: Usage) -> f64 {
         if usage == Usage::Yields {
-            return left;
+            return 0.0;
         }
         let modest = self.modest - if member.usage == Usage::Modest { member.counted } else { 0.0 };
-        let wanting = self.wanting + 1 - u32::from(member.usage == Usage::Wants);
-        ((window - modest).max(0.0) / f64::from(wanting)).max(left)
+        let wanting = self.wanting + 1 - u32::from(member.usage.wants());
+        (window - modest).max(0.0) / f64::from(wanting)
     }
 
-    /// A connection begins, or goes on after a pause: with an initial window at the most.
+    /// A connection begins: with an initial window at the most.
     pub fn join(&mut self, member: &mut Member, window: f64) {
-        member.grant = self.target(member, window, Usage::Wants).min(Self::INITIAL);
-        self.count(member, member.grant, Usage::Wants);
+        member.grant = 0.0;
+        self.grant(member, window, 0, Usage::Wants);
+        self.burst += (member.grant + 0.49) as u32; // the nearest, a half down: that is the same in fixed point
     }
 
-    /// It takes the token: what others have left of the window is its own at once where the law paces it, or else an initial window.
-    pub fn carry(&mut self, member: &mut Member, window: f64, paced: bool) {
-        let left = window - (self.granted - member.counted);
-        self.join(member, window);
-        if paced && left > member.grant {
-            member.grant = left;
-            self.count(member, left, Usage::Wants);
-        }
-    }
-
-    /// At a connection's ACK for so many segments. A grant grows by what is acknowledged, as in slow start.
+    /// The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start, into what others leave; of an
+    /// initial window it has its equal part at once. Where others want more, what exceeds the equal part makes room half as fast as it is acknowledged.
     pub fn grant(&mut self, member: &mut Member, window: f64, packets: u32, usage: Usage) {
-        member.grant = self.target(member, window, usage).min(member.grant + f64::from(packets));
+        let (equal, left) = (self.equal(member, window, usage), self.left(member, window));
+        let (others, packets) = (self.others_want(member), f64::from(packets));
+        let grown = match usage {
+            Usage::Carries => left,
+            Usage::Yields if others => member.grant,
+            _ => member.grant + packets,
+        };
+        member.grant = equal.min(Self::INITIAL).max(grown.min(left));
+        if member.grant > equal && others {
+            member.grant = equal.max(member.grant - packets / 2.0);
+        }
         let used = if usage == Usage::Modest { f64::from(member.in_flight) } else { f64::INFINITY };
         self.count(member, member.grant.min(used), usage);
     }
@@ -351,23 +366,44 @@ mod tests {
         }
         assert_eq!((members.map(|it| it.grant), all.granted(), all.wanting()), ([4.0, 4.0, 4.0], 12.0, 3));
         // one has little to send: the others take what it leaves, as fast as they are acknowledged
-        all.set_in_flight(&mut members[0], 1);
+        members[0].in_flight = 1;
         all.grant(&mut members[0], 12.0, 1, Usage::Modest);
         assert_eq!((all.granted(), all.wanting()), (9.0, 2));
         all.grant(&mut members[1], 12.0, 1, Usage::Wants);
         all.grant(&mut members[2], 12.0, 9, Usage::Wants);
-        assert_eq!(members.map(|it| it.grant), [4.0, 5.0, 6.0]);
-        // one yields to the one that wants more
-        all.grant(&mut members[1], 12.0, 1, Usage::Yields);
-        all.grant(&mut members[2], 12.0, 9, Usage::Wants);
-        all.grant(&mut members[1], 12.0, 1, Usage::Yields);
+        assert_eq!(members.map(|it| it.grant), [4.0, 5.5, 5.5]);
+        // one yields, and the one that carries has an initial window at once, then what is left
+        all.grant(&mut members[1], 12.0, 2, Usage::Yields);
+        all.grant(&mut members[2], 12.0, 0, Usage::Carries);
+        assert_eq!(members.map(|it| it.grant), [4.0, 4.5, 10.0]);
+        all.grant(&mut members[1], 12.0, 2, Usage::Yields);
+        all.grant(&mut members[2], 12.0, 0, Usage::Carries);
         assert_eq!(members.map(|it| it.grant), [4.0, 0.0, 11.0]);
-        // and takes what is left when that one has gone
+        // and keeps no more than it has when that one has gone, as nobody wants it
         all.leave(&mut members[2]);
         all.grant(&mut members[1], 12.0, 3, Usage::Yields);
         assert_eq!((members[1].grant, all.granted(), all.wanting()), (3.0, 4.0, 0));
         members.iter_mut().for_each(|member| all.leave(member));
-        assert_eq!((all.granted(), all.modest, all.in_flight), (0.0, 0.0, 0));
+        assert_eq!((all.granted(), all.modest), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_newcomer_has_its_equal_part_of_an_initial_window_and_grows_into_what_is_left() {
+        let mut all = Aggregate::default();
+        let mut members = [joined(&mut all, 60.0), joined(&mut all, 60.0)];
+        all.grant(&mut members[0], 60.0, 0, Usage::Carries);
+        assert_eq!(members.map(|it| it.grant), [50.0, 10.0]);
+        assert!(all.is_full(60.0));
+        // nothing is left for it until the one that carries makes room, a segment for two that are acknowledged
+        all.grant(&mut members[1], 60.0, 4, Usage::Wants);
+        assert_eq!(members[1].grant, 10.0);
+        all.grant(&mut members[0], 60.0, 4, Usage::Carries);
+        all.grant(&mut members[1], 60.0, 4, Usage::Wants);
+        assert_eq!(members.map(|it| it.grant), [48.0, 12.0]);
+        // whoever has no more to send leaves all of its part
+        all.grant(&mut members[0], 60.0, 1, Usage::Modest);
+        all.grant(&mut members[1], 60.0, 1, Usage::Carries);
+        assert_eq!((members[1].grant, all.granted()), (60.0, 60.0));
     }
 
     #[test]
@@ -375,21 +411,25 @@ mod tests {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
         let mut members = [joined(&mut all, 20.0), joined(&mut all, 20.0)];
-        assert_eq!([100, 101, 140, 141].map(|ms| all.reduces(at(ms))), [true, false, false, true]);
+        assert_eq!([100, 101, 140, 141].map(|ms| all.reduces(&members[1], at(ms))), [true, false, false, true]);
         all.scale(&mut members[0], 20.0, 10.0);
         assert_eq!((members[0].grant, all.granted()), (5.0, 15.0));
         all.leave(&mut members[0]);
-        assert!([142, 143].map(|ms| all.reduces(at(ms))).iter().all(|reduces| *reduces), "alone each is one");
+        assert!(
+            [142, 143].map(|ms| all.reduces(&members[1], at(ms))).iter().all(|reduces| *reduces),
+            "alone each is one"
+        );
     }
 
     #[test]
-    fn what_was_sent_beside_counts_for_a_round_trip_or_two() {
+    fn what_was_sent_beside_and_at_once_counts_for_a_round_trip_or_two() {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
         all.on_ack(&ack(101, 1, 40), MSS);
         all.on_beside();
         all.on_beside();
-        let beside = [120, 142, 160, 184, 200].map(|ms| all.on_ack(&ack(ms, 1, 40), MSS).beside);
-        assert_eq!(beside, [2, 2, 2, 0, 0]);
+        joined(&mut all, 7.0);
+        let heard = [120, 142, 160, 184, 200].map(|ms| all.on_ack(&ack(ms, 1, 40), MSS));
+        assert_eq!(heard.map(|ack| (ack.beside, ack.burst)), [(2, 7), (2, 7), (2, 7), (0, 0), (0, 0)]);
     }
 }

@@ -2,6 +2,7 @@
 //! Connections that share a law whose window and stance are given, by random lives.
 
 use super::*;
+use crate::LinkRates;
 use proptest::prelude::*;
 
 const MSS: u64 = 1000;
@@ -46,8 +47,8 @@ impl CongestionControl for GivenLaw {
         self.0.lock().unwrap().stance
     }
 
-    fn link_rate(&self) -> Option<u64> {
-        Some(2_500_000)
+    fn link_rates(&self) -> Option<LinkRates> {
+        Some(LinkRates { known: 2_500_000, at_most: 2_500_000 })
     }
 
     fn pacing_rate(&self) -> Option<u64> {
@@ -133,7 +134,6 @@ impl Life {
                     in_flight,
                     window_limited: sender.left > 0 && in_flight + MSS > sender.law.window(),
                     has_data: sender.left > 0,
-                    closed: sender.left == 0,
                     nxt: 1,
                     ..Ack::default()
                 });
@@ -258,14 +258,14 @@ proptest! {
                 prop_assert!(granted <= 2.0 * window as f64 + begins + lag + 1e-6, "{granted} of {window}, {begins} by newcomers");
             }
         }
-        // what all have too much is over with the next ACK of each: ten round trips, as those with a small part are paced
+        // what all have too much is over with the next ACKs of each: twenty round trips, as those with a small part are paced
         life.senders.iter_mut().for_each(|it| it.left += 1_000_000);
         let mut over = 0;
         for _ in 0..2000 {
             life.step();
             let granted = life.path().all.granted();
             over = if granted > window as f64 + 1e-6 { over + 1 } else { 0 };
-            prop_assert!(over <= 200, "{granted} of {window} for {} ms", over);
+            prop_assert!(over <= 400, "{granted} of {window} for {} ms", over);
         }
     }
 }

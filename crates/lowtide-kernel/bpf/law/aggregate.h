@@ -226,20 +226,22 @@ static inline u64 aggregate_equal_q16(const struct aggregate *g, const struct ag
 
 /*
  * The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start, into what others leave; of an initial
- * window it has its equal part at once. What exceeds the equal part makes room as fast, where others want more.
+ * window it has its equal part at once. Where others want more, what exceeds the equal part makes room half as fast as it is acknowledged.
  */
 VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {
-	u64 equal, least, left, grown, acked = (u64)at_most(packets, LAW_PACKETS_MAX) << 16;
+	u64 equal, least, grown, left, acked = (u64)at_most(packets, LAW_PACKETS_MAX) << 16;
+	bool others;
 
 	if (!g || !m)
 		return 0;
+	others = aggregate_others_want(g, m);
 	equal = aggregate_equal_q16(g, m, window_q16, use);
 	left = aggregate_left_q16(g, m, window_q16);
 	least = at_most(equal, LAW_INITIAL_WINDOW * Q16_ONE);
-	grown = use == AGGREGATE_CARRIES ? left : m->grant_q16 + acked;
-	m->grant_q16 = at_most(at_least(left, least), at_least(grown, least));
-	if (m->grant_q16 > equal && aggregate_others_want(g, m))
+	grown = use == AGGREGATE_CARRIES ? left : use == AGGREGATE_YIELDS && others ? m->grant_q16 : m->grant_q16 + acked;
+	m->grant_q16 = at_least(least, at_most(grown, left));
+	if (m->grant_q16 > equal && others)
 		m->grant_q16 = at_least(equal, m->grant_q16 - at_most(acked / 2, m->grant_q16));
 	aggregate_count(g, m, use == AGGREGATE_MODEST ? at_most(m->grant_q16, (u64)m->in_flight << 16) : m->grant_q16, use);
 	return 0;
@@ -250,7 +252,7 @@ static inline void aggregate_join(struct aggregate *g, struct aggregate_member *
 {
 	m->grant_q16 = 0;
 	aggregate_grant(g, m, window_q16, 0, AGGREGATE_WANTS);
-	g->burst += m->grant_q16 >> 16;
+	g->burst += (m->grant_q16 + 49 * Q16_ONE / 100) >> 16;	/* the nearest, a half down */
 }
 
 /* The window of all went from one to the other at once: so does its part. */

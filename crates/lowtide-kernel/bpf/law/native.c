@@ -231,7 +231,7 @@ void native_aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
 
 /* What the law hears of an ACK. */
 struct native_aggregate_heard {
-	u32 una, nxt, srtt_us, senders, beside;
+	u32 una, nxt, srtt_us, senders, burst, beside;
 	u32 rate_delivered, rate_interval_us, rate_app_limited;
 };
 
@@ -244,6 +244,7 @@ void native_aggregate_ack(struct aggregate *g, u64 now_us, u32 packets, u32 rtt_
 	heard->nxt = a.nxt;
 	heard->srtt_us = a.srtt_us;
 	heard->senders = a.senders;
+	heard->burst = a.burst;
 	heard->beside = a.beside;
 	heard->rate_delivered = a.rate_delivered;
 	heard->rate_interval_us = a.rate_interval_us;
@@ -261,15 +262,15 @@ void native_aggregate_has_no_data(struct aggregate *g)
 }
 
 /* As tide_congested of tide_ops.h: whether it is a reduction. */
-bool native_aggregate_reduces(struct aggregate *g, u64 now_us)
+bool native_aggregate_reduces(struct aggregate *g, const struct aggregate_member *m, u64 now_us)
 {
-	if (g->wanting > 1 && !aggregate_loses_anew(g, now_us))
+	if (aggregate_others_want(g, m) && !aggregate_loses_anew(g, now_us))
 		return false;
 	g->reduced_us = now_us;
 	return true;
 }
 
-void native_aggregate_flight(struct aggregate *g, struct aggregate_member *m, u32 in_flight)
+void native_aggregate_flight(struct aggregate_member *m, u32 in_flight)
 {
 	m->in_flight = in_flight;
 }

@@ -299,7 +299,7 @@ static inline bool tide_crosses(const struct tide *t, u64 before, u64 window_q16
 VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_fill *f;
-	u64 before, own, bursts, foreign, rate, safe, pipe, ramp, ramped, queue;
+	u64 before, own, foreign, rate, safe, pipe, ramp, ramped, queue;
 
 	if (!t || !p || !a)
 		return 0;
@@ -314,17 +314,16 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		tide_leaves_apart(t, a->now_us, a->nxt);
 		return 0;
 	}
-	own = tide_own_queue(&t->path);
+	own = tide_own_queue(&t->path) + a->burst * tide_packet(&t->path);
 	/* what its own connections send outside of the window is nobody else's */
 	foreign = tide_foreign_queue(&t->path) + a->beside * tide_packet(&t->path);
-	bursts = a->burst * tide_packet(&t->path);
-	tide_find(t, a, own + bursts);
+	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path, t->window_q16)) {
 		t->window_q16 += f->growth_q16 * at_most(a->packets, LAW_PACKETS_MAX);
 		t->round.grew = 1;
 	}
-	if (f->growth_q16 && tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue > own + bursts)
+	if (f->growth_q16 && tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue > own)
 		tide_meet(t, a->nxt);
 	safe = tide_safe_q16(t);
 	pipe = safe ? tide_sure_pipe_q16(&t->path) : 0;

@@ -160,6 +160,18 @@ static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
 	p->trained_us = now_us;
 }
 
+/* Packets per microsecond, in 2^-32, that the link is known to carry: what it has carried is that only if there was a queue; or 0. */
+static inline u64 tide_link_q32(const struct tide_path *p)
+{
+	return p->queued ? tide_rate_q32(p) : 0;
+}
+
+/* That it may carry. */
+static inline u64 tide_link_at_most_q32(const struct tide_path *p)
+{
+	return (1ULL << 40) / tide_packet(p);
+}
+
 /* That of 2 Mbit/s at the least: below, a packet of its own is a queue. */
 static inline u64 tide_packet_at_most(const struct tide_path *p)
 {

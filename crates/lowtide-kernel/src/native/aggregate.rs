@@ -16,6 +16,7 @@ struct Heard {
     nxt: u32,
     srtt_us: u32,
     senders: u32,
+    burst: u32,
     beside: u32,
     rate_delivered: u32,
     rate_interval_us: u32,
@@ -29,11 +30,10 @@ unsafe extern "C" {
     fn native_aggregate_ack(g: *mut u64, now_us: u64, packets: u32, rtt_us: u32, heard: *mut Heard);
     fn native_aggregate_beside(g: *mut u64);
     fn native_aggregate_has_no_data(g: *mut u64);
-    fn native_aggregate_reduces(g: *mut u64, now_us: u64) -> bool;
-    fn native_aggregate_flight(g: *mut u64, m: *mut u64, in_flight: u32);
+    fn native_aggregate_reduces(g: *mut u64, m: *const u64, now_us: u64) -> bool;
+    fn native_aggregate_flight(m: *mut u64, in_flight: u32);
     fn native_aggregate_is_full(g: *const u64, window_q16: u64) -> bool;
     fn native_aggregate_join(g: *mut u64, m: *mut u64, window_q16: u64);
-    fn native_aggregate_carry(g: *mut u64, m: *mut u64, window_q16: u64, paced: bool);
     fn native_aggregate_grant(g: *mut u64, m: *mut u64, window_q16: u64, packets: u32, usage: u32);
     fn native_aggregate_scale(g: *mut u64, m: *mut u64, from_q16: u64, to_q16: u64);
     fn native_aggregate_leave(g: *mut u64, m: *mut u64);
@@ -63,7 +63,6 @@ fn zeroed(bytes: u64) -> Vec<u64> {
 enum Event {
     Wait(u64),
     Join,
-    Carry(bool),
     Ack { packets: u32, in_flight: u32, usage: u8, sampled: bool },
     Loss(u64),
     Beside,
@@ -95,22 +94,19 @@ impl Pair {
                 all.join(member, real);
                 unsafe { native_aggregate_join(g, m, window_q16) };
             }
-            Event::Carry(paced) => {
-                all.carry(member, real, paced);
-                unsafe { native_aggregate_carry(g, m, window_q16, paced) };
-            }
             Event::Ack { packets, in_flight, usage, sampled } => {
-                let usage = usage as usize % 3;
+                let usage = usage as usize % 4;
                 let rtt = sampled.then(|| Duration::from_micros(self.rtt_us.into()));
-                all.set_in_flight(member, in_flight);
+                member.in_flight = in_flight;
                 let heard = all.on_ack(&Ack { now: at(self.now_us), packets, rtt, ..Ack::default() }, MSS);
-                all.grant(member, real, packets, [Usage::Modest, Usage::Wants, Usage::Yields][usage]);
+                all.grant(member, real, packets, [Usage::Modest, Usage::Wants, Usage::Yields, Usage::Carries][usage]);
                 let rate = heard.rate.unwrap_or_default();
                 let reference = Heard {
                     una: heard.una as u32, // sequence numbers wrap
                     nxt: heard.nxt as u32,
                     srtt_us: heard.srtt.as_micros() as u32,
                     senders: heard.senders,
+                    burst: heard.burst,
                     beside: heard.beside,
                     rate_delivered: (rate.delivered / MSS) as u32,
                     rate_interval_us: rate.interval.as_micros() as u32,
@@ -118,19 +114,22 @@ impl Pair {
                 };
                 let mut port = Heard::default();
                 let full = unsafe {
-                    native_aggregate_flight(g, m, in_flight);
+                    native_aggregate_flight(m, in_flight);
                     let rtt_us = if sampled { self.rtt_us } else { 0 };
                     native_aggregate_ack(g, self.now_us, packets, rtt_us, &raw mut port);
                     native_aggregate_grant(g, m, window_q16, packets, usage as u32);
                     native_aggregate_is_full(g, window_q16)
                 };
                 prop_assert_eq!(reference, port);
-                prop_assert_eq!(self.reference.is_full(real), full);
+                // where they are a rounding apart from it they may differ
+                if (self.reference.granted() + 2.0 - real * 15.0 / 16.0).abs() > 1e-2 {
+                    prop_assert_eq!(self.reference.is_full(real), full);
+                }
             }
             Event::Loss(left) => {
                 let left = left.clamp(1, window);
-                let reduces = all.reduces(at(self.now_us));
-                prop_assert_eq!(reduces, unsafe { native_aggregate_reduces(g, self.now_us) });
+                let reduces = all.reduces(member, at(self.now_us));
+                prop_assert_eq!(reduces, unsafe { native_aggregate_reduces(g, m, self.now_us) });
                 if reduces {
                     all.scale(member, real, left as f64);
                     unsafe { native_aggregate_scale(g, m, window_q16, left << 16) };
@@ -175,8 +174,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         3 => (1u64..20_000).prop_map(Event::Wait),
         2 => Just(Event::Join),
-        1 => any::<bool>().prop_map(Event::Carry),
-        8 => (0u32..12, 0u32..40, 0u8..3, any::<bool>())
+        8 => (0u32..12, 0u32..40, 0u8..4, any::<bool>())
             .prop_map(|(packets, in_flight, usage, sampled)| Event::Ack { packets, in_flight, usage, sampled }),
         1 => (1u64..100).prop_map(Event::Loss),
         1 => Just(Event::Beside),

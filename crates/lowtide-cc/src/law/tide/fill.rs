@@ -213,8 +213,8 @@ impl Tide {
             }
         }
         // what its own connections send outside of the window is nobody else's
-        let (own, beside) = (self.path.own_queue(), f64::from(ack.beside) * self.path.packet());
-        let foreign = self.path.foreign_queue() + beside;
+        let foreign = self.path.foreign_queue() + f64::from(ack.beside) * self.path.packet();
+        let own = self.path.own_queue() + f64::from(ack.burst) * self.path.packet();
         self.find(ack, own);
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.round.limited |= ack.window_limited;

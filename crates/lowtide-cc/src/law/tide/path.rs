@@ -286,12 +286,17 @@ impl Path {
 
     /// The time of a packet on the link, seconds; on one of 10 Mbit/s before anything is known. Its own rate tells only its own part.
     pub(super) fn packet(&self) -> f64 {
-        let alone = self.rate().filter(|_| self.queued).map(|rate| 1.0 / rate);
+        let alone = self.link().map(|rate| 1.0 / rate);
         match (alone, self.train) {
             (Some(alone), Some((_, train))) => alone.min(train),
             (Some(packet), None) | (None, Some((_, packet))) => packet,
             (None, None) => Self::PACKET,
         }
+    }
+
+    /// Packets per second that the link is known to carry: what it has carried is that only if there was a queue.
+    pub(super) fn link(&self) -> Option<f64> {
+        self.rate().filter(|_| self.queued)
     }
 
     /// That of 2 Mbit/s at the least: below, a packet of its own is a queue.

@@ -95,7 +95,6 @@ impl Sender {
             lost,
             rate,
             has_data: self.unsent() > 0,
-            closed: self.closed,
             ..Ack::default()
         });
         self.refresh_window();
