@@ -142,35 +142,41 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
  * At an ACK: what a connection does with its grant that has more to send than it may (`limited`), or that is idle, as all that it had is sent: what
  * comes then is as short as a new connection's, until it is not.
  */
-static inline u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, bool paced, u64 now_ns)
+VERIFIED_APART u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, u64 now_ns)
 {
-	bool wants, carries, is_new;
+	bool wants, carries, is_new, probes;
 	u32 use = AGGREGATE_MODEST;
 
+	if (!f || !s)
+		return 0;
+	probes = flow_probes(f);
 	if (limited)
 		s->member.limited_ns = now_ns;
-	wants = !idle && (limited || (!flow_probes(f) && now_ns - s->member.limited_ns < flow_unused_ns(f)));
+	wants = !idle && (limited || (!probes && now_ns - s->member.limited_ns < flow_unused_ns(f)));
 	if (!wants)
 		s->member.since_ns = now_ns;
 	carries = flow_carries(f, s, wants, !s->member.waits, now_ns);
 	is_new = !s->member.waits && now_ns - s->member.since_ns < flow_turn_ns(f);
 	if (wants)
-		use = carries && paced ? AGGREGATE_CARRIES : carries || is_new ? AGGREGATE_WANTS : AGGREGATE_YIELDS;
-	flow_waits(f, s, !carries && !idle && (flow_probes(f) || (use == AGGREGATE_YIELDS && s->member.waits)));
+		use = carries && flow_is_paced(f, s->parameters) ? AGGREGATE_CARRIES : carries || is_new ? AGGREGATE_WANTS : AGGREGATE_YIELDS;
+	flow_waits(f, s, !carries && !idle && (probes || (use == AGGREGATE_YIELDS && s->member.waits)));
 	return use;
 }
 
 /* A segment leaves of a connection that has none in flight: it waits, begins, or goes on after a pause. */
-static inline u32 flow_sends(struct lt_flow *f, struct lt_socket *s, bool has_data, bool paced, u64 now_ns)
+VERIFIED_APART u32 flow_sends(struct lt_flow *f, struct lt_socket *s, bool has_data, u64 now_ns)
 {
-	bool carries = flow_carries(f, s, has_data, true, now_ns);
+	bool carries;
 
+	if (!f || !s)
+		return 0;
+	carries = flow_carries(f, s, has_data, true, now_ns);
 	if (!s->member.waits)
 		s->member.since_ns = now_ns;
 	if (carries || !s->member.waits)
 		s->member.limited_ns = now_ns;
 	flow_waits(f, s, !carries && (s->member.waits || flow_probes(f)));
-	return carries && paced ? AGGREGATE_CARRIES : AGGREGATE_WANTS;
+	return carries && flow_is_paced(f, s->parameters) ? AGGREGATE_CARRIES : AGGREGATE_WANTS;
 }
 
 /* It begins. */
@@ -236,16 +242,18 @@ static inline u64 flow_waiting_part(const struct lt_flow *f, u64 packets_q32, u3
  * Bytes per second of one that waits. While the law listens it has no more than it needs; at first it waits as long again as the law has listened,
  * which may be for a few round trips only. By chance between a half and three halves, since those that began together would all send at once.
  */
-static inline u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
+VERIFIED_APART u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {
-	const struct tide_path *p = &f->tide.path;
-	u64 rate = at_most(flow_waiting_part(f, tide_link_at_most_q32(p), mss), WAITING_RATE), waited_us;
+	u64 rate, waited_us;
 
+	if (!f)
+		return 0;
+	rate = at_most(flow_waiting_part(f, tide_link_at_most_q32(&f->tide.path), mss), WAITING_RATE);
 	if (flow_probes(f)) {
 		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, 2 * aggregate_srtt_us(&f->all));
 		rate = at_least(rate, (u64)mss * 1000000 / at_least(waited_us, 1));
 	} else {
-		rate = at_least(rate, flow_waiting_part(f, tide_link_q32(p), mss));
+		rate = at_least(rate, flow_waiting_part(f, tide_link_q32(&f->tide.path), mss));
 	}
 	rate = rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> 16);
 	return at_most(at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1)), PACING_UNLIMITED);

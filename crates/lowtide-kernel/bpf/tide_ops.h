@@ -192,7 +192,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	probes = flow_probes(f);
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
-	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data, flow_is_paced(f, PARAMETERS), clock_ns(tp));
+	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data, clock_ns(tp));
 	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
 	else
@@ -339,7 +339,7 @@ static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struc
 
 	if (resumes)
 		tide_resumes(f, tp, bpf_ktime_get_ns() / NSEC_PER_USEC);
-	use = flow_sends(f, s, has_data, flow_is_paced(f, PARAMETERS), clock_ns(tp));
+	use = flow_sends(f, s, has_data, clock_ns(tp));
 	if (s->member.waits) {
 		f->all.beside++;
 	} else if (flow_probes(f)) {
