@@ -142,6 +142,12 @@ struct {
 #define HISTORY_MASK 0xffff
 #define count(counter, n) __sync_fetch_and_add(&totals.counter, n)
 
+/* Segments, as the stack has it (tcp_packets_in_flight). */
+static inline u32 in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
 static inline bool controller_alive(u64 now_ns)
 {
 	return now_ns - settings.heartbeat_ns < settings.stale_ns || now_ns < settings.heartbeat_ns;

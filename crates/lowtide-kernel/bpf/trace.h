@@ -126,7 +126,7 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 	r->rtt_max_us = round.rtt_max_us;
 	r->delivered = tp->delivered - round.delivered;
 	r->marked = tp->delivered_ce - round.delivered_ce;
-	r->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	r->in_flight = in_flight(tp);
 	r->stack_cwnd = tp->snd_cwnd;
 	r->ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 	trace_address(r, &sk->__sk_common);

@@ -69,12 +69,6 @@ static inline enum law_signal law_signal(u32 signal, const struct tcp_sock *tp)
 	return signal == SIGNAL_PHANTOM ? LAW_PHANTOM : tp->lost_out ? LAW_LOSS : LAW_ECN;
 }
 
-/* Segments. */
-static inline u32 in_flight(const struct tcp_sock *tp)
-{
-	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
-}
-
 /* What an ACK brings, but for what only the law's own turn tells: how much it acknowledged, and whether the window was used. */
 static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
 {

@@ -137,10 +137,16 @@ static inline bool tide_knows_packet(const struct tide_path *p, u64 now_us)
 	return p->train && now_us - p->trained_us < TIDE_RATE_SPAN_US;
 }
 
+/* Packets per microsecond, in 2^-32, that the link is known to carry: what it has carried is that only if there was a queue; or 0. */
+static inline u64 tide_link_q32(const struct tide_path *p)
+{
+	return p->queued ? tide_rate_q32(p) : 0;
+}
+
 /* The time of a packet on the link; on one of 10 Mbit/s before anything is known. Its own rate tells only its own part. */
 static inline u64 tide_packet(const struct tide_path *p)
 {
-	u64 rate = tide_rate_q32(p), alone = rate && p->queued ? (1ULL << 40) / rate : 0;
+	u64 link = tide_link_q32(p), alone = link ? (1ULL << 40) / link : 0;
 
 	if (alone && p->train)
 		return at_most(alone, p->train);
@@ -160,13 +166,7 @@ static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
 	p->trained_us = now_us;
 }
 
-/* Packets per microsecond, in 2^-32, that the link is known to carry: what it has carried is that only if there was a queue; or 0. */
-static inline u64 tide_link_q32(const struct tide_path *p)
-{
-	return p->queued ? tide_rate_q32(p) : 0;
-}
-
-/* That it may carry. */
+/* Packets per microsecond, in 2^-32, that the link may carry. */
 static inline u64 tide_link_at_most_q32(const struct tide_path *p)
 {
 	return (1ULL << 40) / tide_packet(p);
