@@ -44,6 +44,7 @@ mod limit;
 mod model;
 mod model_based;
 mod pid;
+mod policy;
 mod ratio;
 mod share;
 mod signals;
@@ -52,7 +53,7 @@ mod weight;
 
 pub use control::{Basis, Control, FallbackReason, Step, WeightControl};
 pub use forecast::{Forecast, Observation, Outlook, Question};
-pub use governor::{Decision, Goal, GoalError, Governor, Policy, PolicyError, Progress};
+pub use governor::{Decision, Governor, Progress};
 pub use interval::{
     INTERVAL_FLOOR, INTERVALS_PER_TRANSFER, NOMINAL_INTERVAL, ROUND_TRIPS_PER_INTERVAL, update_interval,
 };
@@ -60,6 +61,7 @@ pub use limit::{DEFAULT_INCREASE_LIMIT, Limited, limit_increase};
 pub use model::{Cubic, Model};
 pub use model_based::{ModelBased, PriceMemory};
 pub use pid::{Gains, Pid};
+pub use policy::{Goal, GoalError, Policy, PolicyError};
 pub use ratio::{DEFAULT_RATIO_INCREASE_LIMIT, PriceRatio, RatioPolicy, RatioRule};
 pub use share::{Division, socket_weight};
 pub use signals::{Conditions, Path, Signal, SignalKind, Signals};
