@@ -65,6 +65,7 @@ struct lt_settings {
 /* Counted by the programs, read by the controller. */
 struct lt_totals {
 	u64 closed_acked;	/* payload bytes that sockets now closed had acknowledged */
+	u64 closed_own_law;	/* those of them that ran a law of the program's own */
 	u64 closed_received;
 	u64 closed_retransmitted;
 	u64 segments;		/* data segments sent */

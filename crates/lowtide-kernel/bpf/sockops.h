@@ -143,6 +143,8 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 	if (acked && fin_acked(ops, from, to))
 		acked--;
 	count(closed_acked, acked);
+	if (s->own_law)
+		count(closed_own_law, acked);
 	count(closed_received, ops->bytes_received);
 	count(closed_one_way, s->owd.use == OWD_ONE_WAY);
 	count(closed_round_trips, s->owd.use == OWD_ROUND_TRIPS);

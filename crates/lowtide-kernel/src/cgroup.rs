@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
         unix::fs::OpenOptionsExt,
@@ -97,9 +97,21 @@ impl Cgroup {
     }
 }
 
+impl Cgroup {
+    /// Processes that PROGRAM left behind go on in the group that it was started from.
+    fn send_home(&self) {
+        let Some(parent) = self.path.parent() else { return };
+        let Ok(mut entrance) = OpenOptions::new().write(true).open(parent.join("cgroup.procs")) else { return };
+        for pid in self.processes() {
+            let _ = entrance.write_all(pid.to_string().as_bytes()); // it may have ended a moment ago
+        }
+    }
+}
+
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Busy with processes that PROGRAM left behind: the next run sweeps it.
+        self.send_home();
+        // Still busy where that failed: the next run sweeps it.
         let _ = fs::remove_dir(&self.path);
     }
 }

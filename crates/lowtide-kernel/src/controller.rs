@@ -89,7 +89,7 @@ impl Controller {
         let seen = Progress {
             now,
             acknowledged_bytes: snapshot.totals.acknowledged,
-            active: snapshot.unfinished,
+            active: snapshot.unfinished_bytes > 0,
             app_limited: !snapshot.backlogged,
             rtt: snapshot.srtt,
             min_rtt: snapshot.min_rtt,
@@ -182,7 +182,7 @@ impl Peer {
         }
         (self.received, self.opened) = (totals.received, totals.sockets_opened);
         let counts = SIGN_LEAST.max(snapshot.srtt.unwrap_or_default() * SIGN_ROUND_TRIPS);
-        let idle = !snapshot.backlogged && !snapshot.unfinished;
+        let idle = !snapshot.backlogged && snapshot.unfinished_bytes == 0;
         idle && self.last_sign.is_some_and(|sign| now.since(sign) <= counts)
     }
 }
@@ -206,19 +206,19 @@ mod tests {
     #[test]
     fn an_idle_transfer_waits_for_its_peer_while_there_are_signs_of_it() {
         let mut peer = Peer::default();
-        let mut look = |ms: u64, sockets_opened: u64, received: u64, unfinished: bool| {
+        let mut look = |ms: u64, sockets_opened: u64, received: u64, unfinished_bytes: u64| {
             let totals = Totals { sockets_opened, received, ..Totals::default() };
-            let snapshot = Snapshot { totals, unfinished, ..Snapshot::default() };
+            let snapshot = Snapshot { totals, unfinished_bytes, ..Snapshot::default() };
             peer.is_awaited(Time::ZERO + Duration::from_millis(ms), &snapshot)
         };
-        assert!(!look(0, 0, 0, false), "no connection yet");
-        assert!(look(100, 1, 0, false), "a new one");
-        assert!(!look(500, 1, 0, true), "something is on its way");
-        assert!(look(1_000, 1, 0, false));
-        assert!(!look(1_200, 1, 0, false), "no sign for a second");
-        assert!(look(5_000, 1, 90, false) && look(5_900, 1, 90, false), "an answer came in");
-        assert!(!look(6_100, 1, 90, false));
-        assert!(look(7_000, 2, 90, false), "another connection");
+        assert!(!look(0, 0, 0, 0), "no connection yet");
+        assert!(look(100, 1, 0, 0), "a new one");
+        assert!(!look(500, 1, 0, 1), "something is on its way");
+        assert!(look(1_000, 1, 0, 0));
+        assert!(!look(1_200, 1, 0, 0), "no sign for a second");
+        assert!(look(5_000, 1, 90, 0) && look(5_900, 1, 90, 0), "an answer came in");
+        assert!(!look(6_100, 1, 90, 0));
+        assert!(look(7_000, 2, 90, 0), "another connection");
     }
 
     #[test]

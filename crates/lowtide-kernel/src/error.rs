@@ -48,7 +48,13 @@ pub enum Error {
     /// The user to run as.
     #[error("{0}")]
     User(String),
-    /// The program could not be started.
+    /// There is no such program.
+    #[error("cannot run '{program}': there is no such program; check its name and PATH")]
+    NoProgram {
+        /// As given on the command line.
+        program: String,
+    },
+    /// The program is there, but could not be started.
     #[error("cannot run '{program}': {reason}")]
     Program {
         /// As given on the command line.

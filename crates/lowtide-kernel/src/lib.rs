@@ -38,4 +38,4 @@ pub use machine::{About, MachineLaw, Pinned};
 pub use paths::{Path, Seen};
 pub use program::{Exit, Program, inherited_tcp_sockets};
 pub use transfer::{Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};
-pub use user::User;
+pub use user::{Caller, User};

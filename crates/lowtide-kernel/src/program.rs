@@ -64,13 +64,15 @@ impl Program {
                 Ok(())
             });
         }
-        let child = child.spawn().map_err(|error| Error::Program {
-            program: program.to_string_lossy().into_owned(),
-            reason: match error.kind() {
-                io::ErrorKind::NotFound => "there is no such program; check its name and PATH".to_owned(),
-                io::ErrorKind::PermissionDenied => "it may not be executed; check its permissions".to_owned(),
-                _ => error.to_string(),
-            },
+        let child = child.spawn().map_err(|error| {
+            let program = program.to_string_lossy().into_owned();
+            match error.kind() {
+                io::ErrorKind::NotFound => Error::NoProgram { program },
+                io::ErrorKind::PermissionDenied => {
+                    Error::Program { program, reason: "it may not be executed; check its permissions".to_owned() }
+                }
+                _ => Error::Program { program, reason: error.to_string() },
+            }
         })?;
         Ok(Program { child })
     }

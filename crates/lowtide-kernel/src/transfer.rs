@@ -97,6 +97,8 @@ const ROUND_TRIPS: u32 = 2;
 pub struct Totals {
     /// Payload bytes that receivers acknowledged.
     pub acknowledged: u64,
+    /// Those of them on a law of the program's own.
+    pub own_law_acknowledged: u64,
     /// Payload bytes received.
     pub received: u64,
     /// Payload bytes sent again.
@@ -145,8 +147,8 @@ pub struct Snapshot {
     pub paths: u32,
     /// Some sending connection has more to send than it may.
     pub backlogged: bool,
-    /// Some connection has data in flight or waiting.
-    pub unfinished: bool,
+    /// Payload that is not yet acknowledged, sent or not, in whole segments where it has been sent.
+    pub unfinished_bytes: u64,
     /// Payload that has been sent and is not yet acknowledged, in whole segments.
     pub in_flight_bytes: u64,
     /// Mean smoothed round-trip time of the sending connections.
@@ -224,6 +226,7 @@ impl Transfer {
         let counted = &self.programs.variables().totals;
         let mut totals = Totals {
             acknowledged: counted.closed_acked,
+            own_law_acknowledged: counted.closed_own_law,
             received: counted.closed_received,
             retransmitted: counted.closed_retransmitted,
             segments: counted.segments,
@@ -250,6 +253,7 @@ impl Transfer {
         }
         for record in &records {
             totals.acknowledged += record.acked;
+            totals.own_law_acknowledged += if record.own_law != 0 { record.acked } else { 0 };
             totals.received += record.received;
             totals.retransmitted += record.retransmitted;
             totals.one_way += u64::from(record.delays == ONE_WAY);
@@ -388,7 +392,7 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         sending: sending.len() as u32,
         paths: paths.len().max(1) as u32,
         backlogged: sending.iter().any(|r| r.unsent > 0),
-        unfinished: records.iter().any(|r| r.unsent > 0 || r.packets_out > 0),
+        unfinished_bytes: records.iter().map(|r| u64::from(r.unsent) + in_flight(r)).sum(),
         in_flight_bytes: records.iter().map(in_flight).sum(),
         srtt: mean(|r| r.srtt_us).map(Duration::from_micros),
         min_rtt: mean(|r| r.min_rtt_us).map(Duration::from_micros),

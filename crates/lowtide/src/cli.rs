@@ -9,6 +9,20 @@ use lowtide_net::{
     BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, units::parse_duration,
 };
 
+/// The exit status of `lowtide run` where it could not do its own part, as `env`, `nohup` and `timeout` have it.
+pub const RUN_FAILED: u8 = 125;
+/// Where PROGRAM is there but cannot be executed.
+pub const CANNOT_EXECUTE: u8 = 126;
+/// Where there is no PROGRAM of this name.
+pub const NOT_FOUND: u8 = 127;
+/// Under `--require-governed`, where PROGRAM succeeded but was not governed.
+pub const NOT_GOVERNED: u8 = 3;
+
+/// Where `lowtide run` keeps what was measured of paths, unless told.
+pub const PATH_MEMORY: &str = "/var/lib/lowtide/paths.json";
+/// Where `lowtide run` keeps what its jobs sent, unless told.
+pub const HISTORY: &str = "/var/lib/lowtide/history.json";
+
 /// Bulk transfers in the background, done by their deadline.
 #[derive(Debug, Parser)]
 #[command(version, about, max_term_width = 100)]
@@ -162,9 +176,11 @@ fn weight(text: &str) -> Result<f64, String> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 WHEN is 06:00 (the next time the local clock reads so), 2026-11-22T06:00:00Z, +2h30m or 90s from now.
-SIZE is 120GiB, 40MB or a number of bytes. Lowtide governs what PROGRAM sends over TCP, not what it receives.
+SIZE is 120GiB, 40MB or a number of bytes; or last: as much as this job sent when it last ran. Lowtide governs what PROGRAM sends over TCP, not
+what it receives.
 
-The exit status is PROGRAM's own; 2 if Lowtide could not start it, 1 if only the report failed.
+The exit status is PROGRAM's own; 125 if Lowtide failed (or, after PROGRAM's 0, only its report), 126 if PROGRAM cannot be executed, 127 if there is
+none of this name; 3 under --require-governed.
 
   sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
   sudo lowtide run -- rsync -a /srv/ backup:/srv/")]
@@ -174,12 +190,24 @@ pub struct RunArguments {
     pub deadline: Option<String>,
 
     /// How much PROGRAM will send; a deadline needs it
-    #[arg(long, value_name = "SIZE", conflicts_with = "size_of")]
+    #[arg(long, value_name = "SIZE|last")]
     pub size: Option<String>,
 
-    /// Take the size from the files under these paths
+    /// Take the size from the files under these paths; with --size last for a job that has not run before
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub size_of: Vec<PathBuf>,
+
+    /// The job's name, by which --size last finds its last run; else its command line is the name
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Wait until the processes that PROGRAM leaves behind have ended, too, and count what they send
+    #[arg(long)]
+    pub wait_group: bool,
+
+    /// End with status 3 if PROGRAM succeeds, but nothing or too little of what it sent was governed
+    #[arg(long, conflicts_with = "best_effort")]
+    pub require_governed: bool,
 
     /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
     /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)
@@ -198,6 +226,10 @@ pub struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
+    /// Have PROGRAM's arguments in the report, too; they may hold secrets
+    #[arg(long, requires = "report")]
+    pub report_arguments: bool,
+
     /// The least price weight: how submissive the transfer may be (0 < w <= 1)
     #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN)]
     pub w_min: f64,
@@ -215,8 +247,12 @@ pub struct RunArguments {
     pub allow_own_cc: bool,
 
     /// Keep in this file what was measured of paths, the least round trip from and to a network, for a week (with --cc tide, which begins with it as a hint); none: do not keep it
-    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_PATH_MEMORY", default_value = "/var/lib/lowtide/paths.json")]
+    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_PATH_MEMORY", default_value = PATH_MEMORY)]
     pub path_memory: PathBuf,
+
+    /// Keep in this file how much each job sent, for --size last; none: do not keep it
+    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY)]
+    pub history: PathBuf,
 
     /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
     #[arg(long, value_name = "USER")]

@@ -4,10 +4,10 @@
 use std::{io, process::ExitCode};
 
 use clap::Parser;
-use lowtide::cli::{Cli, Command, TraceArguments, TraceCommand};
+use lowtide::cli::{Cli, Command, RUN_FAILED, TraceArguments, TraceCommand};
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let outcome = match parse().command {
         Command::Sim(arguments) => unless_unread(lowtide::sim::sim(&arguments)),
         Command::Lab(arguments) => unless_unread(lowtide::lab::lab(&arguments)),
         Command::Demo(arguments) => lowtide::demo::demo(&arguments),
@@ -19,6 +19,18 @@ fn main() -> ExitCode {
     outcome.unwrap_or_else(|error| {
         eprintln!("lowtide: {error:#}");
         ExitCode::from(2)
+    })
+}
+
+/// Reads the command line, or ends: `lowtide run` that is called wrongly with the status of its other failures, as env and timeout do.
+fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        let is_run = std::env::args_os().nth(1).is_some_and(|command| command == "run");
+        if !is_run || !error.use_stderr() {
+            error.exit();
+        }
+        let _ = error.print();
+        std::process::exit(i32::from(RUN_FAILED))
     })
 }
 
@@ -35,7 +47,7 @@ fn unless_unread(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> 
 #[cfg(target_os = "linux")]
 fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run(arguments) => lowtide::run::run(arguments),
+        Command::Run(arguments) => Ok(lowtide::run::run(arguments)),
         Command::Cc(command) => lowtide::cc::cc(command),
         Command::Doctor => Ok(lowtide::doctor::doctor()),
         Command::Trace(arguments) => unless_unread(lowtide::trace::trace(arguments)),

@@ -293,7 +293,7 @@ fn capabilities_that_lowtide_was_given_are_not_the_programs() {
 fn is_governed_by(space: &Namespace, mut wrapper: Command) {
     let receiver = Receiver::start(space, LOCALHOST);
     wrapper.args([env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--", "bash", "-c", &trickle(&[receiver.address])]);
-    wrapper.env_remove("SUDO_UID").env("LOWTIDE_PATH_MEMORY", "none");
+    wrapper.env_remove("SUDO_UID").env("LOWTIDE_PATH_MEMORY", "none").env("LOWTIDE_HISTORY", "none");
     let run = Running::start(&mut wrapper);
     let laws = laws(space, receiver.port(), 1);
     assert!(laws[0].starts_with("lt_tide_"), "{laws:?}");

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What cannot be done is refused: one sentence, status 2, PROGRAM not started, nothing left behind.
+//! What cannot be done is refused: one sentence, a status of Lowtide's own (of `run` 125), PROGRAM not started, nothing left behind.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 
-use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    path::Path,
+    process::Command,
+};
 
-use lifecycle::{Ended, Running, finish, groups_of, kernel, lowtide, public_copy, report, run_script};
+use lifecycle::{
+    Ended, Running, finish, groups_of, kernel, lowtide, lowtide_environment, public_copy, report, run_script,
+};
+use serde_json::json;
 
 /// Runs `lowtide run OPTIONS -- touch MARK`: it has to be refused before PROGRAM starts.
 fn refused(options: &[&str]) -> String {
@@ -17,7 +25,7 @@ fn refused(options: &[&str]) -> String {
     let running = Running::start(&mut command);
     let pid = running.pid();
     let ended = running.end();
-    assert_eq!(ended.status.code(), Some(2), "{options:?}: {ended:?}");
+    assert_eq!(ended.status.code(), Some(125), "{options:?}: {ended:?}");
     assert!(!mark.exists(), "{options:?}: PROGRAM was started");
     assert_eq!(ended.out, "", "{options:?}");
     assert_eq!(groups_of(pid), Vec::<std::path::PathBuf>::new(), "{options:?}");
@@ -66,13 +74,23 @@ fn laws_and_weights_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn run_called_wrongly_ends_as_its_other_failures_do() {
+    for (arguments, status) in [(vec!["run", "--no-such-option"], 125), (vec!["run"], 125), (vec!["emulate"], 2)] {
+        let ended = finish(&mut lowtide(&arguments));
+        assert_eq!(ended.status.code(), Some(status), "{arguments:?}: {ended:?}");
+        assert!(ended.err.starts_with("error: ") && ended.out.is_empty(), "{ended:?}");
+    }
+    assert_eq!(finish(&mut lowtide(["run", "--help"])).status.code(), Some(0));
+}
+
+#[test]
 fn users_that_do_not_exist_are_refused() {
     if !kernel() {
         return;
     }
     check(&["--user", "no-such-user"], &["--user", "no-such-user"]);
     let ended = finish(run_script(&[], "true").env("SUDO_UID", "987654"));
-    assert_eq!(ended.status.code(), Some(2));
+    assert_eq!(ended.status.code(), Some(125));
     assert!(ended.sentence().contains("SUDO_UID"), "{ended:?}");
 }
 
@@ -81,22 +99,22 @@ fn programs_that_cannot_run_are_refused() {
     if !kernel() {
         return;
     }
-    let refused = |program: &str| {
+    let refused = |program: &str, status: i32| {
         let running = Running::start(&mut lowtide(["run", "--", program]));
         let pid = running.pid();
         let ended = running.end();
-        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+        assert_eq!(ended.status.code(), Some(status), "{ended:?}");
         assert!(groups_of(pid).is_empty());
         assert!(ended.sentence().contains(&format!("'{program}'")), "{ended:?}");
         ended.sentence().to_owned()
     };
-    assert!(refused("no-such-program-of-lowtide").contains("no such program"));
-    assert!(refused("/no/such/program").contains("no such program"));
+    assert!(refused("no-such-program-of-lowtide", 127).contains("no such program"));
+    assert!(refused("/no/such/program", 127).contains("no such program"));
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("data");
     fs::write(&file, "not a program\n").unwrap();
-    assert!(refused(file.to_str().unwrap()).contains("may not be executed"));
-    assert!(refused(directory.path().to_str().unwrap()).contains("may not be executed"));
+    assert!(refused(file.to_str().unwrap(), 126).contains("may not be executed"));
+    assert!(refused(directory.path().to_str().unwrap(), 126).contains("may not be executed"));
 }
 
 #[test]
@@ -125,7 +143,7 @@ fn a_full_disk_at_the_report_costs_the_report_and_not_the_transfer() {
     );
     let ended = finish(Command::new("unshare").args(["-m", "sh", "-c", &script]));
     assert!(ended.out.lines().any(|line| line == "ran"), "{ended:?}");
-    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(125), "{ended:?}");
     assert!(ended.sentence().contains("report.json") && ended.sentence().contains("No space left"), "{ended:?}");
 }
 
@@ -144,7 +162,7 @@ fn a_cgroup_tree_that_cannot_be_written_is_refused() {
     let mark = directory.path().join("mark");
     let script = script.replace("{MARK}", mark.to_str().unwrap());
     let ended = finish(Command::new("unshare").args(["-m", "sh", "-c", &script]));
-    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(125), "{ended:?}");
     assert!(ended.sentence().contains("cgroup"), "{ended:?}");
     assert!(!mark.exists());
 }
@@ -163,7 +181,7 @@ fn without_privileges_run_says_what_doctor_says() {
         return;
     }
     let ended = as_nobody("\"$LOWTIDE\" run -- echo ran");
-    assert_eq!((ended.status.code(), ended.out.as_str()), (Some(2), ""), "{ended:?}");
+    assert_eq!((ended.status.code(), ended.out.as_str()), (Some(125), ""), "{ended:?}");
     let sentence = ended.sentence();
     assert!(sentence.contains("cgroup") && sentence.contains("run as root"), "{sentence}");
     assert!(sentence.contains("lowtide doctor"), "{sentence}");
@@ -256,14 +274,59 @@ fn emulate_says_what_is_wrong_with_a_link() {
 }
 
 #[test]
-fn a_report_is_readable_for_all_and_leaves_nothing_beside_it() {
+fn a_report_has_the_mode_that_the_umask_gives_and_leaves_nothing_beside_it() {
+    if !kernel() {
+        return;
+    }
+    for (umask, mode) in [("022", 0o644), ("077", 0o600)] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("report.json");
+        let script = format!(
+            "umask {umask}; exec {} run --quiet --report \"$1\" -- sh -c 'exit 3'",
+            env!("CARGO_BIN_EXE_lowtide")
+        );
+        let ended = finish(lowtide_environment(Command::new("sh").args(["-c", &script, "sh"]).arg(&file)));
+        assert_eq!(ended.status.code(), Some(3));
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, mode);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing but the report is left");
+    }
+}
+
+#[test]
+fn a_report_holds_arguments_only_if_asked() {
     if !kernel() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.json");
-    let ended = finish(&mut run_script(&["--quiet", "--report", file.to_str().unwrap()], "exit 3"));
-    assert_eq!(ended.status.code(), Some(3));
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing but the report is left");
+    for (options, program) in
+        [(&[][..], json!(["true"])), (&["--report-arguments"], json!(["true", "--password=secret"]))]
+    {
+        let mut command = lowtide(["run", "--quiet", "--report"]);
+        command.arg(&file).args(options).args(["--", "true", "--password=secret"]);
+        assert!(finish(&mut command).status.success());
+        assert_eq!(report(&file)["program"], program, "{options:?}");
+    }
+}
+
+/// Under sudo the report belongs to who called, and goes where that user may write.
+#[test]
+fn a_report_is_written_with_the_callers_rights() {
+    if !kernel() {
+        return;
+    }
+    let (_copy, program) = public_copy();
+    let theirs = tempfile::tempdir().unwrap();
+    let ours = tempfile::tempdir().unwrap();
+    chown(theirs.path(), Some(65534), Some(65534)).unwrap();
+    let run = |directory: &Path| {
+        let mut command = Command::new(&program);
+        command.args(["run", "--quiet", "--report"]).arg(directory.join("report.json")).args(["--", "true"]);
+        finish(lowtide_environment(&mut command).env("SUDO_UID", "65534").current_dir("/"))
+    };
+    assert!(run(theirs.path()).status.success());
+    assert_eq!(fs::metadata(theirs.path().join("report.json")).unwrap().uid(), 65534);
+    let refused = run(ours.path());
+    assert_eq!(refused.status.code(), Some(125), "{refused:?}");
+    assert!(refused.sentence().contains("--report") && refused.sentence().contains("Permission denied"), "{refused:?}");
 }

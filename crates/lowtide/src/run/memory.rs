@@ -2,34 +2,19 @@
 //! `--path-memory`: what runs have measured of paths, in a file. It holds networks (24 bits of IPv4, 48 of IPv6), the least round trip between
 //! two, and when that was last found to be so.
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, DirBuilder, File},
-    io::{ErrorKind, Write},
-    net::IpAddr,
-    os::unix::fs::DirBuilderExt,
-    path::{Path as FilePath, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::{cmp::Reverse, collections::BTreeMap, net::IpAddr, path::Path as FilePath, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
-use lowtide_kernel::{Path, Seen};
-use nix::{
-    errno::Errno,
-    fcntl::{Flock, FlockArg},
-};
+use lowtide_kernel::{Caller, Path, Seen};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
+
+use super::state_file::StateFile;
 
 /// What is older is forgotten.
 const AGE: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// So many paths are kept, the latest ones.
 const MOST: usize = 1000;
-/// Another run that ends at the same time needs milliseconds.
-const PATIENCE: usize = 100;
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// A path as it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,9 +26,8 @@ struct Line {
 }
 
 /// The file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Contents {
-    schema: String,
     paths: Vec<Line>,
 }
 
@@ -54,36 +38,33 @@ const SCHEMA: &str = "lowtide-paths/1";
 struct Known(BTreeMap<Path, (Duration, Timestamp)>);
 
 impl Known {
-    fn parse(text: &[u8], now: Timestamp) -> Result<Known> {
-        let contents: Contents = serde_json::from_slice(text)?;
-        if contents.schema != SCHEMA {
-            bail!("its schema is {:?}, not {SCHEMA:?}", contents.schema);
-        }
+    fn of(contents: &Contents, now: Timestamp) -> Known {
         let path = |line: &Line| Path { local: line.from, remote: line.to };
         // a clock that was ahead when it was written must not keep it for ever
         let value = |line: &Line| (Duration::from_micros(line.base_us), line.measured.min(now));
         let mut known = Known(contents.paths.iter().map(|line| (path(line), value(line))).collect());
         known.age(now);
-        Ok(known)
+        known
     }
 
-    fn print(&self) -> Result<Vec<u8>> {
+    fn contents(&self) -> Contents {
         let line = |(path, (base, measured)): (&Path, &(Duration, Timestamp))| Line {
             from: path.local,
             to: path.remote,
             base_us: u64::try_from(base.as_micros()).unwrap_or(u64::MAX),
             measured: *measured,
         };
-        let contents = Contents { schema: SCHEMA.to_owned(), paths: self.0.iter().map(line).collect() };
-        Ok(serde_json::to_vec_pretty(&contents)?)
+        Contents { paths: self.0.iter().map(line).collect() }
     }
 
     /// Forgets what is too old or too much.
     fn age(&mut self, now: Timestamp) {
         self.0.retain(|_, (_, measured)| now.duration_since(*measured) <= AGE);
-        while self.0.len() > MOST {
-            let oldest = self.0.iter().min_by_key(|(_, (_, measured))| *measured).map(|(path, _)| *path);
-            self.0.remove(&oldest.expect("there are many"));
+        if self.0.len() > MOST {
+            let mut latest: Vec<_> = std::mem::take(&mut self.0).into_iter().collect();
+            latest.sort_by_key(|(_, (_, measured))| Reverse(*measured));
+            latest.truncate(MOST);
+            self.0.extend(latest);
         }
     }
 
@@ -99,13 +80,13 @@ impl Known {
 /// A file of what is known.
 #[derive(Debug)]
 pub(super) struct Memory {
-    file: PathBuf,
+    file: StateFile,
 }
 
 impl Memory {
     /// In this file, which need not be there yet.
-    pub(super) fn new(file: &FilePath) -> Memory {
-        Memory { file: file.to_owned() }
+    pub(super) fn new(file: &FilePath, caller: Caller) -> Memory {
+        Memory { file: StateFile::new(file, SCHEMA, caller) }
     }
 
     /// What is known at this time of paths and their base round trips.
@@ -113,18 +94,10 @@ impl Memory {
     /// # Errors
     /// The file cannot be read, or is none of ours.
     pub(super) fn recall(&self, now: Timestamp) -> Result<Vec<(Path, Duration)>> {
-        let known = self.read(now).with_context(|| {
-            format!("--path-memory {}: it cannot be used, so nothing is known of paths", self.file.display())
+        let contents: Contents = self.file.read().with_context(|| {
+            format!("--path-memory {}: it cannot be used, so nothing is known of paths", self.file.path().display())
         })?;
-        Ok(known.0.into_iter().map(|(path, (base, _))| (path, base)).collect())
-    }
-
-    fn read(&self, now: Timestamp) -> Result<Known> {
-        match fs::read(&self.file) {
-            Ok(text) => Known::parse(&text, now),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Known::default()),
-            Err(error) => Err(error.into()),
-        }
+        Ok(Known::of(&contents, now).0.into_iter().map(|(path, (base, _))| (path, base)).collect())
     }
 
     /// Adds what a transfer saw of paths until so long ago. What other runs have written meanwhile stays; a file that was damaged is replaced.
@@ -135,47 +108,23 @@ impl Memory {
         if seen.is_empty() {
             return Ok(());
         }
-        self.write(seen, now)
-            .with_context(|| format!("--path-memory {}: what was measured of paths is not kept", self.file.display()))
-    }
-
-    fn write(&self, seen: &[(Path, Seen, Duration)], now: Timestamp) -> Result<()> {
-        let directory = match self.file.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => FilePath::new("."),
+        let add = |contents: &mut Contents| {
+            let mut known = Known::of(contents, now);
+            for (path, seen, ago) in seen {
+                known.add(*path, seen, *ago, now);
+            }
+            known.age(now);
+            *contents = known.contents();
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let _lock = lock(directory)?;
-        let mut known = self.read(now).unwrap_or_default();
-        for (path, seen, ago) in seen {
-            known.add(*path, seen, *ago, now);
-        }
-        known.age(now);
-        // for its owner alone, as such a file is made
-        let mut file = NamedTempFile::new_in(directory)?;
-        file.write_all(&known.print()?)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.file).map_err(|error| error.error)?;
-        Ok(())
+        let file = self.file.path().display();
+        self.file.change(add).with_context(|| format!("--path-memory {file}: what was measured of paths is not kept"))
     }
-}
-
-/// One run at a time.
-fn lock(directory: &FilePath) -> Result<Flock<File>> {
-    let mut directory = File::open(directory)?;
-    for _ in 0..PATIENCE {
-        match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => return Ok(lock),
-            Err((again, Errno::EWOULDBLOCK)) => directory = again,
-            Err((_, errno)) => return Err(errno.into()),
-        }
-        thread::sleep(PAUSE);
-    }
-    bail!("somebody else holds the lock on its directory")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -195,7 +144,7 @@ mod tests {
 
     fn memory() -> (tempfile::TempDir, Memory) {
         let directory = tempfile::tempdir().unwrap();
-        let memory = Memory::new(&directory.path().join("state/lowtide/paths.json"));
+        let memory = Memory::new(&directory.path().join("state/lowtide/paths.json"), Caller::of_this_process());
         (directory, memory)
     }
 
@@ -210,26 +159,13 @@ mod tests {
         let mapped = Path { local: "2001:db8:1::".parse().unwrap(), remote: "2001:db8:2::".parse().unwrap() };
         memory.keep(&[(to("198.51.100.0"), seen(40), MINUTE), (mapped, seen(20), MINUTE)], NOW).unwrap();
         assert_eq!(memory.recall(NOW).unwrap(), [(to("198.51.100.0"), ms(40)), (mapped, ms(20))]);
-        let left: Vec<_> = fs::read_dir(memory.file.parent().unwrap()).unwrap().collect();
-        assert_eq!(left.len(), 1, "{left:?}");
-        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&memory.file).unwrap().permissions());
-        assert_eq!(mode & 0o777, 0o600, "where one sends to is nobody else's business");
     }
 
     #[test]
-    fn runs_that_end_together_keep_what_the_other_found() {
+    fn the_least_counts_whoever_comes_last_unless_it_was_refuted() {
         let (_directory, memory) = memory();
-        thread::scope(|scope| {
-            for n in 0..8 {
-                let memory = &memory;
-                scope.spawn(move || {
-                    memory.keep(&[(to(&format!("198.51.{n}.0")), seen(40), MINUTE)], NOW).unwrap();
-                });
-            }
-        });
-        assert_eq!(memory.recall(NOW).unwrap().len(), 8);
-        // the least counts, whoever comes last, unless it was refuted
         let path = to("198.51.3.0");
+        memory.keep(&[(path, seen(40), MINUTE)], NOW).unwrap();
         let base = |now| memory.recall(now).unwrap().into_iter().find(|(it, _)| *it == path).unwrap().1;
         memory.keep(&[(path, seen(150), MINUTE)], NOW).unwrap();
         assert_eq!(base(NOW), ms(40));
@@ -283,11 +219,10 @@ mod tests {
             (right.replace("198.51.1.0", "198.51.1"), true),
             (right.replace("]", ""), true),
             (String::new(), true),
-            ("\0\u{7f}".to_owned(), true),
         ] {
             let (_directory, memory) = memory();
-            fs::create_dir_all(memory.file.parent().unwrap()).unwrap();
-            fs::write(&memory.file, &text).unwrap();
+            fs::create_dir_all(memory.file.path().parent().unwrap()).unwrap();
+            fs::write(memory.file.path(), &text).unwrap();
             let known = memory.recall(NOW);
             assert_eq!(known.is_err(), damage, "{text}: {known:?}");
             if let Err(error) = known {
@@ -301,7 +236,7 @@ mod tests {
     #[test]
     fn where_it_cannot_be_written_there_is_a_sentence() {
         let directory = tempfile::tempdir().unwrap();
-        let memory = Memory::new(directory.path());
+        let memory = Memory::new(directory.path(), Caller::of_this_process());
         assert!(memory.recall(NOW).is_err());
         let error = memory.keep(&[(to("198.51.2.0"), seen(20), MINUTE)], NOW).unwrap_err();
         assert!(error.to_string().contains("is not kept"), "{error:#}");

@@ -4,67 +4,86 @@
 mod clock;
 mod control;
 mod goals;
+mod history;
 mod journal;
 mod memory;
 mod report;
+mod report_file;
 mod screen;
+mod session;
 mod signals;
+mod state_file;
+mod verdict;
 mod words;
 
-use std::{
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
-use lowtide_deadline::{Goal, Governor, Policy, Time};
+use lowtide_deadline::{Goal, Governor, Policy};
 use lowtide_kernel::{
-    Cgroup, Controller, Dscp, Exit, Law, Need, Program, Registration, Setup, Status, Transfer, User, diagnose,
+    Caller, Cgroup, Controller, Dscp, Error, Law, Need, Program, Registration, Setup, Transfer, User, diagnose,
     inherited_tcp_sockets,
 };
 
 use crate::{
-    cli::{DscpArgument, RunArguments},
+    cli::{CANNOT_EXECUTE, DscpArgument, HISTORY, NOT_FOUND, NOT_GOVERNED, PATH_MEMORY, RUN_FAILED, RunArguments},
     size, when,
 };
 use clock::Clock;
-use journal::Journal;
+use history::History;
 use memory::Memory;
-use report::{Report, ReportFile};
-use screen::Screen;
+use report_file::ReportFile;
+use session::Session;
 use signals::{Event, Signals};
+use verdict::Outcome;
 
 /// Between two looks at the sockets.
 const TICK: Duration = Duration::from_millis(250);
-/// After PROGRAM's end, its last data may take so long to make any progress before they count as lost.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the command line asks for, checked.
 struct Plan {
+    /// Announced, or guessed.
     size: Option<u64>,
+    /// `--size last`: by what the job sent before, and thought over while it runs.
+    guessed: bool,
     deadline: Option<Timestamp>,
     clock: Clock,
     policy: Policy,
     setup: Setup,
     user: Option<User>,
     memory: Option<Memory>,
+    history: Option<History>,
+    wait_group: bool,
+    /// As the report has it.
     program: Vec<String>,
 }
 
 impl Plan {
+    /// Without a size there is nothing to press for.
     fn goal(&self) -> Goal {
-        Goal { size: self.size, deadline: self.deadline.map(|deadline| self.clock.time_of(deadline)) }
+        let deadline = self.deadline.filter(|_| self.size.is_some());
+        Goal { size: self.size, deadline: deadline.map(|deadline| self.clock.time_of(deadline)) }
     }
 }
 
-/// Runs PROGRAM; gives its exit status.
-///
-/// # Errors
-/// One sentence on what kept PROGRAM from starting.
-pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
-    let plan = plan(arguments)?;
-    let report = arguments.report.as_deref().map(ReportFile::create).transpose()?;
+/// Runs PROGRAM and ends as it does; where that is not possible, with one sentence and a status of its own.
+#[must_use]
+pub fn run(arguments: &RunArguments) -> ExitCode {
+    try_to_run(arguments).unwrap_or_else(|error| {
+        eprintln!("lowtide: {error:#}");
+        ExitCode::from(match error.downcast_ref() {
+            Some(Error::NoProgram { .. }) => NOT_FOUND,
+            Some(Error::Program { .. }) => CANNOT_EXECUTE,
+            _ => RUN_FAILED,
+        })
+    })
+}
+
+fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
+    let caller = Caller::find()?;
+    let plan = plan(arguments, &caller)?;
+    let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     // blocked before anything else starts, so that nothing is missed
     let signals = Signals::block()?;
     let inherited = inherited_tcp_sockets();
@@ -84,30 +103,27 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
     let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
     let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
-    let mut session = Session {
-        screen: Screen::new(arguments.quiet, &plan),
-        journal: Journal::new(plan.size),
-        plan,
-        controller,
-        cgroup,
-        inherited,
-        blind: false,
-    };
+    let mut session = Session::new(arguments.quiet, plan, controller, cgroup, inherited);
     let exit = session.follow(program, &signals)?;
-    let reported = session.finish(exit, report);
+    let (outcome, reported) = session.finish(exit, report);
     drop(session); // group and programs go before we do, which may be by a signal
-    signals.end_like(exit, reported)
+    let instead_of_success = match (reported, outcome) {
+        (Err(error), _) => {
+            eprintln!("lowtide: {error:#}");
+            Some(RUN_FAILED)
+        }
+        (Ok(()), Some(Outcome::NotGoverned)) if arguments.require_governed => Some(NOT_GOVERNED),
+        _ => None,
+    };
+    Ok(signals.end_like(exit, instead_of_success))
 }
 
-fn plan(arguments: &RunArguments) -> Result<Plan> {
+fn plan(arguments: &RunArguments, caller: &Caller) -> Result<Plan> {
     let clock = Clock::start();
     let deadline = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
-    let size = match (&arguments.size, arguments.size_of.as_slice()) {
-        (Some(text), _) => Some(size::parse(text)?),
-        (None, []) => None,
-        (None, paths) => Some(size::of_paths(paths)?),
-    };
-    if deadline.is_some() && size.is_none() {
+    let history = history(arguments, caller);
+    let (size, guessed) = announced(arguments, history.as_ref())?;
+    if deadline.is_some() && size.is_none() && !guessed {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
     let law = Law::parse(&arguments.cc)?;
@@ -121,22 +137,63 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
     }
     let memory = Some(&arguments.path_memory)
         .filter(|file| law.goes_by_base_rtt() && file.as_os_str() != "none")
-        .map(|file| Memory::new(file));
+        .map(|file| Memory::new(file, whose(file, PATH_MEMORY, caller)));
     let dscp = match arguments.dscp {
         DscpArgument::Le => Dscp::Le,
         DscpArgument::Cs1 => Dscp::Cs1,
         DscpArgument::None => Dscp::None,
     };
+    let words = if arguments.report_arguments { usize::MAX } else { 1 };
     Ok(Plan {
         size,
+        guessed,
         deadline,
         clock,
         policy,
         setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
         user: User::choose(arguments.user.as_deref())?,
         memory,
-        program: arguments.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        history,
+        wait_group: arguments.wait_group,
+        program: arguments.program.iter().take(words).map(|word| word.to_string_lossy().into_owned()).collect(),
     })
+}
+
+/// A file that the caller names is opened with the caller's rights; the usual one belongs to Lowtide.
+fn whose(file: &Path, usual: &str, caller: &Caller) -> Caller {
+    if file.as_os_str() == usual { Caller::of_this_process() } else { caller.clone() }
+}
+
+fn history(arguments: &RunArguments, caller: &Caller) -> Option<History> {
+    let file = Some(&arguments.history).filter(|file| file.as_os_str() != "none")?;
+    Some(History::new(file, whose(file, HISTORY, caller), arguments.name.as_deref(), &arguments.program))
+}
+
+/// How much there is to send, and whether that is a guess.
+fn announced(arguments: &RunArguments, history: Option<&History>) -> Result<(Option<u64>, bool)> {
+    let of_paths = || match arguments.size_of.as_slice() {
+        [] => Ok(None),
+        paths => size::of_paths(paths).map(Some),
+    };
+    match arguments.size.as_deref() {
+        None => Ok((of_paths()?, false)),
+        Some("last") => {
+            let Some(history) = history else { bail!("--size last needs the history; leave out --history none") };
+            if let Some(bytes) = history.last()? {
+                return Ok((Some(bytes), true));
+            }
+            let size = of_paths()?;
+            if size.is_none() {
+                eprintln!(
+                    "lowtide: --size last: no run of this job is on record, so this one stays in the background whatever its \
+                     deadline; --size-of PATH gives a first estimate"
+                );
+            }
+            Ok((size, true))
+        }
+        Some(_) if !arguments.size_of.is_empty() => bail!("--size and --size-of are both given; give one of them"),
+        Some(text) => Ok((Some(size::parse(text)?), false)),
+    }
 }
 
 /// Group and programs in place, or doctor's sentence.
@@ -171,119 +228,10 @@ fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals) -> Resul
     let mut program = Program::start(&arguments.program, None, plan.user.as_ref(), signals.inherited())?;
     loop {
         if let Some(exit) = program.poll()? {
-            return signals.end_like(exit, Ok(()));
+            return Ok(signals.end_like(exit, None));
         }
         if let Event::Forward(signal) = signals.wait(TICK)? {
             program.signal(signal);
         }
-    }
-}
-
-/// How it all ended.
-struct Ending {
-    exit: Exit,
-    /// When the last byte was acknowledged; the end itself if there was none.
-    finished: Time,
-    /// TCP sockets that PROGRAM inherited, opened outside its group.
-    inherited: usize,
-}
-
-impl Ending {
-    /// When what was announced had arrived. A program that ended well with less is done too; one that failed says nothing.
-    fn done(&self, journal: &Journal) -> Option<Time> {
-        journal.completed.or_else(|| (self.exit == Exit::Code(0)).then_some(self.finished))
-    }
-}
-
-struct Session {
-    plan: Plan,
-    controller: Controller,
-    cgroup: Cgroup,
-    screen: Screen,
-    journal: Journal,
-    inherited: usize,
-    /// The last look at the sockets failed.
-    blind: bool,
-}
-
-impl Session {
-    /// Until PROGRAM has ended, its group is empty and its last data have arrived.
-    fn follow(&mut self, mut program: Program, signals: &Signals) -> Result<Exit> {
-        let mut ended: Option<Exit> = None;
-        let mut progress = (0, Instant::now());
-        loop {
-            let unfinished = self.tick_or_say();
-            let acknowledged = self.journal.totals().acknowledged;
-            if acknowledged > progress.0 || ended.is_none() {
-                progress = (acknowledged, Instant::now());
-            }
-            if ended.is_none() {
-                ended = program.poll()?;
-                let left = self.cgroup.processes().len();
-                if ended.is_some() && left > 0 {
-                    let what = if left == 1 {
-                        "a process that it left behind goes"
-                    } else {
-                        "processes that it left behind go"
-                    };
-                    self.screen.say(&format!("PROGRAM has ended, {what} on in its group; waiting until that is empty"));
-                }
-            }
-            if let Some(exit) = ended {
-                let draining = unfinished && progress.1.elapsed() < DRAIN_PATIENCE;
-                if !self.cgroup.is_populated() && !draining {
-                    self.tick_or_say();
-                    return Ok(exit);
-                }
-            }
-            match (signals.wait(TICK)?, ended) {
-                (Event::Forward(signal), None) => program.signal(signal),
-                // PROGRAM is gone: whoever interrupts means us
-                (Event::Forward(_) | Event::Interrupt, Some(exit)) => return Ok(exit),
-                (Event::Interrupt | Event::Child | Event::Tick, _) => {}
-            }
-        }
-    }
-
-    /// A look at the sockets; whether any has something left to send. One that fails is told once: PROGRAM goes on, and without a heartbeat its
-    /// connections become plain TCP until a look succeeds again.
-    fn tick_or_say(&mut self) -> bool {
-        match self.tick() {
-            Ok(status) => status.snapshot.unfinished,
-            Err(error) => {
-                if !std::mem::replace(&mut self.blind, true) {
-                    self.screen.say(&format!("not governing at the moment: {error:#}"));
-                }
-                false
-            }
-        }
-    }
-
-    fn tick(&mut self) -> Result<Status> {
-        if self.plan.deadline.is_some() && self.plan.clock.wall_clock_was_set() {
-            let now = self.plan.clock.now();
-            // A deadline that a clock step put into the past is simply overdue: the old goal leads there as well.
-            let _ = self.controller.governor().set_goal(self.plan.goal(), now);
-        }
-        let status = self.controller.tick(self.plan.clock.now())?;
-        self.blind = false;
-        let news = self.journal.record(&status);
-        self.screen.show(&self.journal, news, &self.plan.clock);
-        Ok(status)
-    }
-
-    /// Summary and report. A report that fails is one sentence, not a lost transfer.
-    fn finish(&mut self, exit: Exit, report: Option<ReportFile>) -> Result<()> {
-        let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
-        let ending = Ending { exit, finished, inherited: self.inherited };
-        self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending));
-        if let Some(memory) = &self.plan.memory {
-            let seen: Vec<_> = self.controller.seen_paths().collect();
-            if let Err(error) = memory.keep(&seen, self.plan.clock.wall(self.plan.clock.now())) {
-                self.screen.say(&format!("{error:#}"));
-            }
-        }
-        let Some(file) = report else { return Ok(()) };
-        file.write(&Report::new(&self.journal, &self.plan, &ending))
     }
 }

@@ -1,64 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `--report FILE`: docs/report.md describes the format. Fields may be added; a change of meaning changes the schema's number.
 
-use std::{
-    collections::BTreeMap,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
 use lowtide_deadline::Time;
 use lowtide_kernel::Exit;
 use serde::Serialize;
-use tempfile::NamedTempFile;
 
 use super::{
-    Ending, Plan, control,
+    Plan, control,
     goals::{Counts, Goals},
     journal::Journal,
+    session::Ending,
+    verdict::Outcome,
     words,
 };
 
-const SCHEMA: &str = "lowtide-report/1";
-
-/// The place of a report, tried before PROGRAM starts. The file appears whole or not at all.
-#[derive(Debug)]
-pub(super) struct ReportFile {
-    path: PathBuf,
-    directory: PathBuf,
-}
-
-impl ReportFile {
-    pub(super) fn create(path: &Path) -> Result<ReportFile> {
-        // a link stays a link: what it leads to is replaced
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-            bail!("--report {}: there is a directory or a device of this name; name a file", path.display());
-        }
-        // nameless, so that nothing stays behind if this process is killed
-        tempfile::tempfile_in(directory)
-            .with_context(|| format!("--report {}: cannot write in {}", path.display(), directory.display()))?;
-        Ok(ReportFile { directory: directory.to_owned(), path })
-    }
-
-    pub(super) fn write(self, report: &Report) -> Result<()> {
-        let write = || -> Result<()> {
-            let mut file = NamedTempFile::new_in(&self.directory)?;
-            file.write_all(&serde_json::to_vec_pretty(report)?)?;
-            file.as_file().sync_all()?;
-            file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-            file.persist(&self.path).map_err(|error| error.error)?;
-            Ok(())
-        };
-        write().with_context(|| format!("the report {} could not be written", self.path.display()))
-    }
-}
+const SCHEMA: &str = "lowtide-report/2";
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -80,7 +39,9 @@ pub(super) struct Report {
     deadline: Option<Timestamp>,
     finished: Timestamp,
     completed: Option<Timestamp>,
+    outcome: Option<&'static str>,
     met: Option<bool>,
+    governed_fraction: f64,
     mean_bps: f64,
     losses: u64,
     phantom_signals: u64,
@@ -156,7 +117,7 @@ impl Report {
     pub(super) fn new(journal: &Journal, plan: &Plan, ending: &Ending) -> Report {
         let totals = journal.totals();
         let clock = &plan.clock;
-        let Ending { exit, finished, inherited } = *ending;
+        let Ending { exit, finished, inherited, verdict } = *ending;
         let end = clock.wall(finished);
         let (exit_code, exit_signal) = match exit {
             Exit::Code(code) => (Some(code), None),
@@ -182,10 +143,9 @@ impl Report {
             deadline: plan.deadline,
             finished: end,
             completed: journal.completed.map(|time| clock.wall(time)),
-            met: plan.deadline.and_then(|deadline| match ending.done(journal) {
-                Some(done) => Some(clock.wall(done) <= deadline),
-                None => (end > deadline).then_some(false),
-            }),
+            outcome: verdict.outcome.map(Outcome::name),
+            met: verdict.met(),
+            governed_fraction: verdict.governed_fraction,
             mean_bps: 8.0 * totals.acknowledged as f64 / finished.as_secs_f64().max(1e-3),
             losses: totals.losses,
             phantom_signals: totals.phantoms,

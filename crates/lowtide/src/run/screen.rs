@@ -8,8 +8,8 @@ use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Control, Outlook, Time};
 use lowtide_kernel::Status;
 
-use super::{Ending, Plan, clock::Clock, control, goals::Counts, journal::Journal, words};
-use crate::{size, when};
+use super::{Plan, clock::Clock, control, goals::Counts, journal::Journal, session::Ending, words};
+use crate::size;
 
 /// Away from a terminal the same kind of news is repeated at most this often.
 const SPARSE: Duration = Duration::from_secs(600);
@@ -80,6 +80,13 @@ impl Screen {
                     eprintln!("lowtide: {phrase} ({})", figures(status, journal));
                 }
             }
+        }
+    }
+
+    /// As much is expected now.
+    pub(super) fn expect(&self, bytes: u64) {
+        if let Form::Live(bar) = &self.form {
+            bar.set_length(bytes);
         }
     }
 
@@ -159,19 +166,13 @@ pub(super) fn weight(w: f64) -> String {
 /// The summary: what was moved, the deadline, how it was done, and what was not governed.
 pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<String> {
     let totals = journal.totals();
-    let Ending { finished, inherited, .. } = *ending;
+    let Ending { finished, inherited, verdict, .. } = *ending;
     let took = finished.since(Time::ZERO);
     let mean = totals.acknowledged as f64 / took.as_secs_f64().max(1e-3);
     let mut first =
         format!("{} in {:.1} s, {}", size::show(totals.acknowledged), took.as_secs_f64(), size::show_rate(mean));
-    if let Some(deadline) = plan.deadline {
-        let by = when::show(deadline, &Zoned::now());
-        let spare = |done| deadline.duration_since(plan.clock.wall(done)).as_secs_f64();
-        first += &match ending.done(journal).map(spare) {
-            Some(spare) if spare >= 0.0 => format!("; deadline {by} met with {spare:.1} s to spare"),
-            Some(spare) => format!("; deadline {by} missed by {:.1} s", -spare),
-            None => format!("; ended before it was all sent, deadline {by}"),
-        };
+    if let Some(phrase) = verdict.phrase() {
+        first += &format!("; {phrase}");
     }
     let mut lines = vec![first];
     if let Some((least, most)) = journal.weights() {

@@ -76,14 +76,11 @@ impl Signals {
         })
     }
 
-    /// Ends this process as PROGRAM ended. A report that failed shows where PROGRAM's own status would say success.
-    pub(super) fn end_like(&self, exit: Exit, reported: Result<()>) -> Result<ExitCode> {
-        if let Err(error) = &reported {
-            eprintln!("lowtide: {error:#}");
-        }
+    /// Ends this process as PROGRAM ended; with `instead_of_success` where its own status would be 0.
+    pub(super) fn end_like(&self, exit: Exit, instead_of_success: Option<u8>) -> ExitCode {
         match exit {
-            Exit::Code(0) if reported.is_err() => Ok(ExitCode::FAILURE),
-            Exit::Code(code) => Ok(ExitCode::from(code as u8)),
+            Exit::Code(0) => ExitCode::from(instead_of_success.unwrap_or(0)),
+            Exit::Code(code) => ExitCode::from(code as u8),
             Exit::Signal(number) => {
                 let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0); // the core, if any, is PROGRAM's
                 if let Ok(signal) = Signal::try_from(number) {
@@ -93,7 +90,7 @@ impl Signals {
                     let _ = signal::raise(signal);
                     let _ = SigSet::from_iter([signal]).thread_unblock();
                 }
-                Ok(ExitCode::from(128u8.wrapping_add(number as u8)))
+                ExitCode::from(128u8.wrapping_add(number as u8))
             }
         }
     }

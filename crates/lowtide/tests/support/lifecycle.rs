@@ -55,9 +55,7 @@ pub(crate) fn kernel() -> bool {
 /// `lowtide` with these arguments.
 pub(crate) fn lowtide<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
-    command.args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
-    // paths of tests have the same addresses and other round trips each time
-    command.env("LOWTIDE_PATH_MEMORY", "none");
+    lowtide_environment(command.args(arguments));
     // a shell lets what it runs in the background ignore them, and so does nohup; a script cannot trap what its caller ignores
     let heed = || {
         for heeded in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
@@ -69,6 +67,12 @@ pub(crate) fn lowtide<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -
     // SAFETY: between fork and exec only system calls are made.
     unsafe { command.pre_exec(heed) };
     command
+}
+
+/// Nobody called sudo, and nothing is kept: paths of tests have the same addresses and other round trips each time.
+pub(crate) fn lowtide_environment(command: &mut Command) -> &mut Command {
+    command.env_remove("SUDO_UID").env_remove("SUDO_GID");
+    command.env("LOWTIDE_PATH_MEMORY", "none").env("LOWTIDE_HISTORY", "none")
 }
 
 /// `lowtide run OPTIONS -- sh -c SCRIPT`.

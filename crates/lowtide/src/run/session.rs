@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A governed run from PROGRAM's start to the verdict.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use lowtide_deadline::Time;
+use lowtide_kernel::{Cgroup, Controller, Exit, Program, Status};
+
+use super::{
+    Plan, TICK, history,
+    journal::Journal,
+    report::Report,
+    report_file::ReportFile,
+    screen::{self, Screen},
+    signals::{Event, Signals},
+    verdict::{Outcome, Seen, Verdict},
+};
+
+/// After PROGRAM's end, its last data may take so long to make any progress before they count as lost.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How it all ended.
+pub(super) struct Ending {
+    pub(super) exit: Exit,
+    /// When the last byte was acknowledged; the end itself if there was none.
+    pub(super) finished: Time,
+    /// TCP sockets that PROGRAM inherited, opened outside its group.
+    pub(super) inherited: usize,
+    pub(super) verdict: Verdict,
+}
+
+/// What PROGRAM had sent by its end, on its way.
+struct Drain {
+    exit: Exit,
+    /// All of it has arrived when so many bytes are acknowledged. What processes left behind send from then on is theirs.
+    until: u64,
+    progress: (u64, Instant),
+}
+
+impl Drain {
+    fn is_over(&mut self, acknowledged: u64, unfinished: u64) -> bool {
+        if acknowledged > self.progress.0 {
+            self.progress = (acknowledged, Instant::now());
+        }
+        unfinished == 0 || acknowledged >= self.until || self.progress.1.elapsed() >= DRAIN_PATIENCE
+    }
+}
+
+pub(super) struct Session {
+    plan: Plan,
+    controller: Controller,
+    cgroup: Cgroup,
+    screen: Screen,
+    journal: Journal,
+    inherited: usize,
+    /// The last look at the sockets failed.
+    blind: bool,
+}
+
+impl Session {
+    pub(super) fn new(quiet: bool, plan: Plan, controller: Controller, cgroup: Cgroup, inherited: usize) -> Session {
+        let screen = Screen::new(quiet, &plan);
+        // a guess is no size at which a transfer is complete
+        let journal = Journal::new(plan.size.filter(|_| !plan.guessed));
+        Session { plan, controller, cgroup, screen, journal, inherited, blind: false }
+    }
+
+    /// Until PROGRAM has ended and what it sent has arrived; with `--wait-group` until its group is empty, too.
+    pub(super) fn follow(&mut self, mut program: Program, signals: &Signals) -> Result<Exit> {
+        let mut drain: Option<Drain> = None;
+        loop {
+            let mut unfinished = self.tick_or_say();
+            if drain.is_none()
+                && let Some(exit) = program.poll()?
+            {
+                unfinished = self.tick_or_say();
+                let acknowledged = self.journal.totals().acknowledged;
+                let until = if self.plan.wait_group { u64::MAX } else { acknowledged + unfinished };
+                drain = Some(Drain { exit, until, progress: (acknowledged, Instant::now()) });
+                self.tell_of_those_left_behind();
+            }
+            if let Some(drain) = &mut drain
+                && drain.is_over(self.journal.totals().acknowledged, unfinished)
+                && !(self.plan.wait_group && self.cgroup.is_populated())
+            {
+                self.tick_or_say();
+                return Ok(drain.exit);
+            }
+            match (signals.wait(TICK)?, &drain) {
+                (Event::Forward(signal), None) => program.signal(signal),
+                // PROGRAM is gone: whoever interrupts means us
+                (Event::Forward(_) | Event::Interrupt, Some(drain)) => return Ok(drain.exit),
+                (Event::Interrupt | Event::Child | Event::Tick, _) => {}
+            }
+        }
+    }
+
+    fn tell_of_those_left_behind(&self) {
+        let left = match self.cgroup.processes().len() {
+            0 => return,
+            1 => "a process that it left behind goes".to_owned(),
+            number => format!("{number} processes that it left behind go"),
+        };
+        let then = match self.plan.wait_group {
+            true => "on in its group; waiting until that is empty",
+            false => "on as ordinary programs; --wait-group waits for them",
+        };
+        self.screen.say(&format!("PROGRAM has ended, {left} {then}"));
+    }
+
+    /// A look at the sockets; how many bytes are not acknowledged yet. One that fails is told once: PROGRAM goes on, and without a heartbeat its
+    /// connections become plain TCP until a look succeeds again.
+    fn tick_or_say(&mut self) -> u64 {
+        match self.tick() {
+            Ok(status) => status.snapshot.unfinished_bytes,
+            Err(error) => {
+                if !std::mem::replace(&mut self.blind, true) {
+                    self.screen.say(&format!("not governing at the moment: {error:#}"));
+                }
+                0
+            }
+        }
+    }
+
+    fn tick(&mut self) -> Result<Status> {
+        if self.plan.deadline.is_some() && self.plan.clock.wall_clock_was_set() {
+            self.set_goal();
+        }
+        let status = self.controller.tick(self.plan.clock.now())?;
+        self.blind = false;
+        let news = self.journal.record(&status);
+        self.screen.show(&self.journal, news, &self.plan.clock);
+        let snapshot = &status.snapshot;
+        if let Some(guess) = self.plan.size.filter(|_| self.plan.guessed)
+            && let Some(more) = history::again(guess, snapshot.totals.acknowledged, snapshot.unfinished_bytes)
+        {
+            self.plan.size = Some(more);
+            self.screen.expect(more);
+            self.set_goal();
+        }
+        Ok(status)
+    }
+
+    fn set_goal(&mut self) {
+        let now = self.plan.clock.now();
+        // A deadline that a clock step put into the past is simply overdue: the old goal leads there as well.
+        let _ = self.controller.governor().set_goal(self.plan.goal(), now);
+    }
+
+    /// Summary and report. A report that fails is one sentence, not a lost transfer.
+    pub(super) fn finish(&mut self, exit: Exit, report: Option<ReportFile>) -> (Option<Outcome>, Result<()>) {
+        let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
+        let verdict = self.verdict(exit, finished);
+        let ending = Ending { exit, finished, inherited: self.inherited, verdict };
+        self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending));
+        self.remember(&ending);
+        let write = |file: ReportFile| {
+            let report = Report::new(&self.journal, &self.plan, &ending);
+            file.write(&serde_json::to_vec_pretty(&report)?)
+        };
+        (verdict.outcome, report.map_or(Ok(()), write))
+    }
+
+    fn verdict(&self, exit: Exit, finished: Time) -> Verdict {
+        let (totals, clock) = (self.journal.totals(), &self.plan.clock);
+        Verdict::new(Seen {
+            size: self.plan.size,
+            guessed: self.plan.guessed,
+            governed: totals.acknowledged - totals.own_law_acknowledged.min(totals.acknowledged),
+            elsewhere: totals.own_law_acknowledged
+                + totals.udp_sent
+                + if self.journal.is_download() { totals.received } else { 0 },
+            succeeded: exit == Exit::Code(0),
+            completed: self.journal.completed.map(|time| clock.wall(time)),
+            finished: clock.wall(finished),
+            deadline: self.plan.deadline,
+        })
+    }
+
+    /// What the next runs may want to know.
+    fn remember(&self, ending: &Ending) {
+        let now = self.plan.clock.wall(self.plan.clock.now());
+        if let Some(memory) = &self.plan.memory {
+            let seen: Vec<_> = self.controller.seen_paths().collect();
+            if let Err(error) = memory.keep(&seen, now) {
+                self.screen.say(&format!("{error:#}"));
+            }
+        }
+        let governed = ending.verdict.outcome != Some(Outcome::NotGoverned);
+        if let Some(history) = self.plan.history.as_ref().filter(|_| governed && ending.exit == Exit::Code(0))
+            && let Err(error) = history.keep(self.journal.totals().acknowledged, now)
+        {
+            self.screen.say(&format!("{error:#}"));
+        }
+    }
+}

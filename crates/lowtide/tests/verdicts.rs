@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `lowtide run` says at the end is about bytes that it saw, and about PROGRAM itself.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{
+    fs,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use lifecycle::{Ended, Receiver, Running, dev_tcp, finish, inside, kernel, namespace, report, run_script};
+use lowtide_emu::Namespace;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A run with its report.
+struct Run {
+    ended: Ended,
+    report: Value,
+}
+
+struct Place {
+    space: Namespace,
+    receiver: Receiver,
+    directory: TempDir,
+}
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let space = namespace(name);
+        let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+        Place { space, receiver, directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A line of a script that sends so many bytes.
+    fn send(&self, bytes: u64) -> String {
+        format!("head -c {bytes} /dev/zero > {}", dev_tcp(self.receiver.address))
+    }
+
+    fn run(&self, options: &[&str], script: &str) -> Run {
+        let file = self.file("report.json");
+        let options = [options, &["--report", file.to_str().unwrap()]].concat();
+        let ended = finish(&mut inside(&self.space, run_script(&options, script)));
+        Run { report: report(&file), ended }
+    }
+}
+
+impl Run {
+    fn has(&self, fields: Value) {
+        for (name, value) in fields.as_object().unwrap() {
+            assert_eq!(&self.report[name], value, "{name}: {} {:?}", self.report["outcome"], self.ended);
+        }
+    }
+}
+
+#[test]
+fn nothing_sent_is_not_met() {
+    if !kernel() {
+        return;
+    }
+    let place = Place::new("nothing");
+    let options = ["--size", "5GB", "--deadline", "+1h"];
+    let run = place.run(&options, "true");
+    run.has(json!({"outcome": "not-governed", "met": null, "governed_fraction": 0.0, "exit_code": 0}));
+    assert_eq!(run.ended.status.code(), Some(0));
+    assert!(run.ended.err.contains("not governed: no bytes of the 5.00 GB announced"), "{:?}", run.ended);
+    let required = [&options[..], &["--require-governed"]].concat();
+    assert_eq!(place.run(&required, "true").ended.status.code(), Some(3));
+    assert_eq!(place.run(&required, "exit 7").ended.status.code(), Some(7), "PROGRAM's own failure comes first");
+    let all = ["--size", "200kB", "--deadline", "+1h", "--require-governed"];
+    let run = place.run(&all, &place.send(200_000));
+    run.has(json!({"outcome": "met", "met": true, "governed_fraction": 1.0}));
+    assert_eq!(run.ended.status.code(), Some(0));
+}
+
+/// As ssh does with ControlPersist: PROGRAM has sent most of what was announced and ends; what it left behind keeps an idle connection.
+#[test]
+fn the_end_of_the_group_is_not_the_end_of_the_program() {
+    if !kernel() {
+        return;
+    }
+    let place = Place::new("end");
+    let (late, idle) = (place.file("late"), dev_tcp(place.receiver.address));
+    let script = format!(
+        "{}; (exec 9<>{idle}; sleep 8; printf %100s >&9; touch {}) </dev/null >/dev/null 2>&1 & exit 0",
+        place.send(4_000_000),
+        late.display()
+    );
+    let started = Instant::now();
+    let run = place.run(&["--size", "5MB", "--deadline", "+5s"], &script);
+    assert!(started.elapsed() < Duration::from_secs(8) && !late.exists(), "PROGRAM's end is the end");
+    run.has(json!({"outcome": "ended-early", "met": null, "governed_fraction": 0.8, "acknowledged_bytes": 4_000_000}));
+    assert!(run.ended.err.contains("ended after 4.00 MB of 5.00 MB"), "{:?}", run.ended);
+    assert!(run.ended.err.contains("--wait-group"), "{:?}", run.ended);
+}
+
+#[test]
+fn what_the_program_sent_before_its_end_is_waited_for() {
+    if !kernel() {
+        return;
+    }
+    let place = Place::new("drain");
+    // a receiver behind a slow reader: the data stand in the socket's buffer when PROGRAM ends
+    let script = format!("exec 9<>{}; head -c 3000000 /dev/zero >&9", dev_tcp(place.receiver.address));
+    let run = place.run(&["--size", "3MB", "--deadline", "+1h"], &script);
+    run.has(json!({"outcome": "met", "acknowledged_bytes": 3_000_000}));
+    assert_eq!(place.receiver.received(), 3_000_000);
+}
+
+#[test]
+fn wait_group_waits_for_what_the_program_leaves_running() {
+    if !kernel() {
+        return;
+    }
+    let place = Place::new("group");
+    let mark = place.file("mark");
+    let script = format!("(sleep 0.7; {}; touch {}) & exit 3", place.send(50_000), mark.display());
+    let run = place.run(&["--wait-group"], &script);
+    assert!(mark.exists(), "the work in its group was still going on");
+    run.has(json!({"exit_code": 3, "acknowledged_bytes": 50_000}));
+    assert!(run.ended.err.contains("waiting until that is empty"), "{:?}", run.ended);
+}
+
+/// Nothing of ours holds on to what is left behind.
+#[test]
+fn processes_left_behind_return_to_the_callers_group() {
+    if !kernel() {
+        return;
+    }
+    let mark = tempfile::tempdir().unwrap();
+    let file = mark.path().join("pid");
+    let script = format!("sleep 20 & echo $! > {}", file.display());
+    let running = Running::start(&mut run_script(&["--quiet"], &script));
+    let pid = running.pid();
+    running.end();
+    let left: i32 = fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+    let group = |pid: &str| fs::read_to_string(Path::new("/proc").join(pid).join("cgroup")).unwrap();
+    let own = |text: String| text.lines().find(|line| line.starts_with("0::")).map(str::to_owned);
+    assert_eq!(own(group(&left.to_string())), own(group("self")));
+    assert!(lifecycle::groups_of(pid).is_empty());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(left), nix::sys::signal::Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn a_job_is_expected_to_send_what_it_sent_last() {
+    if !kernel() {
+        return;
+    }
+    let place = Place::new("last");
+    let history = place.file("history.json");
+    let history = ["--history", history.to_str().unwrap(), "--name", "night", "--deadline", "+1h"];
+    let last = [&history[..], &["--size", "last"]].concat();
+    let first = place.run(&last, &place.send(400_000));
+    assert!(first.ended.err.contains("no run of this job is on record"), "{:?}", first.ended);
+    first.has(json!({"size_bytes": null, "outcome": "met"}));
+    // a failure teaches nothing, and neither does a run that was not governed
+    place.run(&history[..4], &format!("{}; exit 1", place.send(90_000)));
+    place.run(&history[..4], "true");
+    let second = place.run(&last, &place.send(50_000));
+    second.has(json!({"size_bytes": 400_000, "outcome": "met", "met": true}));
+    // it has shrunk, which is known from now on, and then grows while it runs
+    let third = place.run(&last, &place.send(300_000));
+    let size = third.report["size_bytes"].as_u64().unwrap();
+    assert!((300_000..=600_000).contains(&size), "{size}");
+    third.has(json!({"outcome": "met"}));
+}
+
+#[test]
+fn bytes_that_nobody_governed_are_counted_as_such() {
+    if !kernel() {
+        return;
+    }
+    let place = Place::new("elsewhere");
+    let (host, port) = (place.receiver.address.ip(), place.receiver.address.port());
+    let script = format!(
+        "python3 -c \"import socket
+s = socket.socket()
+s.setsockopt(6, 13, b'reno')
+s.connect(('{host}', {port}))
+s.sendall(bytes(500000))\""
+    );
+    let run = place.run(&["--allow-own-cc", "--size", "500kB", "--deadline", "+1h"], &script);
+    run.has(json!({"outcome": "not-governed", "met": null, "governed_fraction": 0.0, "acknowledged_bytes": 500_000}));
+}
