@@ -166,11 +166,13 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		return;
 	if (!controller_alive(now)) {
 		s->signal = SIGNAL_NONE;
+		let_go(tp, s);
 		pace(sk, s, PACING_NONE);
 		if (window_limited(tp, s))
 			reno(tp, s, acked);
 		return;
 	}
+	s->let_go = 0;
 	if (s->joins) {
 		s->joins = 0;
 		tp->snd_ssthresh = answer(s, s->window_q16);

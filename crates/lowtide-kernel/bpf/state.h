@@ -103,6 +103,7 @@ struct lt_socket {
 	u32 parameters[LT_PARAMETERS];
 	u32 base_us;		/* of a law that goes by the empty round trip: as measured, 0: not yet */
 	u32 wrong_hint_us;	/* what was known of it from before, once that has turned out to be too small; 0: not */
+	u32 let_go;		/* the controller is gone, and the window grows as Reno's */
 	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
 	struct {		/* of a law whose connections share a flow (flows.h) */
 		struct lt_path path;

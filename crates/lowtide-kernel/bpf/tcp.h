@@ -36,6 +36,19 @@ static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
 	s->window_q16 = cwnd_q16;
 }
 
+/*
+ * The controller is gone: from here on this is Reno, from the window that there is, without slow start up to an ssthresh of before, which would
+ * overrun the queue on all connections at once.
+ */
+static inline void let_go(struct tcp_sock *tp, struct lt_socket *s)
+{
+	if (s->let_go)
+		return;
+	s->let_go = 1;
+	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) < TCP_CA_CWR && tp->snd_cwnd < tp->snd_ssthresh)
+		tp->snd_ssthresh = s->ssthresh = at_least(tp->snd_cwnd, WINDOW_MIN_SEGMENTS);
+}
+
 static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
 {
 	s->window_q16 = budget_grow((u64)tp->snd_cwnd << 16 | (s->window_q16 & 0xffff), tp->snd_ssthresh, acked, Q16_ONE, 1);

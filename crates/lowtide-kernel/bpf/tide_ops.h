@@ -249,9 +249,11 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	}
 	mend_window(s, tp);
 	if (!controller_alive(clock_ns(tp))) {
+		let_go(tp, s);
 		pace(sk, s, PACING_NONE);
 		return;
 	}
+	s->let_go = 0;
 	flow_choose(s);
 	f = flow_of(s);
 	if (!flow_enter(f, clock_ns(tp)))

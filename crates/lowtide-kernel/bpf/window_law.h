@@ -110,11 +110,13 @@ void LAW_PROG(avoid_on, struct sock *sk, u32 ack, u32 acked)
 	if (!s || !s->begun)
 		return;
 	if (!controller_alive(clock_ns(tp))) {
+		let_go(tp, s);
 		pace(sk, s, PACING_NONE);
 		if (window_limited(tp, s))
 			reno(tp, s, acked);
 		return;
 	}
+	s->let_go = 0;
 #ifndef LAW_OF_MARKS
 	s->ack.packets = acked;
 	s->ack.window_limited = window_limited(tp, s);

@@ -89,6 +89,11 @@ impl Cgroup {
         fs::read_to_string(self.path.join("cgroup.events")).is_ok_and(|events| events.contains("populated 1"))
     }
 
+    /// Whether somebody has frozen it.
+    pub fn is_frozen(&self) -> bool {
+        fs::read_to_string(self.path.join("cgroup.events")).is_ok_and(|events| events.contains("frozen 1"))
+    }
+
     /// Processes in it, by pid.
     pub fn processes(&self) -> Vec<i32> {
         fs::read_to_string(self.path.join("cgroup.procs"))

@@ -11,7 +11,7 @@ use std::{
 };
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::{
     Error, Law, Result,
@@ -22,6 +22,8 @@ use crate::{
 
 /// Where bpffs is.
 const BPFFS: &str = "/sys/fs/bpf";
+/// By which a mount of ours is known: one that we made goes with the last law.
+const SOURCE: &str = "lowtide";
 /// The directory there that holds one for each law.
 const DIRECTORY: &str = "lowtide";
 /// In a law's: its registration, its sockets (a file to read), and its variables.
@@ -188,17 +190,37 @@ fn remove(directory: &Path) -> io::Result<()> {
     }
     fs::remove_dir(directory)?;
     // the last one takes the directory of all with it
-    let _ = directory.parent().map(fs::remove_dir);
+    if directory.parent().is_some_and(|all| fs::remove_dir(all).is_ok()) {
+        unmount_ours();
+    }
     Ok(())
+}
+
+/// Undoes what [`bpffs`] did: a file system that we mounted, and that nobody else has come to use.
+fn unmount_ours() {
+    let empty = fs::read_dir(BPFFS).is_ok_and(|mut entries| entries.next().is_none());
+    if empty && mounted_bpffs().is_some_and(|source| source == SOURCE) {
+        let _ = umount2(BPFFS, MntFlags::UMOUNT_NOFOLLOW); // not if somebody has a file of it open
+    }
+}
+
+/// The source of what is mounted there, if that is bpffs.
+fn mounted_bpffs() -> Option<String> {
+    let mounted = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let source = |line: &str| {
+        let mut words = line.split(' ');
+        let source = words.next()?.to_owned();
+        words.take(2).eq([BPFFS, "bpf"]).then_some(source)
+    };
+    mounted.lines().rev().find_map(source)
 }
 
 /// Where bpffs is, mounted where it was not, as it is on any machine with systemd.
 fn bpffs() -> Result<&'static Path> {
-    let mounted = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    if !mounted.lines().any(|line| line.split(' ').skip(1).take(2).eq([BPFFS, "bpf"])) {
+    if mounted_bpffs().is_none() {
         let none: Option<&str> = None;
         let failed = |error: nix::Error| Error::system("mounting bpffs at /sys/fs/bpf")(error.into());
-        mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), none).map_err(failed)?;
+        mount(Some(SOURCE), BPFFS, Some("bpf"), MsFlags::empty(), none).map_err(failed)?;
     }
     Ok(Path::new(BPFFS))
 }

@@ -56,6 +56,18 @@ pub(super) struct Session {
     inherited: usize,
     /// The last look at the sockets failed.
     blind: bool,
+    /// What was said last of the group.
+    told: Group,
+}
+
+/// What others may do to PROGRAM's group while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// Nothing.
+    Untouched,
+    Frozen,
+    /// PROGRAM was moved to another one.
+    Left,
 }
 
 impl Session {
@@ -63,7 +75,7 @@ impl Session {
         let screen = Screen::new(quiet, &plan);
         // a guess is no size at which a transfer is complete
         let journal = Journal::new(plan.size.filter(|_| !plan.guessed));
-        Session { plan, controller, cgroup, screen, journal, inherited, blind: false }
+        Session { plan, controller, cgroup, screen, journal, inherited, blind: false, told: Group::Untouched }
     }
 
     /// Until PROGRAM has ended and what it sent has arrived; with `--wait-group` until its group is empty, too.
@@ -80,6 +92,9 @@ impl Session {
                 drain = Some(Drain { exit, until, progress: (acknowledged, Instant::now()) });
                 self.tell_of_those_left_behind();
             }
+            if drain.is_none() {
+                self.tell_of_its_group(program.pid());
+            }
             if let Some(drain) = &mut drain
                 && drain.is_over(self.journal.totals().acknowledged, unfinished)
                 && !(self.plan.wait_group && self.cgroup.is_populated())
@@ -94,6 +109,22 @@ impl Session {
                 (Event::Interrupt | Event::Child | Event::Tick, _) => {}
             }
         }
+    }
+
+    fn tell_of_its_group(&mut self, program: i32) {
+        let group = match self.cgroup.processes().contains(&program) {
+            false => Group::Left,
+            true if self.cgroup.is_frozen() => Group::Frozen,
+            true => Group::Untouched,
+        };
+        if std::mem::replace(&mut self.told, group) == group {
+            return;
+        }
+        self.screen.say(match group {
+            Group::Left => "PROGRAM was moved out of its group: connections that it opens from now on are not governed",
+            Group::Frozen => "PROGRAM's group is frozen: nothing goes on until somebody thaws it",
+            Group::Untouched => "PROGRAM runs in its group again",
+        });
     }
 
     fn tell_of_those_left_behind(&self) {
