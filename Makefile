@@ -10,7 +10,7 @@ BENCH_PACKAGES := valgrind
 LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup curl git python3 python3-requests
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test bench life lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab
+.PHONY: build demo test faults bench life lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -22,6 +22,10 @@ demo: build deps-run
 # Real-kernel tests need root; without it they skip with a sentence. LOWTIDE_REQUIRE_KERNEL=1 makes them mandatory.
 test: lint deps-run deps-test
 	$(CARGO) test --workspace --locked -- --show-output
+
+# What can go wrong on the way of a transfer, or be done to it, on this machine's kernel, as root and with nothing else running: five minutes.
+faults: deps-build deps-run deps-test
+	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --locked -p lowtide --test faults -- --ignored --test-threads=2
 
 # With ns-3 (apt-get install libns3-dev libgsl-dev g++) the simulator is timed beside it.
 bench: deps-build deps-run deps-test deps-bench

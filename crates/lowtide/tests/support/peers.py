@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The two ends of a transfer whose data are compared: each connection carries its number and its length, and then bytes that follow from the number.
 #   peers.py receive HOST PORT            a line for each connection that came through whole: number, length, SHA-256
+#   peers.py expect CONNECTIONS LENGTH    the same lines for what is sent
 #   peers.py send HOST PORT CONNECTIONS LENGTH [PAUSE_S]   one after the other by so much, all at once if it is 0; opened again after a failure
 import hashlib
 import random
@@ -27,11 +28,16 @@ def read(stream, length):
     return bytes(data)
 
 
+def tell(number, length, digest):
+    sys.stdout.write(f"{number} {length} {digest}\n")  # whole, whatever other threads do
+    sys.stdout.flush()
+
+
 def receive(stream):
     try:
         number, length = HEAD.unpack(read(stream, HEAD.size))
         digest = hashlib.sha256(read(stream, length)).hexdigest()
-        print(number, length, digest, flush=True)
+        tell(number, length, digest)
         stream.sendall(b"!")
     except OSError:
         pass
@@ -55,6 +61,10 @@ def send(address, number, length):
 
 def main():
     role, host, port, *rest = sys.argv[1:]
+    if role == "expect":
+        for number in range(int(host)):
+            tell(number, int(port), hashlib.sha256(payload(number, int(port))).hexdigest())
+        return
     address = (host, int(port))
     if role == "receive":
         listener = socket.create_server(address, backlog=4096)
