@@ -10,7 +10,7 @@ BENCH_PACKAGES := valgrind
 LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup curl git python3 python3-requests
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 
-.PHONY: build demo test faults bench life lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab
+.PHONY: build demo test faults soak bench life lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -26,6 +26,10 @@ test: lint deps-run deps-test
 # What can go wrong on the way of a transfer, or be done to it, on this machine's kernel, as root and with nothing else running: five minutes.
 faults: deps-build deps-run deps-test
 	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --locked -p lowtide --test faults -- --ignored --test-threads=2
+
+# Thousands of transfers with random faults, for half an hour or LOWTIDE_SOAK_MINUTES: deadlines are met, and no memory is lost. Root.
+soak: deps-build deps-run deps-test
+	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --locked --release -p lowtide --test soak -- --ignored --nocapture
 
 # With ns-3 (apt-get install libns3-dev libgsl-dev g++) the simulator is timed beside it.
 bench: deps-build deps-run deps-test deps-bench
