@@ -10,6 +10,7 @@ mod actuator;
 mod budget;
 mod cgroup;
 mod controller;
+mod dispositions;
 mod doctor;
 mod error;
 mod fixed;
