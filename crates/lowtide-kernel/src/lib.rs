@@ -14,6 +14,7 @@ mod dispositions;
 mod doctor;
 mod error;
 mod fixed;
+mod foreign;
 mod goals;
 mod kernel_words;
 mod law;

@@ -10,13 +10,14 @@ use std::{
 };
 
 use libbpf_rs::{
-    Link, MapCore, MapType, OpenObject, ProgramType, libbpf_sys,
+    ErrorKind, Link, MapCore, MapType, OpenObject, ProgramType, libbpf_sys,
     skel::{OpenSkel, Skel, SkelBuilder},
 };
 
 use crate::{
     Actuator, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
     fixed::{Q16, pressure_value},
+    foreign::{self, Foreign},
     kernel_words::KernelWords,
     transfer::monotonic_now,
 };
@@ -101,7 +102,15 @@ impl Programs {
             ("the socket program", &programs.lt_sockops),
         ]
         .into_iter()
-        .map(|(what, program)| attached(what, program.attach_cgroup(fd), words))
+        .map(|(what, program)| {
+            let link = program.attach_cgroup(fd);
+            let refused = link.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+            let attach_type = program.attach_type() as u32;
+            match refused.then(|| foreign::forbidding(cgroup.path(), attach_type)).flatten() {
+                Some(Foreign { group, id }) => Err(Error::ForbiddenByAnother { what, group, id }),
+                None => attached(what, link, words),
+            }
+        })
         .collect()
     }
 
