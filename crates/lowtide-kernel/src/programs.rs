@@ -100,6 +100,7 @@ impl Programs {
             ("the program for setsockopt", &programs.lt_setsockopt),
             ("the program for getsockopt", &programs.lt_getsockopt),
             ("the socket program", &programs.lt_sockops),
+            ("the program for closing sockets", &programs.lt_sock_release),
         ]
         .into_iter()
         .map(|(what, program)| {
@@ -228,7 +229,6 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
 pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
     settings.pressure = pressure_value(&steering.pressure);
     settings.weight = steering.weight.to_bits();
-    settings.goals = steering.goals;
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;
