@@ -114,8 +114,8 @@ struct Hierarchy {
     mount: Option<OwnedFd>,
 }
 
-/// Where it is mounted so that our own group is in it. Else a mount of our own that nobody else sees: `ip netns exec` hides /sys/fs/cgroup, and in
-/// a container the host's mount shows more than the container's namespace has names for.
+/// Where it is mounted so that our own group is in it. Else a mount of our own that nobody else sees: `ip netns exec`
+/// hides /sys/fs/cgroup, and in a container the host's mount shows more than the container's namespace has names for.
 fn hierarchy() -> Result<Hierarchy> {
     let own = own_group();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -147,8 +147,8 @@ fn mounted(mounts: &str, own: &Path) -> Option<Hierarchy> {
     })
 }
 
-/// Our group's directory in a mount at `root` that shows what is below the group `top`. Both groups have the names of our cgroup namespace, in which
-/// what lies above its root is `/..`; a way down from there has no name.
+/// Our group's directory in a mount at `root` that shows what is below the group `top`. Both groups have the names of our
+/// cgroup namespace, in which what lies above its root is `/..`; a way down from there has no name.
 fn directory(root: &Path, top: &Path, own: &Path) -> Option<PathBuf> {
     let below = own.strip_prefix(top).ok()?;
     let known = !below.components().any(|part| part == Component::ParentDir);

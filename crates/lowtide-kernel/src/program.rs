@@ -122,7 +122,8 @@ struct Capabilities {
 /// `_LINUX_CAPABILITY_VERSION_3`: of two such structures.
 const TWO_OF_32: u32 = 0x2008_0522;
 
-/// Capabilities that Lowtide was given are not the program's: clears the ambient set and the inheritable one, by which alone they pass an exec.
+/// Capabilities that Lowtide was given are not the program's: clears the ambient set and the inheritable one, by which
+/// alone they pass an exec.
 fn drop_inherited_capabilities() -> io::Result<()> {
     // of this process
     let header = [TWO_OF_32, 0];

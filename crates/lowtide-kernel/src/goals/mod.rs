@@ -94,7 +94,8 @@ impl Member {
         Some(Member { governor, origin: record.acknowledged_before, serial: record.serial, deadline })
     }
 
-    /// Another goal for the same socket: what was learned of the network stays, and the weight. One that no governor follows leaves the old one.
+    /// Another goal for the same socket: what was learned of the network stays, and the weight. One that no governor
+    /// follows leaves the old one.
     fn follow(&mut self, record: &GoalRecord, now: Time) {
         let deadline = deadline(record, now);
         let size = record.acknowledged_before.saturating_sub(self.origin).saturating_add(record.size);

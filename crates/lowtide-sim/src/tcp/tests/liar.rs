@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A receiver that lies to its sender, and an honest CUBIC flow that shares the queue with it: what the lie gains. docs/security.md has the numbers.
+//! A receiver that lies to its sender, and an honest CUBIC flow that shares the queue with it: what the lie gains.
+//! docs/security.md has the numbers.
 
 use super::{
     super::{Acknowledgement, Receiver, SackBlocks, Segment, Sender, law},
