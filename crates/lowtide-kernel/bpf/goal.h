@@ -24,6 +24,66 @@ struct {
 	__type(value, struct lt_socket_record);
 } closed_goals SEC(".maps");
 
+/* The goal in force, as the program set it; all zero: none. Only under the socket's lock. */
+static inline const struct lt_goal *goal_of(const struct lt_socket *s)
+{
+	return &s->goals[s->goal_version & 1];
+}
+
+/* The controller looks without that lock, so a goal is written beside the one in force, and then takes its place at once. */
+static inline void goal_write(struct lt_socket *s, const struct lt_goal *goal)
+{
+	s->goals[(s->goal_version + 1) & 1] = *goal;
+	__sync_fetch_and_add(&s->goal_version, 1);
+}
+
+#define GOAL_LOOKS 4	/* at a goal that is replaced during the look; each time a whole call comes in between */
+
+/* Without the socket's lock: never half of a goal. False: there is none. */
+static inline bool goal_look(const struct lt_socket *s, struct lt_goal *goal)
+{
+	u64 version;
+
+	for (int i = 0; i < GOAL_LOOKS; i++) {
+		version = *(const volatile u64 *)&s->goal_version;
+		__sync_fetch_and_add(&group.goal_looks, 1);	/* keeps the loads in this order on every processor */
+		bpf_probe_read_kernel(goal, sizeof(*goal), &s->goals[version & 1]);
+		__sync_fetch_and_add(&group.goal_looks, 1);
+		if (*(const volatile u64 *)&s->goal_version == version)
+			return goal->id;
+	}
+	return false;
+}
+
+/* The socket is one of the LOWTIDE_GOALS_MAX of the run that have a goal. False: there is no place for one more. */
+static inline bool goal_enter(struct lt_socket *s)
+{
+	if (s->goal_place)
+		return true;
+	if (__sync_fetch_and_add(&group.goal_places, 1) >= LOWTIDE_GOALS_MAX) {
+		__sync_fetch_and_add(&group.goal_places, -1);
+		return false;
+	}
+	s->goal_place = 1;
+	return true;
+}
+
+/* It is none of them any more; without a goal, or closed. */
+static inline void goal_leave(struct lt_socket *s)
+{
+	if (__sync_lock_test_and_set(&s->goal_place, 0))
+		__sync_fetch_and_add(&group.goal_places, -1);
+}
+
+static inline void goal_clear(struct lt_socket *s)
+{
+	struct lt_goal none = {};
+
+	goal_write(s, &none);
+	__builtin_memset(&s->decision, 0, sizeof(s->decision));
+	goal_leave(s);
+}
+
 static inline void goal_record(const struct lt_goal *goal, struct lt_socket_record *record, u64 now_ns)
 {
 	record->goal = *goal;
@@ -31,12 +91,12 @@ static inline void goal_record(const struct lt_goal *goal, struct lt_socket_reco
 }
 
 /* Takes what was decided, unless the program has set another goal meanwhile. */
-static inline void goal_steer(struct lt_socket *s, u64 now_ns)
+static inline void goal_steer(struct lt_socket *s, const struct lt_goal *goal, u64 now_ns)
 {
-	u64 id = s->goal.id;
+	u64 id = goal->id;
 	const struct lt_decision *decision = bpf_map_lookup_elem(&decisions, &id);
 
-	if (!decision || decision->serial != s->goal.serial)
+	if (!decision || decision->serial != goal->serial)
 		return;
 	s->decision = *decision;
 	if (decision->expected_ns >= 0)
@@ -47,22 +107,39 @@ static inline void goal_steer(struct lt_socket *s, u64 now_ns)
 static inline void goal_observed(struct lt_socket *s, struct lt_socket_record *record)
 {
 	u64 now = bpf_ktime_get_boot_ns();
+	struct lt_goal goal;
 
-	if (!s->goal.id)
+	if (!s->goal_version || !goal_look(s, &goal))
 		return;
-	goal_steer(s, now);
-	goal_record(&s->goal, record, now);
+	goal_steer(s, &goal, now);
+	goal_record(&goal, record, now);
 }
 
-static inline void goal_closed(const struct lt_socket *s, u64 acked)
+/* The connection is over, and its goal with it; what it was can still be read. */
+static inline void goal_closed(struct lt_socket *s, u64 acked)
 {
 	struct lt_socket_record record = {};
 
-	if (!s->goal.id)
+	goal_leave(s);
+	if (!goal_of(s)->id)
 		return;
-	goal_record(&s->goal, &record, bpf_ktime_get_boot_ns());
+	goal_record(goal_of(s), &record, bpf_ktime_get_boot_ns());
 	record.acked = acked;
 	bpf_map_push_elem(&closed_goals, &record, BPF_EXIST);
+}
+
+/* The last descriptor of a socket is closed. One that is no connection goes without a change of state (sockops.h). */
+SEC("cgroup/sock_release")
+int lt_sock_release(struct bpf_sock *sk)
+{
+	struct lt_socket *s;
+
+	if (sk->state != BPF_TCP_CLOSE && sk->state != BPF_TCP_LISTEN)
+		return 1;
+	s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
+	if (s)
+		goal_leave(s);
+	return 1;
 }
 
 #endif

@@ -136,6 +136,7 @@ struct tcp_sock {
 	u64 bytes_retrans;
 	struct minmax rtt_min;
 	struct tcp_rack rack;
+	bool is_mptcp;
 };
 
 struct ack_sample {
@@ -202,6 +203,7 @@ enum {
 #define IPPROTO_IP 0
 #define IP_TOS 1
 #define IPPROTO_TCP 6
+#define IPPROTO_MPTCP 262
 #define TCP_CONGESTION 13
 #define TCP_SAVE_SYN 27
 #define IPPROTO_IPV6 41

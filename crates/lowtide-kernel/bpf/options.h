@@ -7,6 +7,7 @@
 #define LOWTIDE_OPTIONS_H
 
 #include "state.h"
+#include "goal.h"
 
 #define SWALLOW -1		/* optlen: the kernel does not see the call, the program sees success */
 #define OPTION_KNOWN 64		/* a structure may be longer than ours if the rest, up to here, is zero */
@@ -39,6 +40,7 @@ static inline int set_goal(struct bpf_sockopt *ctx, struct bpf_sock *sk, struct 
 	const struct lowtide_goal *asked = ctx->optval;
 	const struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
 	bool connected = sk->state != BPF_TCP_CLOSE && sk->state != BPF_TCP_SYN_SENT;
+	struct lt_goal goal = {};
 	u64 size, within_ns;
 
 	if ((void *)(asked + 1) > ctx->optval_end || !tp)
@@ -46,23 +48,23 @@ static inline int set_goal(struct bpf_sockopt *ctx, struct bpf_sock *sk, struct 
 	size = asked->size;
 	within_ns = asked->within_ns;
 	if (!size && !within_ns) {
-		__builtin_memset(&s->goal, 0, sizeof(s->goal));
-		__builtin_memset(&s->decision, 0, sizeof(s->decision));
+		goal_clear(s);
 		return 1;
 	}
 	if (!size || size > LOWTIDE_SIZE_MAX || within_ns < LOWTIDE_WITHIN_MIN || within_ns > LOWTIDE_WITHIN_MAX)
 		return refuse(EINVAL);
 	if (sk->state == BPF_TCP_LISTEN || s->own_law)
 		return refuse(EOPNOTSUPP);
-	if (!s->goal.id) {
-		if (settings.goals >= LOWTIDE_GOALS_MAX)
-			return refuse(ENOBUFS);
-		s->goal.id = __sync_fetch_and_add(&group.goals, 1) + 1;
-	}
-	s->goal.serial++;
-	s->goal.size = size;
-	s->goal.acked_before = connected ? tp->bytes_acked - s->acked_base : 0;
-	s->goal.deadline_ns = bpf_ktime_get_boot_ns() + within_ns;
+	if (!goal_enter(s))
+		return refuse(ENOBUFS);
+	goal.id = goal_of(s)->id;
+	goal.serial = goal_of(s)->serial + 1;
+	if (!goal.id)
+		goal.id = __sync_fetch_and_add(&group.goals, 1) + 1;
+	goal.size = size;
+	goal.acked_before = connected ? tp->bytes_acked - s->acked_base : 0;
+	goal.deadline_ns = bpf_ktime_get_boot_ns() + within_ns;
+	goal_write(s, &goal);
 	/* the weight stays until the governor has looked; what it said of the goal before does not */
 	s->decision.outlook = LOWTIDE_TOO_EARLY;
 	s->decision.target_rate = 0;
@@ -164,6 +166,8 @@ static inline int set_option(struct bpf_sockopt *ctx)
 
 	if (!known || !sk || bpf_get_retval() < 0)
 		return 1;
+	if (sk->protocol != PROTO_TCP)	/* MPTCP: several connections, of which none is the program's */
+		return refuse(EOPNOTSUPP);
 	if (ctx->optlen != SWALLOW) {	/* a group within has not looked at it yet */
 		if (ctx->optlen < (s32)known)
 			return refuse(EINVAL);
@@ -191,18 +195,20 @@ static inline int set_option(struct bpf_sockopt *ctx)
 static inline void fill_status(struct lowtide_status *status, const struct lt_socket *s, const struct bpf_tcp_sock *tp)
 {
 	u64 now = bpf_ktime_get_boot_ns(), weight = settings.weight;
+	const struct lt_goal *goal;
 
 	__builtin_memset(status, 0, sizeof(*status));
 	status->expected_ns = -1;
 	if (s && s->own_law)
 		status->flags |= LOWTIDE_OWN_LAW;
-	if (s && s->goal.id) {
+	if (s && goal_of(s)->id) {
+		goal = goal_of(s);
 		status->flags |= LOWTIDE_HAS_GOAL;
 		status->outlook = s->decision.outlook;
-		status->size = s->goal.size;
-		if (tp->bytes_acked > s->acked_base + s->goal.acked_before)
-			status->acknowledged = tp->bytes_acked - s->acked_base - s->goal.acked_before;
-		status->left_ns = s->goal.deadline_ns - now;
+		status->size = goal->size;
+		if (tp->bytes_acked > s->acked_base + goal->acked_before)
+			status->acknowledged = tp->bytes_acked - s->acked_base - goal->acked_before;
+		status->left_ns = goal->deadline_ns - now;
 		if (s->decision.expected_ns >= 0)
 			status->expected_ns = s->decision.expected_ns > (s64)now ? s->decision.expected_ns - now : 0;
 		if (s->decision.governed && controller_alive(bpf_ktime_get_ns())) {

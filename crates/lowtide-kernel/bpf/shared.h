@@ -45,7 +45,6 @@ struct lt_settings {
 	struct lt_pressure pressure;	/* on sockets without a goal of their own */
 	u64 window_q16;		/* sum of the sending sockets' windows, segments */
 	u64 weight;		/* w, for those who ask: the bits of a double */
-	u32 goals;		/* sockets that have a goal of their own */
 	u32 sockets;		/* sockets that are sending: they share one flow's budget */
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	u32 set_tos;

@@ -45,6 +45,38 @@ static inline bool peer_echoes_marks(struct bpf_sock_ops *ops)
 	return (syn[0] >> 4 == 6 ? syn[1] >> 4 : syn[1]) & 3;
 }
 
+/* One of the connections of a socket of MPTCP. A kernel without MPTCP has neither the field nor, for the verifier, what follows from it. */
+static inline bool is_subflow(struct bpf_sock_ops *ops)
+{
+	struct tcp_sock *tp = ops->sk ? bpf_skc_to_tcp_sock(ops->sk) : NULL;
+
+	return tp && bpf_core_field_exists(tp->is_mptcp) && tp->is_mptcp;
+}
+
+/* That socket, on which the program makes its choices. */
+static inline struct lt_socket *whole_of(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct mptcp_sock *whole = sk && is_subflow(ops) ? bpf_skc_to_mptcp_sock(sk) : NULL;
+
+	return whole ? bpf_sk_storage_get(&sockets, whole, NULL, 0) : NULL;
+}
+
+/* The program has chosen a law, and may: before it connected, or for all connections of a socket of MPTCP. */
+static inline bool has_own_law(struct bpf_sock_ops *ops, struct lt_socket *s)
+{
+	struct lt_socket *whole;
+
+	if (s && s->own_law)
+		return true;
+	whole = whole_of(ops);
+	if (!whole || !whole->own_law)
+		return false;
+	if (s)
+		s->own_law = 1;
+	return true;
+}
+
 static inline void adopt(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, 0);
@@ -52,7 +84,7 @@ static inline void adopt(struct bpf_sock_ops *ops)
 	int yes = 1;
 
 	set_traffic_class(ops);
-	if (s && s->own_law)	/* chosen before it connected, and allowed */
+	if (has_own_law(ops, s))
 		return;
 	__builtin_memcpy(law, settings.law, sizeof(law));
 	if (settings.needs_ecn && ops->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
@@ -79,6 +111,19 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 		pace(ops, s, budget_pacing(s->window_q16, ops->mss_cache, ops->srtt_us >> 3));
 }
 
+/* It connects, perhaps not for the first time. That it ends is to be heard of, even if it never is a connection. */
+static inline void connects(struct bpf_sock_ops *ops)
+{
+	struct lt_socket *s = socket_of(ops, 0);
+
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
+	if (!s || !s->closed)
+		return;
+	s->closed = 0;
+	if (!s->goal_place)	/* a goal belongs to its connection */
+		goal_clear(s);
+}
+
 static inline void established(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, BPF_SK_STORAGE_GET_F_CREATE);
@@ -87,13 +132,13 @@ static inline void established(struct bpf_sock_ops *ops)
 	int iw, calls;
 
 	calls = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
-	if (!settings.ours)
-		calls |= BPF_SOCK_OPS_RTT_CB_FLAG;	/* pace_kernel_law() */
+	if (!settings.ours || is_subflow(ops))
+		calls |= BPF_SOCK_OPS_RTT_CB_FLAG;	/* pace_kernel_law(), keep_subflow() */
 	bpf_sock_ops_cb_flags_set(ops, calls);
 	count(sockets_opened, 1);
 	if (!s)
 		return;
-	if (settings.needs_ecn && !s->own_law && !peer_echoes_marks(ops)) {
+	if (settings.needs_ecn && !has_own_law(ops, s) && !peer_echoes_marks(ops)) {
 		note_without_ecn(s);
 		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
 	}
@@ -175,11 +220,23 @@ static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 	pace(ops, s, limit);
 }
 
+/* A connection that joins others of MPTCP gets law and DSCP of the whole from the stack, which may come after ours. */
+static inline void keep_subflow(struct bpf_sock_ops *ops)
+{
+	struct lt_socket *s = socket_of(ops, 0);
+
+	if (s && !s->without_ecn && is_subflow(ops))
+		adopt(ops);
+}
+
 SEC("sockops")
 int lt_sockops(struct bpf_sock_ops *ops)
 {
 	switch (ops->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		connects(ops);
+		adopt(ops);
+		break;
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
 		adopt(ops);
 		break;
@@ -194,7 +251,9 @@ int lt_sockops(struct bpf_sock_ops *ops)
 		closed(ops, ops->args[0], ops->args[1]);
 		break;
 	case BPF_SOCK_OPS_RTT_CB:
-		pace_kernel_law(ops);
+		keep_subflow(ops);
+		if (!settings.ours)
+			pace_kernel_law(ops);
 		break;
 	}
 	return 1;

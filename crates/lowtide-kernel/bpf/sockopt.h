@@ -22,15 +22,36 @@ static inline bool wants_traffic_class(const struct bpf_sockopt *ctx)
 	       (ctx->level == IPPROTO_IPV6 && ctx->optname == IPV6_TCLASS);
 }
 
+/* What a program sets on a socket of MPTCP the stack sets on all TCP connections below it. */
+static inline bool is_governed(const struct bpf_sock *sk)
+{
+	return sk->protocol == PROTO_TCP || sk->protocol == IPPROTO_MPTCP;
+}
+
+/* SO_MAX_PACING_RATE is read as the kernel does: 64 bits where the program gave as many, else 32. False: too short. */
+static inline bool read_pacing(const struct bpf_sockopt *ctx, u64 *rate)
+{
+	const u64 *wide = ctx->optval;
+	const u32 *narrow = ctx->optval;
+
+	if ((void *)(wide + 1) <= ctx->optval_end)
+		*rate = *wide == ~0ULL ? 0 : *wide;
+	else if ((void *)(narrow + 1) <= ctx->optval_end)
+		*rate = *narrow == PACING_UNLIMITED ? 0 : *narrow;
+	else
+		return false;
+	return true;
+}
+
 SEC("cgroup/setsockopt")
 int lt_setsockopt(struct bpf_sockopt *ctx)
 {
 	struct lt_socket *s;
-	u32 *value = ctx->optval;
+	u64 pacing;
 
 	if (ctx->optlen > WHOLE)
 		ctx->optlen = 0;
-	if (!ctx->sk || ctx->sk->protocol != PROTO_TCP)
+	if (!ctx->sk || !is_governed(ctx->sk))
 		return 1;
 	if (ctx->level == SOL_LOWTIDE)
 		return set_option(ctx);
@@ -45,10 +66,10 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 			s->own_law = 1;
 	} else if (settings.set_tos && wants_traffic_class(ctx)) {
 		ctx->optlen = SWALLOW;
-	} else if (ctx->level == SOL_SOCKET && ctx->optname == SO_MAX_PACING_RATE && (void *)(value + 1) <= ctx->optval_end) {
+	} else if (ctx->level == SOL_SOCKET && ctx->optname == SO_MAX_PACING_RATE && read_pacing(ctx, &pacing)) {
 		s = bpf_sk_storage_get(&sockets, ctx->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (s) {
-			s->program_pacing = *value >= PACING_UNLIMITED ? 0 : *value;
+			s->program_pacing = pacing;
 			s->pacing = 0;	/* the kernel applies the program's; ours comes back with the next ACK if it is smaller */
 		}
 	}

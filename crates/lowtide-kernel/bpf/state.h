@@ -43,6 +43,8 @@ struct {
 	u32 signal;	/* SIGNAL_GROUP_* */
 	u64 at_ns;
 	u64 goals;	/* sockets that have been given a goal, ever */
+	u64 goal_places;	/* sockets that have one now */
+	u64 goal_looks;
 	u64 lost_ns;	/* the latest real congestion */
 	u64 numbers;	/* sockets that share a flow (flows.h) have got, ever */
 	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
@@ -69,7 +71,9 @@ struct lt_socket {
 	u64 last_sent_ns;
 	u64 window_q16;		/* this socket's share */
 	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program asked for itself, 0: none */
-	struct lt_goal goal;
+	struct lt_goal goals[2];	/* the one in force, and the one before it or after (goal.h) */
+	u64 goal_version;
+	u64 goal_place;		/* 1: it counts in goal_places */
 	struct lt_decision decision;
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 pacing;		/* the one in force */
@@ -246,19 +250,34 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 /* The same, where the rate in force differs by more than this part of it. */
 #define pace_within(ctx, s, wanted, part)                                                                             \
 	({                                                                                                            \
-		u32 rate = (wanted), old = (s)->pacing;                                                               \
-		if (rate == PACING_NONE && old)                                                                       \
-			rate = PACING_UNLIMITED;                                                                      \
-		if ((s)->program_pacing && (s)->program_pacing < rate)                                                \
-			rate = (s)->program_pacing;                                                                   \
+		u32 old = (s)->pacing, rate = pacing_allowed(s, wanted, old);                                         \
 		if (rate && pacing_differs(rate, old, part)) {                                                        \
 			u32 on = PACING_SWITCHED_ON;                                                                  \
+			bool in_force = !old && pacing_is_the_programs(s, rate);                                      \
 			(s)->pacing = rate;                                                                           \
 			if (!old && rate == PACING_UNLIMITED)                                                         \
 				bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &on, sizeof(on));                 \
-			bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));                     \
+			if (!in_force)                                                                                \
+				bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));             \
 		}                                                                                                     \
 	})
+
+/*
+ * The lesser of what we want and what the program set. The program may set 64 bits, BPF no more than 32: a limit above that
+ * comes back as the most that we can set, once ours was below it.
+ */
+static inline u32 pacing_allowed(const struct lt_socket *s, u32 wanted, u32 old)
+{
+	u32 rate = wanted == PACING_NONE && old ? PACING_UNLIMITED : wanted;
+
+	return s->program_pacing ? at_most(rate, at_most(s->program_pacing, PACING_SWITCHED_ON)) : rate;
+}
+
+/* Before the first limit of ours the kernel has the program's, which needs no setting. */
+static inline bool pacing_is_the_programs(const struct lt_socket *s, u32 rate)
+{
+	return s->program_pacing >= PACING_SWITCHED_ON && rate == PACING_SWITCHED_ON;
+}
 
 /* By more than a part, or from and to unlimited. */
 static inline bool pacing_differs(u32 rate, u32 old, u32 part)

@@ -12,9 +12,10 @@
  *                      EOPNOTSUPP on an IPv4 socket. A program can probe with LOWTIDE_STATUS.
  *         EINVAL       a value out of its range, or a buffer shorter than the structure
  *         E2BIG        a longer structure than the one known here, and the rest of it is not zero
- *         EOPNOTSUPP   (setsockopt) a goal on a socket that listens, or whose control law the
- *                      program chose itself; a parameter where the law has none for single sockets
- *         ENOBUFS      LOWTIDE_GOALS_MAX sockets of this run have a goal already
+ *         EOPNOTSUPP   (setsockopt) a goal on a socket that listens, that is of MPTCP, or whose control law
+ *                      the program chose itself; a parameter where the law has none for single sockets
+ *         ENOBUFS      LOWTIDE_GOALS_MAX sockets of this run have a goal; one is free again when a goal is
+ *                      cleared, or its connection ends, or its socket is closed
  *
  * The options belong to the connection: dup and fork keep them, accept does not hand them on. They may
  * be set before connect.

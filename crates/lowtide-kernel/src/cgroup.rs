@@ -8,7 +8,7 @@ use std::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
         unix::fs::OpenOptionsExt,
     },
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -32,14 +32,10 @@ impl Cgroup {
     /// Makes a group below this process's own, and removes those that killed runs left empty.
     ///
     /// # Errors
-    /// [`Error::NoCgroup`], [`Error::CgroupUnwritable`].
+    /// [`Error::NoCgroup`], [`Error::GroupOutOfSight`], [`Error::CgroupUnwritable`], [`Error::Threaded`].
     pub fn create() -> Result<Cgroup> {
-        let (root, mount) = hierarchy()?;
+        let Hierarchy { root, own: parent, mount } = hierarchy()?;
         sweep(&root);
-        let mut parent = root.join(own_group());
-        if !parent.join("cgroup.procs").exists() {
-            parent = root; // our group lies outside what this namespace shows
-        }
         let unwritable = |source| Error::CgroupUnwritable { path: parent.clone(), source };
         // no name twice in a process: who removes a group by its name must not find the next one there
         static NAMES: AtomicU32 = AtomicU32::new(0);
@@ -49,6 +45,10 @@ impl Cgroup {
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 other => other.map_err(unwritable)?,
+            }
+            if fs::read_to_string(path.join("cgroup.type")).is_ok_and(|kind| kind.trim() == "domain invalid") {
+                let _ = fs::remove_dir(&path);
+                return Err(Error::Threaded { path: parent });
             }
             let directory = match open_directory(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // swept
@@ -121,26 +121,57 @@ impl Drop for Cgroup {
     }
 }
 
-/// The v2 hierarchy: where it is mounted, or a mount of our own that nobody else sees (`ip netns exec` hides /sys/fs/cgroup).
-fn hierarchy() -> Result<(PathBuf, Option<OwnedFd>)> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    if let Some(path) = mounted(&mounts) {
-        return Ok((path, None));
-    }
-    let mount = mount_detached().map_err(Error::NoCgroup)?;
-    Ok((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))
+/// The v2 hierarchy as far as it is in sight.
+#[derive(Debug)]
+struct Hierarchy {
+    root: PathBuf,
+    /// The directory of this process's group, at `root` or below.
+    own: PathBuf,
+    /// Keeps it mounted for us alone.
+    mount: Option<OwnedFd>,
 }
 
-/// The first writable-looking cgroup2 entry of a mounts table, its octal escapes undone.
-fn mounted(mounts: &str) -> Option<PathBuf> {
+/// Where it is mounted so that our own group is in it. Else a mount of our own that nobody else sees: `ip netns exec`
+/// hides /sys/fs/cgroup, and in a container the host's mount shows more than the container's namespace has names for.
+fn hierarchy() -> Result<Hierarchy> {
+    let own = own_group();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    if let Some(found) = mounted(&mounts, &own) {
+        return Ok(found);
+    }
+    let mount = mount_detached().map_err(Error::NoCgroup)?;
+    let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+    match directory(&root, Path::new("/"), &own) {
+        Some(own) => Ok(Hierarchy { root, own, mount: Some(mount) }),
+        None => Err(Error::GroupOutOfSight { group: own }),
+    }
+}
+
+/// The first writable-looking cgroup2 entry of a mountinfo table that shows our group, its octal escapes undone.
+fn mounted(mounts: &str, own: &Path) -> Option<Hierarchy> {
+    let plain = |path: &str| PathBuf::from(path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"));
+    let writable = |options: &str| options.split(',').any(|option| option == "rw");
     mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let (path, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
-        let path = PathBuf::from(path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"));
-        // a stale table entry may be covered by another mount
-        (kind == "cgroup2" && options.split(',').any(|o| o == "rw") && path.join("cgroup.procs").exists())
-            .then_some(path)
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(3);
+        let (top, root, options) = (plain(mount.next()?), plain(mount.next()?), mount.next()?);
+        let mut kind = kind.split(' ');
+        if kind.next() != Some("cgroup2") || !writable(options) || !kind.nth(1).is_some_and(writable) {
+            return None;
+        }
+        let own = directory(&root, &top, own)?;
+        Some(Hierarchy { root, own, mount: None })
     })
+}
+
+/// Our group's directory in a mount at `root` that shows what is below the group `top`. Both groups have the names of our
+/// cgroup namespace, in which what lies above its root is `/..`; a way down from there has no name.
+fn directory(root: &Path, top: &Path, own: &Path) -> Option<PathBuf> {
+    let below = own.strip_prefix(top).ok()?;
+    let known = !below.components().any(|part| part == Component::ParentDir);
+    let own = root.join(below);
+    // an entry of the table may be covered by another mount
+    (known && own.join("cgroup.procs").exists()).then_some(own)
 }
 
 fn mount_detached() -> io::Result<OwnedFd> {
@@ -165,13 +196,11 @@ fn mount_detached() -> io::Result<OwnedFd> {
     }
 }
 
-/// This process's group, relative to the hierarchy's root.
+/// This process's group, from the root of its cgroup namespace.
 fn own_group() -> PathBuf {
-    fs::read_to_string("/proc/self/cgroup")
-        .unwrap_or_default()
-        .lines()
-        .find_map(|line| line.strip_prefix("0::/").map(PathBuf::from))
-        .unwrap_or_default()
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    PathBuf::from(own.unwrap_or("/"))
 }
 
 fn open_directory(path: &Path) -> io::Result<File> {
@@ -213,8 +242,36 @@ mod tests {
     }
 
     #[test]
-    fn a_mounts_table_without_a_live_cgroup2_gives_none() {
-        assert_eq!(mounted("cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"), None);
-        assert_eq!(mounted("cgroup2 /nowhere/at\\040all cgroup2 rw 0 0\n"), None);
+    fn our_group_is_found_in_the_mount_that_shows_it() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        for group in ["", "a", "a/b"] {
+            fs::create_dir_all(root.join(group)).unwrap();
+            fs::write(root.join(group).join("cgroup.procs"), "").unwrap();
+        }
+        let found = |top: &str, own: &str, options: &str, kind: &str| {
+            let line = format!("30 24 0:26 {top} {} {options} shared:4 - {kind}\n", root.display());
+            mounted(&line, Path::new(own)).map(|found| found.own.strip_prefix(root).unwrap().display().to_string())
+        };
+        let (rw, kind) = ("rw,nosuid", "cgroup2 cgroup2 rw,nsdelegate");
+        for (top, own, group) in [
+            ("/", "/", Some("")),
+            ("/", "/a/b", Some("a/b")),
+            ("/docker/1", "/docker/1", Some("")),
+            ("/docker/1", "/docker/1/a", Some("a")),
+            ("/..", "/../a", Some("a")),
+            // the host's mount in a container: the way from there to its group has no name
+            ("/..", "/", None),
+            ("/../..", "/..", None),
+            ("/", "/../a", None),
+            ("/docker/1", "/docker/2", None),
+            ("/", "/elsewhere", None),
+        ] {
+            assert_eq!(found(top, own, rw, kind).as_deref(), group, "{own} in a mount of {top}");
+        }
+        assert_eq!(found("/", "/", "ro,nosuid", kind), None);
+        assert_eq!(found("/", "/", rw, "cgroup2 cgroup2 ro"), None);
+        assert_eq!(found("/", "/", rw, "cgroup cgroup rw,cpu"), None);
+        assert!(mounted("30 24 0:26 / /nowhere/at\\040all rw - cgroup2 cgroup2 rw\n", Path::new("/")).is_none());
     }
 }

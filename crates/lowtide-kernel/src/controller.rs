@@ -124,7 +124,6 @@ impl Controller {
                 budget.increase_of_the_others(),
             ),
             weight: decision.weight.get(),
-            goals: self.transfer.goals().len() as u32,
             sockets: snapshot.sending,
             window: snapshot.window,
             stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),

@@ -119,7 +119,7 @@ fn cgroup() -> Feature {
         Err(error) => Err(Missing {
             why: error.to_string(),
             consequence: RUN_AT_ALL,
-            mend: "run as root; in a container mount cgroup2 writable",
+            mend: mend(&error, "run as root; in a container mount cgroup2 writable"),
         }),
     };
     Feature { name: "cgroup v2", need: Need::Run, state }
@@ -129,7 +129,10 @@ fn phantom_signals() -> Feature {
     let state = try_law(Law::Kernel("reno".to_owned())).map(|()| "load and attach".to_owned()).map_err(|error| Missing {
         why: error.to_string(),
         consequence: RUN_AT_ALL,
-        mend: "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN; kernels need CONFIG_CGROUP_BPF",
+        mend: mend(
+            &error,
+            "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN; kernels need CONFIG_CGROUP_BPF",
+        ),
     });
     Feature { name: "cgroup BPF programs", need: Need::Run, state }
 }
@@ -145,10 +148,26 @@ fn own_laws() -> Feature {
         try_law(Law::parse("tide").expect("it is one of ours")).map(|()| "struct_ops by link".to_owned()).map_err(|error| Missing {
             why: error.to_string(),
             consequence: OWN_LAWS,
-            mend: "run as root; kernels need CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; or use --cc cubic or --cc reno",
+            mend: mend(
+                &error,
+                "run as root; kernels need CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; or use --cc cubic or --cc reno",
+            ),
         })
     };
     Feature { name: "control laws in BPF", need: Need::OwnLaws, state }
+}
+
+/// What to do about this error; `usual`, unless it says more of its cause.
+fn mend(error: &Error, usual: &'static str) -> &'static str {
+    match error {
+        Error::GroupOutOfSight { .. } => "start Lowtide from a process of this container, or mount the whole hierarchy",
+        Error::Threaded { .. } => "start Lowtide in a cgroup that is not threaded, for example by systemd-run --scope",
+        Error::ForbiddenByAnother { .. } => {
+            "start Lowtide in another cgroup, for example by systemd-run --scope --slice=NAME, or have that program \
+             attached with BPF_F_ALLOW_MULTI"
+        }
+        _ => usual,
+    }
 }
 
 fn try_law(law: Law) -> Result<(), Error> {

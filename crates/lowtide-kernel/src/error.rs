@@ -36,6 +36,31 @@ pub enum Error {
         /// The kernel's reason.
         reason: String,
     },
+    /// This process's group is none that it can see.
+    #[error("this process is in the cgroup {group}, outside what its cgroup namespace and mounts show")]
+    GroupOutOfSight {
+        /// As the namespace names it.
+        group: PathBuf,
+    },
+    /// A group of the kind whose children take no processes.
+    #[error("the cgroup {path} is threaded, so no process can enter a group below it")]
+    Threaded {
+        /// Where the child was to be made.
+        path: PathBuf,
+    },
+    /// Somebody else's program allows none of ours.
+    #[error(
+        "the BPF program {id} on the cgroup {group} allows no other below it (it is attached without BPF_F_ALLOW_MULTI), \
+         so {what} cannot be attached"
+    )]
+    ForbiddenByAnother {
+        /// Which program of ours.
+        what: &'static str,
+        /// What the other one is attached to.
+        group: PathBuf,
+        /// Its number.
+        id: u32,
+    },
     /// Reading the sockets' state failed.
     #[error("cannot read the state of the transfer's sockets: {0}")]
     Observe(io::Error),

@@ -11,13 +11,13 @@ use std::{
 
 use nix::{
     sys::{
-        signal::{self, SigSet, SigmaskHow, Signal},
+        signal::{self, SigHandler, SigSet, SigmaskHow, Signal},
         wait::{WaitStatus, waitpid},
     },
     unistd::{self, ForkResult, Pid},
 };
 
-use crate::{Cgroup, Error, Result, User};
+use crate::{Cgroup, Error, Result, User, dispositions::sigpipe_was_ignored};
 
 /// A running program.
 #[derive(Debug)]
@@ -59,6 +59,9 @@ impl Program {
                     check(libc::setgroups(groups.len(), groups.as_ptr()))?;
                     check(libc::setresgid(*gid, *gid, *gid))?;
                     check(libc::setresuid(*uid, *uid, *uid))?;
+                }
+                if sigpipe_was_ignored() {
+                    signal::signal(Signal::SIGPIPE, SigHandler::SigIgn)?;
                 }
                 signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
                 Ok(())
@@ -109,10 +112,31 @@ fn check(result: libc::c_int) -> io::Result<()> {
     if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Capabilities that Lowtide was given are not the program's: clears the ambient set, by which alone they would pass an exec.
+/// `struct __user_cap_data_struct` of the kernel: 32 capabilities each.
+#[repr(C)]
+#[derive(Default)]
+struct Capabilities {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3`: of two such structures.
+const TWO_OF_32: u32 = 0x2008_0522;
+
+/// Capabilities that Lowtide was given are not the program's: clears the ambient set and the inheritable one, by which
+/// alone they pass an exec.
 fn drop_inherited_capabilities() -> io::Result<()> {
-    // SAFETY: a system call with integer arguments.
-    check(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) })
+    // of this process
+    let header = [TWO_OF_32, 0];
+    let mut sets = [Capabilities::default(), Capabilities::default()];
+    // SAFETY: system calls with integer arguments, and structures as the kernel lays them out, which outlive the calls.
+    unsafe {
+        check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))?;
+        check(libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) as libc::c_int)?;
+        sets.iter_mut().for_each(|set| set.inheritable = 0);
+        check(libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) as libc::c_int)
+    }
 }
 
 /// TCP sockets that PROGRAM inherits from us: opened before, outside its group, hence not governed.

@@ -10,13 +10,14 @@ use std::{
 };
 
 use libbpf_rs::{
-    Link, MapCore, MapType, OpenObject, ProgramType, libbpf_sys,
+    ErrorKind, Link, MapCore, MapType, OpenObject, ProgramType, libbpf_sys,
     skel::{OpenSkel, Skel, SkelBuilder},
 };
 
 use crate::{
     Actuator, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
     fixed::{Q16, pressure_value},
+    foreign::{self, Foreign},
     kernel_words::KernelWords,
     transfer::monotonic_now,
 };
@@ -99,9 +100,18 @@ impl Programs {
             ("the program for setsockopt", &programs.lt_setsockopt),
             ("the program for getsockopt", &programs.lt_getsockopt),
             ("the socket program", &programs.lt_sockops),
+            ("the program for closing sockets", &programs.lt_sock_release),
         ]
         .into_iter()
-        .map(|(what, program)| attached(what, program.attach_cgroup(fd), words))
+        .map(|(what, program)| {
+            let link = program.attach_cgroup(fd);
+            let refused = link.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+            let attach_type = program.attach_type() as u32;
+            match refused.then(|| foreign::forbidding(cgroup.path(), attach_type)).flatten() {
+                Some(Foreign { group, id }) => Err(Error::ForbiddenByAnother { what, group, id }),
+                None => attached(what, link, words),
+            }
+        })
         .collect()
     }
 
@@ -219,7 +229,6 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
 pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
     settings.pressure = pressure_value(&steering.pressure);
     settings.weight = steering.weight.to_bits();
-    settings.goals = steering.goals;
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;

@@ -78,8 +78,6 @@ pub struct Steering {
     pub pressure: Pressure,
     /// w, for programs that ask.
     pub weight: f64,
-    /// Sockets with a goal of their own.
-    pub goals: u32,
     /// Sockets that share the budget.
     pub sockets: u32,
     /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.
@@ -135,7 +133,7 @@ pub struct Totals {
 }
 
 /// The transfer at one instant.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Snapshot {
     /// Totals.
     pub totals: Totals,
@@ -267,7 +265,7 @@ impl Transfer {
             self.tell(&changes)?;
         }
         let all = records.iter().map(|record| (record, false)).chain(closed.iter().map(|record| (record, true)));
-        self.goals = all.filter(|(r, _)| r.goal.id > 0).map(|(r, closed)| goal_record(r, closed, now)).collect();
+        self.goals = all.filter_map(|(record, closed)| goal_record(record, closed, now)).collect();
         Ok(summarize(totals, &records, now))
     }
 

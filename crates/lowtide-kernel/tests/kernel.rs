@@ -17,12 +17,14 @@ use std::{
 
 use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{MapCore, ObjectBuilder};
+use lowtide_deadline::{Goal, Governor, Policy, Time};
 use lowtide_kernel::{
     Actuator, CdgParameters, Cgroup, Controller, Dscp, Law, Need, Registration, Setup, Transfer, diagnose, load_object,
 };
 use nix::{
-    sched::{CloneFlags, unshare},
+    sched::{CloneFlags, CpuSet, sched_setaffinity, unshare},
     sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt},
+    unistd::Pid,
 };
 
 /// What libbpf says is collected process-wide: one load at a time.
@@ -231,4 +233,89 @@ fn a_connection_outlives_an_empty_segment() {
             assert_eq!(send_paced("lt_tide_mute", 40_000), 40_000);
         });
     });
+}
+
+/// What the test below alternates between: bytes, and nanoseconds to send them in.
+const GOALS: [[u64; 2]; 2] = [[1_000, 60_000_000_000], [1 << 50, 30_000_000_000_000_000]];
+
+/// A child of this process that ends with this value, or before.
+struct Child(libc::pid_t);
+
+impl Child {
+    /// Whether it went on until it was killed.
+    fn kill(&mut self) -> bool {
+        let mut status = 0;
+        // SAFETY: a child of this process that has not been waited for; the number is reset once it has been.
+        unsafe {
+            libc::kill(self.0, libc::SIGKILL);
+            libc::waitpid(mem::take(&mut self.0), &raw mut status, 0);
+        }
+        libc::WIFSIGNALED(status)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            self.kill();
+        }
+    }
+}
+
+/// Sets one goal after the other on a connection, from within `cgroup`, until it is killed.
+fn alternate(cgroup: &Cgroup) -> Child {
+    let mut entrance = cgroup.entrance().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    // SAFETY: the child makes system calls, and ends without returning.
+    match unsafe { libc::fork() } {
+        0 => {
+            let mut set = || -> std::io::Result<()> {
+                entrance.write_all(b"0")?;
+                let stream = TcpStream::connect(to)?;
+                for goal in GOALS.iter().cycle() {
+                    // SAFETY: the value outlives the call.
+                    let result = unsafe { libc::setsockopt(stream.as_raw_fd(), 0x4c54, 1, goal.as_ptr().cast(), 16) };
+                    if result != 0 {
+                        break;
+                    }
+                }
+                Err(std::io::Error::last_os_error())
+            };
+            let _ = set();
+            // SAFETY: ends the process and does nothing else.
+            unsafe { libc::_exit(1) }
+        }
+        child => Child(child),
+    }
+}
+
+#[test]
+fn half_a_goal_is_never_seen() {
+    let Some(_guard) = kernel() else { return };
+    // on all processors: what is looked at has to change meanwhile
+    let mut everywhere = CpuSet::new();
+    (0..CpuSet::count()).for_each(|processor| everywhere.set(processor).unwrap());
+    sched_setaffinity(Pid::from_raw(0), &everywhere).unwrap();
+    let law = Law::parse("reno").unwrap();
+    let actuator = Actuator::usual(&law);
+    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
+    let (cgroup, transfer) = start(setup.law.clone());
+    let policy = Policy::default();
+    let governor = Governor::new(policy, Goal::default(), Time::ZERO).unwrap();
+    let mut controller = Controller::new(transfer, governor, policy, &setup);
+    let mut child = alternate(&cgroup);
+    let (started, mut seen) = (Instant::now(), [0; 2]);
+    while started.elapsed() < Duration::from_secs(2) {
+        let now = Time::ZERO + started.elapsed();
+        for goal in controller.tick(now).unwrap().goals {
+            let left = goal.deadline.since(now).as_nanos() as u64;
+            let whole = |[size, within]: &[u64; 2]| goal.size == *size && within.abs_diff(left) < 5_000_000_000;
+            let which = GOALS.iter().position(whole);
+            seen[which.unwrap_or_else(|| panic!("{goal:?} with {left} ns left is none that was set"))] += 1;
+        }
+    }
+    println!("{seen:?} goals seen whole");
+    assert!(child.kill(), "the program was refused a goal");
+    assert!(seen.iter().all(|seen| *seen > 20), "{seen:?}");
 }

@@ -87,8 +87,10 @@ fn signal_mask_and_ignored_signals_are_the_callers() {
         let prepare = || {
             let blocked = SigSet::from_iter([Signal::SIGUSR1, Signal::SIGALRM, Signal::SIGCHLD]);
             sigprocmask(SigmaskHow::SIG_BLOCK, Some(&blocked), None)?;
-            // SAFETY: ignoring a signal runs no code of ours.
-            unsafe { nix::sys::signal::signal(Signal::SIGHUP, SigHandler::SigIgn) }?;
+            for ignored in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGPIPE] {
+                // SAFETY: ignoring a signal runs no code of ours.
+                unsafe { nix::sys::signal::signal(ignored, SigHandler::SigIgn) }?;
+            }
             Ok(())
         };
         // SAFETY: between fork and exec only system calls are made.
@@ -102,6 +104,8 @@ fn signal_mask_and_ignored_signals_are_the_callers() {
     let expected = own_signals(direct);
     assert_eq!(own_signals(lowtide(["run", "--quiet", "--", "cat", "/proc/self/status"])), expected);
     assert!(expected.iter().any(|line| line.starts_with("SigBlk") && !line.ends_with("0000000000000000")));
+    // HUP, INT, QUIT, PIPE: bits 0, 1, 2 and 12
+    assert!(expected.contains(&"SigIgn:\t0000000000001007".to_owned()), "{expected:?}");
 }
 
 #[test]

@@ -284,9 +284,19 @@ fn capabilities_that_lowtide_was_given_are_not_the_programs() {
     let ended = finish(command.current_dir("/"));
     assert!(ended.status.success(), "{ended:?}");
     let status = fields(&ended.out);
-    for set in ["CapEff", "CapPrm", "CapAmb"] {
+    for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
         assert_eq!(status[set], "0000000000000000", "{set}");
     }
+    // as root has them, whose programs start with all that they may inherit
+    let mut command = Command::new("setpriv");
+    command.args(["--inh-caps", "+net_admin,+sys_time", "--"]).arg(env!("CARGO_BIN_EXE_lowtide"));
+    command.args(["run", "--quiet", "--user", "root", "--", "cat", "/proc/self/status"]);
+    let ended = finish(command.env("LOWTIDE_PATH_MEMORY", "none"));
+    let status = fields(&ended.out);
+    for set in ["CapInh", "CapAmb"] {
+        assert_eq!(status[set], "0000000000000000", "{set}");
+    }
+    assert_ne!(status["CapEff"], "0000000000000000", "root's own rights stay: {ended:?}");
 }
 
 /// Has PROGRAM connect to a receiver in a namespace by a command line that leads there; it has to be governed.

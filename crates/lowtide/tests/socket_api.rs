@@ -118,6 +118,29 @@ fn only_so_many_sockets_have_goals() {
 }
 
 #[test]
+fn a_socket_that_is_no_connection_has_a_place_until_it_closes() {
+    holds("limit_before_connect");
+}
+
+#[test]
+fn a_second_connection_of_a_socket_counts_and_has_a_goal_of_its_own() {
+    if !kernel() {
+        return;
+    }
+    let (space, directory) = (namespace("again"), tempfile::tempdir().unwrap());
+    let file = directory.path().join("report.json");
+    let ended =
+        finish(&mut inside(&space, run_check(&["--quiet", "--report", file.to_str().unwrap()], "second_connection")));
+    assert!(ended.status.success(), "{}{}", ended.out, ended.err);
+    let report = report(&file);
+    assert_eq!(
+        (&report["acknowledged_bytes"], &report["socket_goals"]["met"]),
+        (&200_000.into(), &2.into()),
+        "{report}"
+    );
+}
+
+#[test]
 fn nested_runs_agree() {
     if !kernel() {
         return;

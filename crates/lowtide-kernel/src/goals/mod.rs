@@ -14,7 +14,7 @@ pub(crate) use wire::{decision_value, goal_record};
 
 use crate::Pressure;
 
-/// As many as the kernel has room for: twice LOWTIDE_GOALS_MAX. It refuses more, but for those set between two looks.
+/// As many as the kernel has room for decisions on: twice LOWTIDE_GOALS_MAX, since some sockets close and others get a goal during a look.
 const MOST: usize = 8192;
 
 /// A socket with a goal, as the kernel tells of it.
@@ -86,21 +86,23 @@ struct Member {
 }
 
 impl Member {
-    fn new(policy: Policy, record: &GoalRecord, now: Time) -> Member {
+    /// `None`: no governor follows such a goal.
+    fn new(policy: Policy, record: &GoalRecord, now: Time) -> Option<Member> {
         let deadline = deadline(record, now);
         let goal = Goal { size: Some(record.size), deadline: Some(deadline) };
-        let governor =
-            Governor::new(policy, goal, now).expect("the kernel refuses bad goals, the transfer bad policies");
-        Member { governor, origin: record.acknowledged_before, serial: record.serial, deadline }
+        let governor = Governor::new(policy, goal, now).ok()?;
+        Some(Member { governor, origin: record.acknowledged_before, serial: record.serial, deadline })
     }
 
-    /// Another goal for the same socket: what was learned of the network stays, and the weight.
+    /// Another goal for the same socket: what was learned of the network stays, and the weight. One that no governor
+    /// follows leaves the old one.
     fn follow(&mut self, record: &GoalRecord, now: Time) {
-        self.serial = record.serial;
-        self.deadline = deadline(record, now);
+        let deadline = deadline(record, now);
         let size = record.acknowledged_before.saturating_sub(self.origin).saturating_add(record.size);
-        let goal = Goal { size: Some(size), deadline: Some(self.deadline) };
-        self.governor.set_goal(goal, now).expect("the kernel refuses bad goals");
+        let goal = Goal { size: Some(size), deadline: Some(deadline) };
+        if self.governor.set_goal(goal, now).is_ok() {
+            (self.serial, self.deadline) = (record.serial, deadline);
+        }
     }
 
     /// `all` is of the whole transfer: prices are the network's, so the signals of all its sockets tell more of them than its own.
@@ -148,10 +150,15 @@ impl Goals {
 
     fn look_at(&mut self, record: &GoalRecord, all: &Progress) -> SocketGoal {
         let now = all.now;
-        if !record.closed && (self.members.len() < MOST || self.members.contains_key(&record.id)) {
-            let member = self.members.entry(record.id).or_insert_with(|| Member::new(self.policy, record, now));
-            if member.serial != record.serial {
-                member.follow(record, now);
+        let room = self.members.len() < MOST;
+        if !record.closed {
+            match self.members.get_mut(&record.id) {
+                Some(member) if member.serial != record.serial => member.follow(record, now),
+                None if room => {
+                    let member = Member::new(self.policy, record, now);
+                    self.members.extend(member.map(|member| (record.id, member)));
+                }
+                Some(_) | None => {}
             }
         }
         let member = self.members.get_mut(&record.id).filter(|member| member.serial == record.serial);

@@ -4,6 +4,7 @@
 use lowtide_deadline::Control;
 
 use super::{wire::answer, *};
+use crate::programs::types;
 
 const MB: u64 = 1_000_000;
 
@@ -122,6 +123,33 @@ fn sockets_that_close_or_lose_their_goal_are_forgotten() {
     let (seen, gone) = goals.tick(&[unseen], &seen_at(500));
     assert_eq!((gone, seen[0].decision), (vec![2], None));
     assert!(goals.members.is_empty());
+}
+
+#[test]
+fn a_record_without_a_whole_goal_is_none() {
+    let goal = |id, size, left_ns| types::lt_socket_record {
+        goal: types::lt_goal { id, serial: 1, size, ..Default::default() },
+        left_ns,
+        ..Default::default()
+    };
+    for (record, is_goal) in
+        [(goal(0, 0, 0), false), (goal(1, 0, 1), false), (goal(0, 1, 1), false), (goal(1, u64::MAX, i64::MIN), true)]
+    {
+        let found = goal_record(&record, false, 0);
+        assert_eq!(found.is_some(), is_goal, "{found:?}");
+        Goals::new(Policy::default()).tick(&found.into_iter().collect::<Vec<_>>(), &seen_at(0));
+    }
+}
+
+#[test]
+fn a_goal_that_no_governor_follows_has_no_decision_and_leaves_the_one_before() {
+    let mut goals = Goals::new(Policy::default());
+    assert_eq!(goals.tick(&[record(1, 0)], &seen_at(0)).0[0].decision, None);
+    goals.tick(&[record(2, MB)], &seen_at(250));
+    let impossible = GoalRecord { serial: 2, ..record(2, 0) };
+    assert_eq!(goals.tick(&[impossible], &seen_at(500)).0[0].decision, None);
+    let next = GoalRecord { serial: 3, ..record(2, 2 * MB) };
+    assert!(goals.tick(&[next], &seen_at(750)).0[0].decision.is_some());
 }
 
 #[test]

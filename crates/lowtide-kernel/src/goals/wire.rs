@@ -12,9 +12,13 @@ use crate::{
     transfer::{in_flight, is_sending},
 };
 
-pub(crate) fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns: u64) -> GoalRecord {
+/// `None`: the socket has no goal, or none that a governor can follow.
+pub(crate) fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns: u64) -> Option<GoalRecord> {
+    if record.goal.id == 0 || record.goal.size == 0 {
+        return None;
+    }
     let known = |us: u32| (us > 0).then(|| Duration::from_micros(us.into()));
-    GoalRecord {
+    Some(GoalRecord {
         id: record.goal.id,
         serial: record.goal.serial,
         size: record.goal.size,
@@ -28,7 +32,7 @@ pub(crate) fn goal_record(record: &types::lt_socket_record, closed: bool, now_ns
         in_flight_bytes: in_flight(record),
         rtt: known(record.srtt_us),
         min_rtt: known(record.min_rtt_us),
-    }
+    })
 }
 
 pub(crate) fn decision_value(decision: &SocketDecision) -> types::lt_decision {

@@ -219,7 +219,6 @@ fn as_published(snapshot: &Snapshot) -> Steering {
     Steering {
         pressure: Pressure::default(),
         weight: 1.0,
-        goals: 0,
         sockets: snapshot.sending,
         window: snapshot.window,
         stale: ALIVE,

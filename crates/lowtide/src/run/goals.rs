@@ -79,6 +79,13 @@ pub(super) struct Counts {
     pub(super) missed: u64,
 }
 
+/// Goals that are not yet met, at one instant, and how many of them are behind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Open {
+    pub(super) number: u32,
+    pub(super) behind: u32,
+}
+
 impl Counts {
     fn add(&mut self, met: Option<bool>) {
         self.number += 1;
@@ -126,14 +133,21 @@ impl Goals {
         self.ended.iter().chain(self.open.values()).take(LIMIT)
     }
 
+    /// Those that are not yet met.
+    pub(super) fn open(&self) -> Open {
+        let open = self.open.values().filter(|entry| entry.completed.is_none());
+        open.fold(Open::default(), |Open { number, behind }, entry| Open {
+            number: number + 1,
+            behind: behind + u32::from(entry.behind),
+        })
+    }
+
     /// For the live line; empty without goals.
     pub(super) fn phrase(&self) -> String {
-        let open = self.open.values().filter(|entry| entry.completed.is_none());
-        let (number, behind) = open.fold((0, 0), |(n, late), entry| (n + 1, late + u32::from(entry.behind)));
-        match (number, behind) {
-            (0, _) => String::new(),
-            (_, 0) => format!("  {number} own goals"),
-            _ => format!("  {number} own goals, {behind} behind"),
+        match self.open() {
+            Open { number: 0, .. } => String::new(),
+            Open { number, behind: 0 } => format!("  {number} own goals"),
+            Open { number, behind } => format!("  {number} own goals, {behind} behind"),
         }
     }
 }

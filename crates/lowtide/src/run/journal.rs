@@ -3,10 +3,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lowtide_deadline::{Basis, Outlook, Time};
-use lowtide_kernel::{Status, Totals};
+use lowtide_deadline::{Basis, Decision, Outlook, Time};
+use lowtide_kernel::{Snapshot, Status, Totals};
 
-use super::{control, goals::Goals, words};
+use super::{
+    control,
+    goals::{Goals, Open},
+    words,
+};
 
 /// The rate that people see is the mean over so long.
 const RATE_WINDOW: Duration = Duration::from_secs(2);
@@ -17,12 +21,20 @@ const DOWNLOAD_FLOOR: u64 = 1_000_000;
 /// A group that moved nothing for so long may have handed its work to somebody else.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// One row of the report's series.
-#[derive(Debug, Clone)]
+/// One row of the report's series. It holds nothing that grows with the number of sockets: PROGRAM says how many there are.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) now: Time,
     pub(super) rate: f64,
-    pub(super) status: Status,
+    pub(super) status: RowStatus,
+    pub(super) goals: Open,
+}
+
+/// What a row keeps of a [`Status`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowStatus {
+    pub(super) snapshot: Snapshot,
+    pub(super) decision: Decision,
 }
 
 /// A statement on the outlook, when it was first made.
@@ -102,7 +114,8 @@ impl Journal {
         if !due {
             return;
         }
-        self.rows.push(Row { now: status.now, rate: self.rate(), status: status.clone() });
+        let kept = RowStatus { snapshot: status.snapshot, decision: status.decision };
+        self.rows.push(Row { now: status.now, rate: self.rate(), status: kept, goals: self.goals.open() });
         if self.rows.len() >= SERIES_LIMIT {
             let mut keep = false;
             self.rows.retain(|_| {
@@ -157,8 +170,8 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use lowtide_deadline::{Bounds, Decision, FallbackReason};
-    use lowtide_kernel::Snapshot;
+    use lowtide_deadline::{Bounds, FallbackReason};
+    use lowtide_kernel::SocketGoal;
 
     use super::*;
 
@@ -222,6 +235,18 @@ mod tests {
         let seconds: Vec<_> = journal.bases.iter().map(|(basis, time)| (*basis, time.as_secs())).collect();
         assert_eq!(seconds, [("model", 6), ("no_price", 2)]);
         assert_eq!(journal.model_part(), 0.75);
+    }
+
+    #[test]
+    fn rows_count_goals_and_do_not_keep_them() {
+        fn owns_nothing<T: Copy>(_rows: &[T]) {}
+        let mut journal = Journal::new(None);
+        let goal = |id| SocketGoal { id, serial: 1, size: 100, deadline: Time::MAX, ..SocketGoal::default() };
+        journal.record(&Status { goals: (1..=4096).map(goal).collect(), ..after(1, Totals::default()) });
+        journal.record(&after(2, Totals::default()));
+        owns_nothing(&journal.rows);
+        let goals: Vec<_> = journal.rows.iter().map(|row| row.goals).collect();
+        assert_eq!(goals, [Open { number: 4096, behind: 0 }, Open::default()]);
     }
 
     #[test]

@@ -111,6 +111,8 @@ struct Row {
     losses: u64,
     phantom_signals: u64,
     delay_backoffs: u64,
+    socket_goals: u32,
+    socket_goals_behind: u32,
 }
 
 impl Report {
@@ -194,6 +196,8 @@ impl Report {
                         losses: snapshot.totals.losses,
                         phantom_signals: snapshot.totals.phantoms,
                         delay_backoffs: snapshot.totals.delay_backoffs,
+                        socket_goals: row.goals.number,
+                        socket_goals_behind: row.goals.behind,
                     }
                 })
                 .collect(),

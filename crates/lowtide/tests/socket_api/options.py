@@ -388,12 +388,85 @@ def check_limit():
 
     for _ in range(4096):
         is_(one_more(), "taken", f"goal {len(sockets)}")
-    # they are counted when they are looked at
-    until("too many", lambda: one_more() == "ENOBUFS")
+    for _ in range(100):
+        is_(one_more(), "ENOBUFS", f"goal {len(sockets)}")
     set_goal(sockets[0], 2000, 60 * SECOND)  # one that has a goal may change it
-    for sock in sockets[1:]:
+    is_(refused(set_goal, sockets[-1], 1000, 60 * SECOND), "ENOBUFS", "and one that has none does not get it")
+    set_goal(sockets[0], 0, 0)
+    is_(one_more(), "taken", "in place of one that was cleared")
+    is_(one_more(), "ENOBUFS", "and no more")
+    sockets[1].close()
+    until("room for one that has closed", lambda: one_more() == "taken")
+    is_(one_more(), "ENOBUFS", "and no more")
+    for sock in sockets:
         sock.close()
     until("room again", lambda: one_more() == "taken")
+
+
+def check_limit_before_connect():
+    """Sockets that are no connection count, too, until they are closed, and as many as there are processes at it."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (20_000, 20_000))
+
+    def all_at_once():
+        """How many goals four processes get that ask for 1500 each; whoever has none left goes when all have."""
+        reader, writer = os.pipe()
+        go_reader, go_writer = os.pipe()
+        children = []
+        for _ in range(4):
+            children.append(os.fork())
+            if children[-1] == 0:
+                os.close(go_writer)
+                sockets = [socket.socket() for _ in range(1500)]
+                answers = [refused(set_goal, sock, 1000, 60 * SECOND) for sock in sockets]
+                assert set(answers) <= {"taken", "ENOBUFS"}, set(answers)
+                os.write(writer, struct.pack("=I", answers.count("taken")))
+                os.read(go_reader, 1)
+                os._exit(0)
+        taken = sum(struct.unpack("=I", os.read(reader, 4))[0] for _ in children)
+        os.close(go_writer)
+        for child in children:
+            is_(os.waitpid(child, 0)[1], 0, "a child")
+        return taken
+
+    for _ in range(2):
+        is_(all_at_once(), 4096, "goals")
+    # a connection that fails gives its place back, and so does a listener
+    for _ in range(5000):
+        sock = socket.socket()
+        set_goal(sock, 1000, 60 * SECOND)
+        is_(refused(sock.connect, ("127.0.0.1", 1)), "ECONNREFUSED", "a connection to nobody")
+        del sock
+    for _ in range(5000):
+        sock = socket.socket()
+        set_goal(sock, 1000, 60 * SECOND)
+        sock.listen()
+        del sock
+    is_(all_at_once(), 4096, "goals")
+
+
+def check_second_connection():
+    """A socket may connect again; the goal was its first connection's."""
+    sock, first, second = socket.socket(), Pair(), Pair()
+    goals = []
+    for pair in (first, second):
+        sock.connect(pair.listener.getsockname())
+        pair.drain(pair.listener.accept()[0])
+        goals.append(Status(sock).flags & HAS_GOAL)
+        set_goal(sock, 100_000, 60 * SECOND)
+        sock.sendall(bytes(100_000))
+        until("all of it", lambda: Status(sock).acknowledged >= 100_000)
+        disconnect(sock)
+    is_(goals, [0, 0], "goals before the connection's own")
+
+
+def disconnect(sock):
+    """connect() to AF_UNSPEC, which Python does not know."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    is_(libc.connect(sock.fileno(), bytes(16), 16), 0, "disconnect")
 
 
 def governed(sock):

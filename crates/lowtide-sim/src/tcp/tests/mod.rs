@@ -2,6 +2,7 @@
 //! Sender and receiver over a small path in virtual time.
 
 mod ecn;
+mod liar;
 mod path;
 mod properties;
 mod recovery;

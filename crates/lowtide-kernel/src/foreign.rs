@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! BPF programs of others, in groups above ours, that allow no further ones below.
+
+use std::{
+    fs::File,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+};
+
+use libbpf_rs::libbpf_sys::{self, BPF_F_ALLOW_MULTI, BPF_F_ALLOW_OVERRIDE, bpf_attach_type};
+
+/// A program, and the group that it is attached to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Foreign {
+    pub(crate) group: PathBuf,
+    /// As `bpftool prog show id` takes it.
+    pub(crate) id: u32,
+}
+
+/// The program that keeps `group` from having one of this type: as the kernel does, the nearest group above that has any decides.
+pub(crate) fn forbidding(group: &Path, attach_type: bpf_attach_type) -> Option<Foreign> {
+    let above = group.ancestors().skip(1).take_while(|above| above.join("cgroup.procs").exists());
+    for above in above {
+        let (flags, id) = attached(above, attach_type)?;
+        if flags & BPF_F_ALLOW_MULTI != 0 {
+            return None;
+        }
+        if let Some(id) = id {
+            return (flags & BPF_F_ALLOW_OVERRIDE == 0).then(|| Foreign { group: above.to_owned(), id });
+        }
+    }
+    None
+}
+
+/// How a group's programs of a type are attached, and the first of them. `None`: the kernel does not say.
+fn attached(group: &Path, attach_type: bpf_attach_type) -> Option<(u32, Option<u32>)> {
+    let directory = File::open(group).ok()?;
+    let (mut flags, mut number, mut ids) = (0, 1, [0]);
+    // SAFETY: the kernel writes at most `number` ids, and one value each to the others.
+    let result = unsafe {
+        let ids = ids.as_mut_ptr();
+        libbpf_sys::bpf_prog_query(directory.as_raw_fd(), attach_type, 0, &raw mut flags, ids, &raw mut number)
+    };
+    // of more than one the first is given all the same
+    let known = result == 0 || result == -libc::ENOSPC;
+    known.then(|| (flags, (number > 0).then_some(ids[0])))
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cgroup that a run is started in: PROGRAM stays in it, and where it cannot have a group there one sentence says why.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{
+    fs::{self, File},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    path::{Path, PathBuf},
+    process::Command,
+    ptr,
+    time::Duration,
+};
+
+use libbpf_rs::libbpf_sys::{self, BPF_CGROUP_INET_EGRESS, BPF_F_ALLOW_MULTI, BPF_F_ALLOW_OVERRIDE};
+use lifecycle::{Running, children, finish, group_of, kernel, name, own_cgroup, until, within};
+
+/// A cgroup of ours, below that of the tests.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(test: &str) -> Group {
+        Group::at(own_cgroup().join(name(test)))
+    }
+
+    fn at(path: PathBuf) -> Group {
+        fs::create_dir(&path).unwrap();
+        Group(path)
+    }
+
+    /// A shell script in it, that sees the group as `$GROUP` and the command as `$LOWTIDE`.
+    fn shell(&self, script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("echo $$ > $GROUP/cgroup.procs && {script}")]);
+        command.env("GROUP", &self.0).env("LOWTIDE", env!("CARGO_BIN_EXE_lowtide"));
+        command.env("LOWTIDE_PATH_MEMORY", "none").env_remove("SUDO_UID").env_remove("SUDO_GID");
+        command
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = fs::remove_dir(&self.0);
+        } else {
+            within(Duration::from_secs(5), "the end of the group", || fs::remove_dir(&self.0).ok());
+        }
+    }
+}
+
+#[test]
+fn in_a_container_that_sees_the_hosts_hierarchy_the_program_stays_in_the_containers_group() {
+    if !kernel() {
+        return;
+    }
+    let group = Group::new("container");
+    let script = "exec unshare -C $LOWTIDE run --quiet -- sh -c 'echo ready; exec sleep 20'";
+    let run = Running::start(&mut group.shell(script));
+    run.says("ready");
+    let program = until("PROGRAM", || children(run.pid()).first().copied());
+    let (container, found) = (group_of(run.pid()), group_of(program));
+    assert!(container.ends_with(&name("container")), "{container}");
+    assert!(found.starts_with(&format!("{container}/lowtide-{}-", run.pid())), "{found} is not in {container}");
+    drop(run);
+}
+
+/// Takes every cgroup v2 hierarchy out of sight.
+const HIDE: &str = "for path in $(awk '$3 == \"cgroup2\" { print $2 }' /proc/self/mounts); do umount -l $path; done;";
+
+/// `run` and `doctor` in a group, under `wrapper` and after `before`: what `run` says, and what `doctor` says of one feature.
+fn refused_in(group: &Group, wrapper: &str, before: &str, feature: &str) -> [String; 2] {
+    let shell = |script: &str| {
+        let mut command = group.shell(&format!("exec {wrapper} sh -c \"$SCRIPT\""));
+        command.env("SCRIPT", format!("{before}exec {script}"));
+        command
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("mark");
+    let run = finish(shell("$LOWTIDE run -- touch $MARK").env("MARK", &mark));
+    assert_eq!(run.status.code(), Some(2), "{run:?}");
+    assert!(!mark.exists(), "PROGRAM was started");
+    let doctor = finish(&mut shell("$LOWTIDE doctor"));
+    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+    let missing = format!("missing  {feature}: ");
+    let (_, said) = doctor.out.split_once(&missing).unwrap_or_else(|| panic!("no {missing:?} in {}", doctor.out));
+    let said: Vec<_> = said.lines().take(3).collect();
+    println!("{}\n{}", run.sentence(), said.join("\n"));
+    [run.sentence().to_owned(), said.join("\n")]
+}
+
+fn says(answers: &[String], parts: &[&str]) {
+    for answer in answers {
+        for part in parts {
+            assert!(answer.contains(part), "no {part:?} in {answer:?}");
+        }
+        assert!(!answer.contains("run as root"), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_process_whose_group_is_out_of_sight_is_told_so() {
+    if !kernel() {
+        return;
+    }
+    let (group, other) = (Group::new("sight"), Group::new("other"));
+    // a namespace of the first group, left for the second, which has no name there
+    let before = format!("echo $$ > {}/cgroup.procs && {HIDE} ", other.0.display());
+    let answers = refused_in(&group, "unshare -C -m", &before, "cgroup v2");
+    says(&answers, &[&format!("/../{}", name("other")), "outside", "of this container"]);
+}
+
+#[test]
+fn in_a_threaded_group_run_and_doctor_say_so() {
+    if !kernel() {
+        return;
+    }
+    let above = Group::new("domain");
+    let group = Group::at(above.0.join("threads"));
+    fs::write(group.0.join("cgroup.type"), "threaded").unwrap();
+    let answers = refused_in(&group, "", "", "cgroup v2");
+    says(&answers, &[&group.0.display().to_string(), "threaded", "systemd-run"]);
+    let left = fs::read_dir(&group.0).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
+    assert_eq!(left, 0, "groups are left");
+}
+
+/// A program of somebody else's on what a group sends, which lets everything pass; as long as this value.
+struct ForeignProgram {
+    program: OwnedFd,
+    group: File,
+}
+
+impl ForeignProgram {
+    fn attach(group: &Path, flags: u32) -> ForeignProgram {
+        // r0 = 1; exit
+        let code = [0x0000_0001_0000_00b7_u64, 0x95];
+        let (kind, group) = (libbpf_sys::BPF_PROG_TYPE_CGROUP_SKB, File::open(group).unwrap());
+        // SAFETY: plain system calls; the code is as long as is said, the descriptor new and ours.
+        unsafe {
+            let name = c"foreign".as_ptr();
+            let fd = libbpf_sys::bpf_prog_load(kind, name, c"GPL".as_ptr(), code.as_ptr().cast(), 2, ptr::null_mut());
+            assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+            let program = OwnedFd::from_raw_fd(fd);
+            let result = libbpf_sys::bpf_prog_attach(fd, group.as_raw_fd(), BPF_CGROUP_INET_EGRESS, flags);
+            assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+            ForeignProgram { program, group }
+        }
+    }
+
+    /// As the kernel counts programs.
+    fn id(&self) -> u32 {
+        let mut info = libbpf_sys::bpf_prog_info::default();
+        let mut length = size_of_val(&info) as u32;
+        // SAFETY: the kernel writes at most so many bytes into a structure of integers.
+        let result =
+            unsafe { libbpf_sys::bpf_prog_get_info_by_fd(self.program.as_raw_fd(), &raw mut info, &raw mut length) };
+        assert_eq!(result, 0);
+        info.id
+    }
+}
+
+impl Drop for ForeignProgram {
+    fn drop(&mut self) {
+        // SAFETY: a system call with integer arguments.
+        unsafe {
+            libbpf_sys::bpf_prog_detach2(self.program.as_raw_fd(), self.group.as_raw_fd(), BPF_CGROUP_INET_EGRESS);
+        }
+    }
+}
+
+#[test]
+fn below_a_program_that_allows_no_other_run_and_doctor_say_so() {
+    if !kernel() {
+        return;
+    }
+    let above = Group::new("foreign");
+    let group = Group::at(above.0.join("below"));
+    let foreign = ForeignProgram::attach(&above.0, 0);
+    let answers = refused_in(&group, "", "", "cgroup BPF programs");
+    let (id, path) = (foreign.id().to_string(), above.0.display().to_string());
+    says(&answers, &[&format!("program {id} "), &format!("cgroup {path} "), "BPF_F_ALLOW_MULTI", "systemd-run"]);
+    drop(foreign);
+    // one that may be overridden, or has company, is no obstacle
+    for flags in [BPF_F_ALLOW_OVERRIDE, BPF_F_ALLOW_MULTI] {
+        let foreign = ForeignProgram::attach(&above.0, flags);
+        let ended = finish(&mut group.shell("exec $LOWTIDE run --quiet -- echo ran"));
+        assert_eq!((ended.status.code(), ended.out.as_str()), (Some(0), "ran\n"), "{ended:?}");
+        drop(foreign);
+    }
+}
