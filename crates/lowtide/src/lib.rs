@@ -22,6 +22,8 @@ pub mod run;
 pub mod sim;
 #[cfg(target_os = "linux")]
 pub mod size;
+#[cfg(target_os = "linux")]
+pub mod spans;
 pub mod trace;
 #[cfg(target_os = "linux")]
 pub mod traffic;

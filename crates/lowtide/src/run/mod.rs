@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide run`: PROGRAM in a group of its own, governed until everything it sent has arrived.
 
+mod canvas;
 mod clock;
 mod control;
 mod goals;
+mod job;
 mod journal;
 mod memory;
+mod relay;
 mod report;
 mod screen;
 mod signals;
@@ -29,6 +32,7 @@ use crate::{
     size, when,
 };
 use clock::Clock;
+use job::Job;
 use journal::Journal;
 use memory::Memory;
 use report::{Report, ReportFile};
@@ -66,7 +70,8 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let plan = plan(arguments)?;
     let report = arguments.report.as_deref().map(ReportFile::create).transpose()?;
     // blocked before anything else starts, so that nothing is missed
-    let signals = Signals::block()?;
+    let mut job = Job::new(plan.user.as_ref(), screen::has_line(arguments), !arguments.quiet)?;
+    let signals = Signals::block(job.has_terminal())?;
     let inherited = inherited_tcp_sockets();
 
     let (cgroup, mut transfer) = match govern(&plan) {
@@ -76,16 +81,18 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
             if report.is_some() {
                 eprintln!("lowtide: without governing there is nothing to report: no --report is written");
             }
-            return ungoverned(arguments, &plan, &signals);
+            return ungoverned(arguments, &plan, &signals, job);
         }
         Err(error) => return Err(error),
     };
     recall(&plan, &mut transfer);
     let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
-    let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
+    let mut program =
+        Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), job.place(), signals.inherited())?;
+    job.begin();
     let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
     let mut session = Session {
-        screen: Screen::new(arguments.quiet, &plan),
+        screen: Screen::new(arguments, &plan, job),
         journal: Journal::new(plan.size),
         plan,
         controller,
@@ -93,7 +100,8 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         inherited,
         blind: false,
     };
-    let exit = session.follow(program, &signals)?;
+    let exit = session.follow(&mut program, &signals)?;
+    session.screen.job.finish(&program);
     let reported = session.finish(exit, report);
     drop(session); // group and programs go before we do, which may be by a signal
     signals.end_like(exit, reported)
@@ -148,6 +156,9 @@ fn govern(plan: &Plan) -> Result<(Cgroup, Transfer)> {
         Ok((cgroup, transfer))
     };
     start().map_err(|error| {
+        if !nix::unistd::geteuid().is_root() {
+            return anyhow!("needs root: try `sudo lowtide run …` (`lowtide doctor` has the details)");
+        }
         let needs: &[Need] = if plan.setup.law.is_ours() { &[Need::Run, Need::OwnLaws] } else { &[Need::Run] };
         match diagnose().verdict(needs) {
             Some(sentence) => anyhow!("cannot govern a program here: {sentence} (lowtide doctor tells more)"),
@@ -167,13 +178,16 @@ fn recall(plan: &Plan, transfer: &mut Transfer) {
     }
 }
 
-fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals) -> Result<ExitCode> {
-    let mut program = Program::start(&arguments.program, None, plan.user.as_ref(), signals.inherited())?;
+fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals, mut job: Job) -> Result<ExitCode> {
+    let mut program =
+        Program::start(&arguments.program, None, plan.user.as_ref(), job.place(), signals.inherited())?;
+    job.begin();
     loop {
         if let Some(exit) = program.poll()? {
+            job.finish(&program);
             return signals.end_like(exit, Ok(()));
         }
-        if let Event::Forward(signal) = signals.wait(TICK)? {
+        if let Event::Forward(signal) = job.wait(signals, &mut program, true, TICK)? {
             program.signal(signal);
         }
     }
@@ -208,7 +222,7 @@ struct Session {
 
 impl Session {
     /// Until PROGRAM has ended, its group is empty and its last data have arrived.
-    fn follow(&mut self, mut program: Program, signals: &Signals) -> Result<Exit> {
+    fn follow(&mut self, program: &mut Program, signals: &Signals) -> Result<Exit> {
         let mut ended: Option<Exit> = None;
         let mut progress = (0, Instant::now());
         loop {
@@ -236,11 +250,11 @@ impl Session {
                     return Ok(exit);
                 }
             }
-            match (signals.wait(TICK)?, ended) {
+            match (self.screen.job.wait(signals, program, ended.is_none(), TICK)?, ended) {
                 (Event::Forward(signal), None) => program.signal(signal),
                 // PROGRAM is gone: whoever interrupts means us
-                (Event::Forward(_) | Event::Interrupt, Some(exit)) => return Ok(exit),
-                (Event::Interrupt | Event::Child | Event::Tick, _) => {}
+                (Event::Forward(_) | Event::Interrupt(_), Some(exit)) => return Ok(exit),
+                (Event::Interrupt(_) | Event::Child | Event::Tick, _) => {}
             }
         }
     }
@@ -276,7 +290,7 @@ impl Session {
     fn finish(&mut self, exit: Exit, report: Option<ReportFile>) -> Result<()> {
         let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
         let ending = Ending { exit, finished, inherited: self.inherited };
-        self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending));
+        self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending, self.screen.is_verbose()));
         if let Some(memory) = &self.plan.memory {
             let seen: Vec<_> = self.controller.seen_paths().collect();
             if let Err(error) = memory.keep(&seen, self.plan.clock.wall(self.plan.clock.now())) {
