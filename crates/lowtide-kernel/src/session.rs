@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session for PROGRAM, with a terminal of its own.
 //!
-//! Who shares a terminal can type into it (TIOCSTI, where the kernel allows it): a program of another user must not have ours.
+//! Who shares a terminal can type into it (TIOCSTI, where the kernel allows it): a program of another user must not
+//! have ours.
 //!
-//! The session has a leader, a process of ours between Lowtide and PROGRAM. It is there because a process group whose parents are all in
-//! other sessions is orphaned, and cannot be stopped by Ctrl-Z. It tells Lowtide how PROGRAM stops and ends, and does what only a process of
-//! this session can do. If Lowtide is killed it keeps PROGRAM's terminal alive and restores ours.
+//! The session has a leader, a process of ours between Lowtide and PROGRAM. It is there because a process group whose
+//! parents are all in other sessions is orphaned, and cannot be stopped by Ctrl-Z. It tells Lowtide how PROGRAM stops
+//! and ends, and does what only a process of this session can do. If Lowtide is killed it keeps PROGRAM's terminal
+//! alive and restores ours.
 
 use std::{
     io, mem,
@@ -21,7 +23,8 @@ use nix::sys::{
 
 use crate::{Error, Result, Terminal, program::check, terminal::controls_us};
 
-/// What Lowtide asks of the leader, each a number of its own: a signal for PROGRAM, the same below zero for its group, or one of these.
+/// What Lowtide asks of the leader, each a number of its own: a signal for PROGRAM, the same below zero for its group,
+/// or one of these.
 const FOREGROUND: i32 = 1000;
 const BACKGROUND: i32 = 1001;
 const HANG_UP: i32 = 1002;
@@ -126,11 +129,8 @@ impl Start {
                     break;
                 }
                 let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-                let mut files = [
-                    entry(children),
-                    entry(if alone { -1 } else { control }),
-                    entry(if alone { master } else { -1 }),
-                ];
+                let mut files =
+                    [entry(children), entry(if alone { -1 } else { control }), entry(if alone { master } else { -1 })];
                 libc::poll(files.as_mut_ptr(), 3, -1);
                 if files[0].revents != 0 {
                     let mut info: libc::signalfd_siginfo = mem::zeroed();
@@ -218,7 +218,8 @@ unsafe fn keep_only(mut fds: [RawFd; 4]) {
     unsafe { libc::syscall(libc::SYS_close_range, from, libc::c_uint::MAX, 0) };
 }
 
-/// Shows what PROGRAM has written; whether there was anything. What a terminal that is gone would have shown is lost with it.
+/// Shows what PROGRAM has written; whether there was anything. What a terminal that is gone would have shown is lost
+/// with it.
 unsafe fn show(master: RawFd, ours: RawFd) -> bool {
     let mut buffer = [0u8; 4096];
     // SAFETY: system calls on a buffer of that length.

@@ -43,7 +43,8 @@ fn never_wraps(shown: &str, columns: u16) {
     }
 }
 
-/// What `lowtide run` shows of a program, and what the program itself writes to its terminal, which a recorder between them keeps.
+/// What `lowtide run` shows of a program, and what the program itself writes to its terminal, which a recorder between
+/// them keeps.
 fn run_recorded(program: &str, columns: u16, directory: &Path) -> (String, Vec<u8>) {
     let file = directory.join(format!("record-{columns}"));
     let script = format!(
@@ -127,8 +128,7 @@ fn rclone_keeps_its_screen() {
     }
     let directory = tempfile::tempdir().unwrap();
     files(directory.path());
-    let rclone =
-        |columns| format!("rclone --config /dev/null copy --progress --bwlimit 4M source rclone-{columns}");
+    let rclone = |columns| format!("rclone --config /dev/null copy --progress --bwlimit 4M source rclone-{columns}");
     shares_the_screen_with(rclone, directory.path(), "100%");
 }
 
@@ -187,21 +187,28 @@ fn where_nothing_can_change_in_place_there_are_lines() {
     if !kernel() {
         return;
     }
-    for (run, lines) in [
-        (format!("TERM=dumb {LOWTIDE} run"), 1),
-        (format!("{LOWTIDE} run --progress line"), 1),
-        (format!("{LOWTIDE} run --progress line --user nobody"), 1),
-        (format!("TERM=dumb {LOWTIDE} run --user nobody"), 1),
-        (format!("{LOWTIDE} run --progress never"), 0),
-        (format!("{LOWTIDE} run --quiet"), 0),
-    ] {
-        let (_, shown) = Terminal::start(&format!("cd /; {run} --size 1GB --deadline +1h -- sleep 1")).end();
+    let check = |run: String, after: &str, lines: usize| {
+        let (_, shown) = Terminal::start(&format!("cd /; {run} --size 1GB --deadline +1h -- sleep 4 {after}")).end();
         assert!(!shown.contains('\x1b'), "{run}: {shown:?}");
-        let said: Vec<_> = shown.lines().collect();
-        let waiting = said.iter().filter(|line| line.contains("waiting for the program's connection")).count();
-        let summary = said.iter().filter(|line| line.starts_with("lowtide: 0 B in ")).count();
-        assert_eq!((waiting, summary), (lines, usize::from(!run.contains("quiet"))), "{run}: {shown:?}");
-    }
+        let count =
+            |part: &str| shown.lines().filter(|line| line.starts_with("lowtide: ") && line.contains(part)).count();
+        let summary = usize::from(!run.contains("quiet"));
+        let found = (count("waiting for the program's connection"), count(": 0 B in "));
+        assert_eq!(found, (lines, summary), "{run}: {shown:?}");
+    };
+    thread::scope(|scope| {
+        for (run, after, lines) in [
+            (format!("TERM=dumb {LOWTIDE} run"), "", 1),
+            (format!("TERM=dumb {LOWTIDE} run --user nobody"), "", 1),
+            (format!("{LOWTIDE} run"), "| cat", 1),
+            (format!("{LOWTIDE} run --progress line"), "", 1),
+            (format!("{LOWTIDE} run --progress line --user nobody"), "", 1),
+            (format!("{LOWTIDE} run --progress never"), "", 0),
+            (format!("{LOWTIDE} run --quiet"), "", 0),
+        ] {
+            scope.spawn(move || check(run, after, lines));
+        }
+    });
 }
 
 #[test]

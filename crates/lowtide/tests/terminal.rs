@@ -6,7 +6,7 @@ mod lifecycle;
 #[path = "support/terminal.rs"]
 mod terminal;
 
-use std::fs;
+use std::{fs, thread, time::Duration};
 
 use lifecycle::{children, finish, is_alive, kernel, state, until};
 use nix::{
@@ -25,6 +25,11 @@ fn as_nobody(program: &str) -> String {
 /// A script of the outer shell, and all that its terminal shows.
 fn shown(script: &str) -> String {
     Terminal::start(script).end().1
+}
+
+/// Whether `stty -a` shows a terminal as a shell expects it.
+fn is_in_order(shown: &str) -> bool {
+    ["icanon", "isig", "echo", "opost", "icrnl"].iter().all(|mode| shown.split_whitespace().any(|word| word == *mode))
 }
 
 /// Types a command on every terminal that it can reach, as whoever runs it.
@@ -50,6 +55,11 @@ fn another_users_program_cannot_type_into_our_terminal() {
     let direct = shown(&script("setpriv --reuid 65534 --regid 65534 --clear-groups"));
     assert_eq!(direct.contains("\ninput:typed by nobody.\r\n"), allowed, "{direct}");
 
+    // under sudo it is the caller's program
+    let caller = shown(&format!("tty; cd /; SUDO_UID=65534 {LOWTIDE} run -q -- sh -c 'id -u; tty'"));
+    let lines: Vec<_> = caller.lines().collect();
+    assert!(lines.len() == 3 && lines[1] == "65534" && lines[0] != lines[2], "{lines:?}");
+
     // what holds on every kernel
     let sessions = shown(&format!(
         "tty; echo \"session $(ps -o sid= -p $$) $(ps -o tty= -p $$)\"; {}",
@@ -58,7 +68,8 @@ fn another_users_program_cannot_type_into_our_terminal() {
     let lines: Vec<_> = sessions.lines().collect();
     let [outer, outer_session, inner, _, inner_session] = lines[..] else { panic!("{lines:?}") };
     assert!(outer.starts_with("/dev/pts/") && inner.starts_with("/dev/pts/") && outer != inner, "{lines:?}");
-    let differ = outer_session.split_whitespace().zip(inner_session.split_whitespace()).filter(|(ours, its)| ours != its);
+    let differ =
+        outer_session.split_whitespace().zip(inner_session.split_whitespace()).filter(|(ours, its)| ours != its);
     assert_eq!(differ.count(), 2, "session and terminal: {lines:?}");
 }
 
@@ -133,7 +144,7 @@ fn keys_reach_the_program() {
     terminal.key(0x1c);
     let (_, shown) = terminal.end();
     assert!(shown.contains("quit\r\nstatus 4\r\n"), "{shown}");
-    assert!(shown.contains(" icanon") && shown.contains(" isig") && shown.contains(" echo "), "{shown}");
+    assert!(is_in_order(&shown), "{shown}");
 }
 
 #[test]
@@ -195,9 +206,26 @@ fn what_is_no_terminal_stays_what_it_is() {
     let kinds = "for fd in 0 1 2; do test -t $fd && echo terminal >&2; test -p /dev/fd/$fd && echo pipe >&2; done; \
                  cat; echo status $? >&2";
     let shown = shown(&format!("cd /; echo through | {LOWTIDE} run -q --user nobody -- sh -c '{kinds}' | cat -v"));
-    let lines: Vec<_> = shown.lines().collect();
-    let place = |text: &str| lines.iter().filter(|line| **line == text).count();
-    assert_eq!((place("pipe"), place("terminal"), place("through"), place("status 0")), (2, 1, 1, 1), "{shown:?}");
+    let count = |text: &str| shown.lines().filter(|line| line.trim_end() == text).count();
+    assert_eq!((count("pipe"), count("terminal"), count("through"), count("status 0")), (2, 1, 1, 1), "{shown:?}");
+}
+
+#[test]
+fn in_a_pipe_the_keyboard_is_given_on_demand() {
+    if !kernel() {
+        return;
+    }
+    // the one behind the pipe has it first
+    let program = "sleep 1; read line </dev/tty; echo \"<$line>\"";
+    let reader = "{ IFS= read -r line </dev/tty; echo \"behind: $line\"; cat; }";
+    let mut terminal = Terminal::start(&format!("{} | {reader}; stty -a", as_nobody(program)));
+    terminal.types(b"one\r");
+    terminal.shows("behind: one");
+    thread::sleep(Duration::from_millis(1500));
+    terminal.types(b"two\r");
+    terminal.shows("<two>");
+    let (_, shown) = terminal.end();
+    assert!(is_in_order(&shown), "{shown}");
 }
 
 #[test]
@@ -213,10 +241,25 @@ fn a_killed_lowtide_leaves_the_program_and_a_terminal_in_order() {
     let leader = *children(run).first().expect("the session's leader");
     kill(Pid::from_raw(run), Signal::SIGKILL).unwrap();
     terminal.shows("status 137");
-    terminal.shows(" icanon");
     terminal.shows("later");
     until("the leader's end", || (!is_alive(leader)).then_some(()));
-    terminal.end();
+    let (_, shown) = terminal.end();
+    assert!(is_in_order(&shown), "{shown}");
+}
+
+#[test]
+fn a_signal_that_ends_both_leaves_a_terminal_in_order() {
+    if !kernel() {
+        return;
+    }
+    let mut terminal =
+        Terminal::start(&format!("{}; echo \"status $?\"; stty -a", as_nobody("echo ready; exec sleep 60")));
+    terminal.shows("ready");
+    let run = *children(terminal.shell()).first().expect("lowtide");
+    kill(Pid::from_raw(run), Signal::SIGTERM).unwrap();
+    terminal.shows("status 143");
+    let (_, shown) = terminal.end();
+    assert!(is_in_order(&shown), "{shown}");
 }
 
 #[test]
@@ -224,8 +267,7 @@ fn a_terminal_that_hangs_up_hangs_up_on_the_program() {
     if !kernel() {
         return;
     }
-    let terminal = Terminal::start(&as_nobody("echo ready; exec sleep 60"));
-    let mut terminal = terminal;
+    let mut terminal = Terminal::start(&format!("{}; echo end", as_nobody("echo ready; exec sleep 60")));
     terminal.shows("ready");
     let run = *children(terminal.shell()).first().expect("lowtide");
     let leader = *children(run).first().expect("the session's leader");

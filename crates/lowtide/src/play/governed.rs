@@ -13,7 +13,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Goal, Governor, Policy, Time};
 use lowtide_emu::Namespace;
 use lowtide_kernel::{
-    Actuator, Cgroup, Controller, Dscp, Place, Pressure, Program, Registration, Setup, Snapshot, Status, Steering, Transfer,
+    Actuator, Cgroup, Controller, Dscp, Place, Pressure, Program, Registration, Setup, Snapshot, Status, Steering,
+    Transfer,
 };
 use lowtide_net::Class;
 use lowtide_sim::scenario::{Flow, Source};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A line of ours on a screen that is PROGRAM's: below whatever PROGRAM has written, never over it.
 //!
-//! All that PROGRAM writes passes here, so a copy of its screen says where the cursor is and which rows are taken. The copy begins with the
-//! cursor in the last row. That is not where the real one is, but rows count from the cursor only. Where PROGRAM addresses rows by their
-//! numbers, or saves the cursor, rows of ours could be in its way: from then on there is no line.
+//! All that PROGRAM writes passes here, so a copy of its screen says where the cursor is and which rows are taken. The
+//! copy begins with the cursor in the last row. That is not where the real one is, but rows count from the cursor only.
+//! Where PROGRAM addresses rows by their numbers, or saves the cursor, rows of ours could be in its way: from then on
+//! there is no line.
 
 use std::{fmt::Write, num::NonZeroU16};
 
@@ -150,8 +151,8 @@ impl Canvas {
         self.follow(text.as_bytes());
     }
 
-    /// The terminal has another size. A line that its new width has wrapped goes, but for one that rows of PROGRAM's separate from the cursor:
-    /// these may have wrapped, too.
+    /// The terminal has another size. A line that its new width has wrapped goes, but for one that rows of PROGRAM's
+    /// separate from the cursor: these may have wrapped, too.
     pub(super) fn resize(&mut self, (rows, columns): (u16, u16), out: &mut Vec<u8>) {
         if self.drawn.is_some_and(|below| below > 1) {
             self.drawn = None;
@@ -160,7 +161,8 @@ impl Canvas {
         self.copy.set_size(known(rows, ROWS), known(columns, COLUMNS));
     }
 
-    /// Leaves the cursor at the beginning of a free row, below all that PROGRAM has written; gives what could not be said.
+    /// Leaves the cursor at the beginning of a free row, below all that PROGRAM has written; gives what could not be
+    /// said.
     pub(super) fn leave(&mut self, out: &mut Vec<u8>) -> Vec<String> {
         self.erase(out);
         let (_, column) = self.copy.screen().cursor_position();
@@ -200,7 +202,8 @@ impl Canvas {
         })
     }
 
-    /// From the first column of the row so far below the cursor to the cursor, with the attributes that PROGRAM had set.
+    /// From the first column of the row so far below the cursor to the cursor, with the attributes that PROGRAM had
+    /// set.
     fn back(&self, below: u16) -> String {
         let (_, column) = self.copy.screen().cursor_position();
         let mut text = "\r".to_owned();
@@ -347,7 +350,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever PROGRAM writes, in whatever pieces: with the line gone its screen is as if there had never been one.
+        /// Whatever PROGRAM writes, in whatever pieces: with the line gone its screen is as if there had never been
+        /// one.
         #[test]
         fn the_screen_is_the_programs(pieces in prop::collection::vec((piece(), any::<bool>(), 0..4usize), 1..60)) {
             let (mut alone, mut shared) = (terminal(), terminal());

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PROGRAM and Lowtide as one job of the shell's.
 //!
-//! On our terminal, in our process group, they are one by themselves. PROGRAM has a terminal of its own where it runs as another user, who must
-//! not have ours, and where a line of ours shares the screen with it: only who sees what PROGRAM writes can keep from writing over it.
+//! On our terminal, in our process group, they are one by themselves. PROGRAM has a terminal of its own where it runs
+//! as another user, who must not have ours, and where a line of ours shares the screen with it: only who sees what
+//! PROGRAM writes can keep from writing over it.
 
 use std::{
-    io::{self, stdin, stdout},
+    io::{self, Write, stdin, stdout},
     os::fd::AsFd,
     time::Duration,
 };
@@ -34,7 +35,11 @@ impl Job {
     /// `user`: another one than ours; `line`: one of ours changes in place; `talks`: there is anything to say.
     pub(super) fn new(user: Option<&User>, line: bool, talks: bool) -> Result<Job> {
         let apart = user.is_some();
-        let terminal = if apart || line { Terminal::open(user)? } else { None };
+        let terminal = match (apart, line) {
+            (true, _) => Terminal::open(user)?,
+            (false, true) => Terminal::open(None).ok().flatten(), // else there are lines instead of one that changes
+            (false, false) => None,
+        };
         let talks = talks && controls_us(io::stderr());
         let relay = terminal.map(|terminal| Relay::new(terminal, talks)).transpose().context("the terminal's size")?;
         // who reads our output on a pipe may want the keyboard itself
@@ -151,7 +156,7 @@ impl Job {
     pub(super) fn say(&mut self, sentence: &str) {
         match &mut self.relay {
             Some(relay) if controls_us(io::stderr()) => relay.say(sentence),
-            _ => eprintln!("{sentence}"),
+            _ => print(sentence),
         }
     }
 
@@ -171,12 +176,18 @@ impl Job {
     pub(super) fn finish(&mut self, program: &Program) {
         if let Some(mut relay) = self.relay.take() {
             for sentence in relay.finish(program) {
-                eprintln!("{sentence}");
+                print(&sentence);
             }
         }
     }
 }
 
-fn is_pipe(fd: impl AsFd) -> bool {
+/// A terminal that is gone is no reason to end.
+pub(super) fn print(sentence: &str) {
+    let _ = writeln!(io::stderr(), "{sentence}");
+}
+
+/// Whoever reads a pipe may have our terminal, too.
+pub(super) fn is_pipe(fd: impl AsFd) -> bool {
     fstat(fd).is_ok_and(|status| SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT == SFlag::S_IFIFO)
 }

@@ -179,8 +179,7 @@ fn recall(plan: &Plan, transfer: &mut Transfer) {
 }
 
 fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals, mut job: Job) -> Result<ExitCode> {
-    let mut program =
-        Program::start(&arguments.program, None, plan.user.as_ref(), job.place(), signals.inherited())?;
+    let mut program = Program::start(&arguments.program, None, plan.user.as_ref(), job.place(), signals.inherited())?;
     job.begin();
     loop {
         if let Some(exit) = program.poll()? {

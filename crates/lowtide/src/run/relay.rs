@@ -10,7 +10,7 @@ use nix::{
     unistd::{read, write},
 };
 
-use super::canvas::Canvas;
+use super::{canvas::Canvas, job::print};
 
 /// For so long PROGRAM is silent before a line that a flood has displaced comes back.
 const SILENCE: Duration = Duration::from_millis(100);
@@ -156,7 +156,7 @@ impl Relay {
                 canvas.say(sentence, out);
                 canvas.pause(out);
             }),
-            None => eprintln!("{sentence}"),
+            None => print(sentence),
         }
     }
 
@@ -197,7 +197,8 @@ impl Relay {
 
     /// Waits until the terminal has taken everything.
     fn flush(&mut self, patience: Option<Duration>) {
-        let timeout = patience.map_or(PollTimeout::NONE, |time| PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX));
+        let timeout =
+            patience.map_or(PollTimeout::NONE, |time| PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX));
         while let Some(terminal) = &self.terminal
             && !self.output.is_empty()
         {

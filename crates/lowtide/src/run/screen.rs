@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person sees: one line that changes in place on a terminal, sparse lines elsewhere, a summary at the end.
 
-use std::{env, io::stderr, time::Duration};
+use std::{
+    env,
+    io::{stderr, stdout},
+    time::Duration,
+};
 
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Control, Outlook, Time};
 use lowtide_kernel::{Status, controls_us};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
-use super::{Ending, Plan, clock::Clock, control, goals::Counts, job::Job, journal::Journal, words};
+use super::{Ending, Plan, clock::Clock, control, goals::Counts, job::{Job, is_pipe}, journal::Journal, words};
 use crate::{
     cli::{ProgressArgument, RunArguments},
     size, spans, when,
@@ -37,10 +41,11 @@ pub(super) struct Screen {
     warned_silent: bool,
 }
 
-/// Whether a line changes in place. A job in the background has none, nor has a terminal that cannot move its cursor.
+/// Whether a line changes in place. A job in the background has none, nor has a terminal that cannot move its cursor,
+/// nor one on which whoever reads our output may write what we do not see.
 pub(super) fn has_line(arguments: &RunArguments) -> bool {
     let moves = env::var_os("TERM").is_none_or(|name| name != "dumb");
-    let shown = !arguments.quiet && arguments.progress == ProgressArgument::Auto;
+    let shown = !arguments.quiet && arguments.progress == ProgressArgument::Auto && !is_pipe(stdout());
     shown && moves && controls_us(stderr()) && tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp())
 }
 
@@ -49,7 +54,7 @@ impl Screen {
         let form = match arguments.progress {
             _ if arguments.quiet => Form::Quiet,
             ProgressArgument::Never => Form::Silent,
-            _ if has_line(arguments) => Form::Live,
+            _ if has_line(arguments) && job.has_terminal() => Form::Live,
             _ => Form::Lines { last: None },
         };
         let (size, deadline, verbose) = (plan.size, plan.deadline, arguments.verbose);
@@ -176,7 +181,8 @@ fn manner(w: f64) -> String {
     format!("{word} (w {number})")
 }
 
-/// What the law went by, on so many connections. One that was too short to know its receiver's clock had round trips, and is not told of.
+/// What the law went by, on so many connections. One that was too short to know its receiver's clock had round trips,
+/// and is not told of.
 fn delays(one_way: u64, round_trips: u64) -> Option<String> {
     match (one_way, round_trips) {
         (0, 0) => None,
@@ -200,8 +206,7 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending, verbose
     let Ending { finished, inherited, .. } = *ending;
     let took = finished.since(Time::ZERO);
     let mean = totals.acknowledged as f64 / took.as_secs_f64().max(1e-3);
-    let mut first =
-        format!("{} in {}, {}", size::show(totals.acknowledged), spans::show(took), size::show_rate(mean));
+    let mut first = format!("{} in {}, {}", size::show(totals.acknowledged), spans::show(took), size::show_rate(mean));
     if let Some(deadline) = plan.deadline {
         let by = when::show(deadline, &Zoned::now());
         let spare = |done| deadline.duration_since(plan.clock.wall(done));

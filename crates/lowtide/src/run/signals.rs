@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Signals pass to PROGRAM as if Lowtide were not there.
 //!
-//! Where PROGRAM is in our process group a terminal's Ctrl-C, Ctrl-\, Ctrl-Z and hang-up reach it without us: those we only
-//! survive. What is sent to us alone, by kill(1) or a service manager, is handed on. On a terminal of its own PROGRAM has all from us.
+//! Where PROGRAM is in our process group a terminal's Ctrl-C, Ctrl-\, Ctrl-Z and hang-up reach it without us: those we
+//! only survive. What is sent to us alone, by kill(1) or a service manager, is handed on. On a terminal of its own
+//! PROGRAM has all from us.
 
 use std::{
     os::fd::AsFd,
@@ -128,7 +129,8 @@ impl Signals {
         }
         let continued = SigSet::from_iter([Signal::SIGCONT]);
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the values are valid for the call. It takes back the signal that continued us, which PROGRAM gets from us anyway.
+        // SAFETY: the values are valid for the call. It takes back the signal that continued us, which PROGRAM gets
+        // from us anyway.
         unsafe { libc::sigtimedwait(continued.as_ref(), ptr::null_mut(), &raw const now) };
     }
 
