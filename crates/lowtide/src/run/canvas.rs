@@ -146,7 +146,8 @@ impl Canvas {
         };
         self.erase(out);
         let down = "\n".repeat(below.into());
-        let text = format!("\r{down}{}{sentence}\r\n{}", self.plain(), self.attributes());
+        let (start, plain, attributes) = (self.start(), self.plain(), self.attributes());
+        let text = format!("{start}{down}{plain}{sentence}\r\n{attributes}");
         out.extend_from_slice(text.as_bytes());
         self.follow(text.as_bytes());
     }
@@ -168,7 +169,7 @@ impl Canvas {
         let (_, column) = self.copy.screen().cursor_position();
         let down = self.below().unwrap_or(u16::from(column > 0));
         if down > 0 {
-            let text = format!("\r{}", "\n".repeat(down.into()));
+            let text = format!("{}{}", self.start(), "\n".repeat(down.into()));
             out.extend_from_slice(text.as_bytes());
             self.follow(text.as_bytes());
         }
@@ -214,6 +215,11 @@ impl Canvas {
         }
         text.push_str(&self.attributes());
         text
+    }
+
+    /// To the first column of the cursor's row.
+    fn start(&self) -> &'static str {
+        if self.copy.screen().cursor_position().1 > 0 { "\r" } else { "" }
     }
 
     /// What sets the attributes that PROGRAM had set; nothing where it has set none.

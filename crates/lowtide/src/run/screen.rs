@@ -12,7 +12,15 @@ use lowtide_deadline::{Control, Outlook, Time};
 use lowtide_kernel::{Status, controls_us};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
-use super::{Ending, Plan, clock::Clock, control, goals::Counts, job::{Job, is_pipe}, journal::Journal, words};
+use super::{
+    Ending, Plan,
+    clock::Clock,
+    control,
+    goals::Counts,
+    job::{Job, is_pipe},
+    journal::Journal,
+    words,
+};
 use crate::{
     cli::{ProgressArgument, RunArguments},
     size, spans, when,
