@@ -5,7 +5,10 @@ use std::{
     ffi::OsString,
     fs,
     io::{self, Write},
-    os::unix::process::{CommandExt, ExitStatusExt},
+    os::{
+        fd::BorrowedFd,
+        unix::process::{CommandExt, ExitStatusExt},
+    },
     process::{Child, Command, ExitStatus},
 };
 
@@ -17,12 +20,36 @@ use nix::{
     unistd::{self, ForkResult, Pid},
 };
 
-use crate::{Cgroup, Error, Result, User, dispositions::sigpipe_was_ignored};
+use crate::{
+    Cgroup, Error, Result, Terminal, User,
+    dispositions::sigpipe_was_ignored,
+    session::{Leader, News, Start},
+};
+
+/// Where a program stands in relation to our session and its terminal.
+#[derive(Debug, Clone, Copy)]
+pub enum Place<'a> {
+    /// Where we are: in our process group, on our terminal.
+    Ours,
+    /// In a session without a terminal.
+    Apart,
+    /// In a session on a terminal of its own, which has to be relayed, and whose keyboard it has if it is in the foreground.
+    On {
+        /// Ours and its own.
+        terminal: &'a Terminal,
+        /// It has the keyboard.
+        foreground: bool,
+    },
+}
 
 /// A running program.
 #[derive(Debug)]
 pub struct Program {
+    /// The program, or the leader of its session.
     child: Child,
+    leader: Option<Leader>,
+    stopped: Option<Signal>,
+    ended: Option<Exit>,
 }
 
 /// How a program ended.
@@ -35,11 +62,17 @@ pub enum Exit {
 }
 
 impl Program {
-    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, with `mask` as its signal mask.
+    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, at `place`, with `mask` as its signal mask.
     ///
     /// # Errors
-    /// [`Error::Program`]: no such program, not executable, or no right to become the user.
-    pub fn start(command: &[OsString], cgroup: Option<&Cgroup>, user: Option<&User>, mask: SigSet) -> Result<Program> {
+    /// [`Error::Program`]: no such program, not executable, or no right to become the user. [`Error::System`]: no session for it.
+    pub fn start(
+        command: &[OsString],
+        cgroup: Option<&Cgroup>,
+        user: Option<&User>,
+        place: Place,
+        mask: SigSet,
+    ) -> Result<Program> {
         let (program, arguments) = command.split_first().expect("the command line requires a program");
         let mut entrance = cgroup.map(Cgroup::entrance).transpose()?;
         let mut child = Command::new(program);
@@ -48,9 +81,23 @@ impl Program {
             child.env("HOME", &user.home).env("USER", &user.name).env("LOGNAME", &user.name).env("SHELL", &user.shell);
             (user.uid.as_raw(), user.gid.as_raw(), user.groups.iter().map(|g| g.as_raw()).collect::<Vec<_>>())
         });
+        let (session, leader) = match place {
+            Place::On { terminal, foreground } => {
+                let (start, leader) = Start::new(terminal, foreground)?;
+                (Some(start), Some(leader))
+            }
+            Place::Ours | Place::Apart => (None, None),
+        };
+        let apart = matches!(place, Place::Apart);
         // SAFETY: between fork and exec only system calls are made; everything they need was allocated before.
         unsafe {
             child.pre_exec(move || {
+                if let Some(session) = &session {
+                    session.enter()?;
+                }
+                if apart {
+                    check(libc::setsid())?;
+                }
                 if let Some(entrance) = &mut entrance {
                     entrance.write_all(b"0")?;
                 }
@@ -67,7 +114,9 @@ impl Program {
                 Ok(())
             });
         }
-        let child = child.spawn().map_err(|error| {
+        let spawned = child.spawn();
+        drop(child); // and with it our copy of the leader's end
+        let child = spawned.map_err(|error| {
             let program = program.to_string_lossy().into_owned();
             match error.kind() {
                 io::ErrorKind::NotFound => Error::NoProgram { program },
@@ -77,10 +126,10 @@ impl Program {
                 _ => Error::Program { program, reason: error.to_string() },
             }
         })?;
-        Ok(Program { child })
+        Ok(Program { child, leader, stopped: None, ended: None })
     }
 
-    /// Its process id.
+    /// The id of the process that we started: the program's, or that of the leader of its session.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
@@ -90,14 +139,69 @@ impl Program {
     /// # Errors
     /// [`Error::System`].
     pub fn poll(&mut self) -> Result<Option<Exit>> {
-        let status = self.child.try_wait().map_err(Error::system("waiting for the program"))?;
-        Ok(status.map(exit))
+        if self.ended.is_none() {
+            self.ended = self.ask().map_err(Error::system("waiting for the program"))?;
+        }
+        Ok(self.ended)
+    }
+
+    fn ask(&mut self) -> io::Result<Option<Exit>> {
+        let Some(leader) = &self.leader else { return Ok(self.child.try_wait()?.map(exit)) };
+        while let Some(news) = leader.news() {
+            let ended = match news {
+                News::Stopped(signal) => {
+                    self.stopped = Some(signal);
+                    continue;
+                }
+                News::Ended(status) => exit(status),
+                News::Lost => Exit::Signal(libc::SIGKILL),
+            };
+            self.child.wait()?; // the leader ends with it
+            self.leader = None;
+            return Ok(Some(ended));
+        }
+        Ok(None)
+    }
+
+    /// The signal that stopped it since this was asked last; only of one on a terminal of its own.
+    pub fn take_stop(&mut self) -> Option<Signal> {
+        self.stopped.take()
+    }
+
+    /// Readable when there is news for [`poll`](Program::poll); `None` where SIGCHLD says so.
+    pub fn news(&self) -> Option<BorrowedFd<'_>> {
+        self.leader.as_ref().map(Leader::control)
     }
 
     /// Hands a signal on.
     pub fn signal(&self, signal: Signal) {
-        // It may have ended a moment ago; as its parent we have not reaped it, so the pid is still its own.
-        let _ = signal::kill(Pid::from_raw(self.pid()), signal);
+        match &self.leader {
+            Some(leader) => leader.signal(signal),
+            // It may have ended a moment ago; as its parent we have not reaped it, so the pid is still its own.
+            None if self.ended.is_none() => drop(signal::kill(Pid::from_raw(self.pid()), signal)),
+            None => {}
+        }
+    }
+
+    /// Hands a signal on to its process group, as a terminal does; only to one on a terminal of its own.
+    pub fn signal_group(&self, signal: Signal) {
+        if let Some(leader) = &self.leader {
+            leader.signal_group(signal);
+        }
+    }
+
+    /// Gives it the keyboard of its own terminal, or takes it.
+    pub fn foreground(&self, foreground: bool) {
+        if let Some(leader) = &self.leader {
+            leader.foreground(foreground);
+        }
+    }
+
+    /// Its own terminal is about to go.
+    pub fn hang_up(&self) {
+        if let Some(leader) = &self.leader {
+            leader.hang_up();
+        }
     }
 }
 
@@ -108,7 +212,7 @@ fn exit(status: ExitStatus) -> Exit {
     }
 }
 
-fn check(result: libc::c_int) -> io::Result<()> {
+pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
     if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -172,18 +172,21 @@ fn weight(text: &str) -> Result<f64, String> {
     weight.ok_or_else(|| "a weight is a number above 0, at most 1".to_owned())
 }
 
+/// The heading of what nobody needs who has no law, weight or network in mind.
+const EXPERT: &str = "Expert options";
+
 /// `lowtide run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 WHEN is 06:00 (the next time the local clock reads so), 2026-11-22T06:00:00Z, +2h30m or 90s from now.
-SIZE is 120GiB, 40MB or a number of bytes; or last: as much as this job sent when it last ran. Lowtide governs what PROGRAM sends over TCP, not
-what it receives.
+SIZE is 120GiB, 40MB or a number of bytes; or last: as much as this job sent when it last ran. Options go before PROGRAM; a -- between them is needed
+after --size-of. Lowtide governs what PROGRAM sends over TCP, not what it receives.
 
 The exit status is PROGRAM's own; 125 if Lowtide failed (or, after PROGRAM's 0, only its report), 126 if PROGRAM cannot be executed, 127 if there is
 none of this name; 3 under --require-governed.
 
   sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
-  sudo lowtide run -- rsync -a /srv/ backup:/srv/")]
+  sudo lowtide run rsync -a /srv/ backup:/srv/")]
 pub struct RunArguments {
     /// When the transfer has to be finished; without it, background for ever
     #[arg(long, value_name = "WHEN")]
@@ -211,15 +214,15 @@ pub struct RunArguments {
 
     /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
     /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)
-    #[arg(long, value_name = "LAW", default_value = "tide")]
+    #[arg(long, value_name = "LAW", default_value = "tide", help_heading = EXPERT)]
     pub cc: String,
 
     /// What moves the price weight towards a deadline; mbc where the law has a model, else pid, unless given
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = EXPERT)]
     pub control: Option<ControlArgument>,
 
     /// What the price weight acts on; native where the law has a weight, else phantom, unless given
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = EXPERT)]
     pub actuator: Option<ActuatorArgument>,
 
     /// Write a report in JSON to this file at the end
@@ -231,27 +234,27 @@ pub struct RunArguments {
     pub report_arguments: bool,
 
     /// The least price weight: how submissive the transfer may be (0 < w <= 1)
-    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN)]
+    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN, help_heading = EXPERT)]
     pub w_min: f64,
 
     /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg, --actuator native) it takes more than its share from everybody else
-    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MAX)]
+    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MAX, help_heading = EXPERT)]
     pub w_max: f64,
 
     /// Code point of the packets sent
-    #[arg(long, value_enum, default_value_t = DscpArgument::Le)]
+    #[arg(long, value_enum, default_value_t = DscpArgument::Le, help_heading = EXPERT)]
     pub dscp: DscpArgument,
 
     /// Let PROGRAM choose a control law of its own for its sockets, which are then not governed
-    #[arg(long)]
+    #[arg(long, help_heading = EXPERT)]
     pub allow_own_cc: bool,
 
     /// Keep in this file what was measured of paths, the least round trip from and to a network, for a week (with --cc tide, which begins with it as a hint); none: do not keep it
-    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_PATH_MEMORY", default_value = PATH_MEMORY)]
+    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_PATH_MEMORY", default_value = PATH_MEMORY, help_heading = EXPERT)]
     pub path_memory: PathBuf,
 
     /// Keep in this file how much each job sent, for --size last; none: do not keep it
-    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY)]
+    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY, help_heading = EXPERT)]
     pub history: PathBuf,
 
     /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
@@ -266,9 +269,28 @@ pub struct RunArguments {
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// The program and its arguments
-    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    /// Tell what the control law went by, too
+    #[arg(long, short)]
+    pub verbose: bool,
+
+    /// How the progress is shown
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressArgument::Auto)]
+    pub progress: ProgressArgument,
+
+    /// The program; all that follows it is its own
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+/// `--progress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgressArgument {
+    /// A line that changes in place on a terminal, elsewhere a line when the outlook changes
+    Auto,
+    /// A line when the outlook changes, on a terminal, too
+    Line,
+    /// Only the summary
+    Never,
 }
 
 /// `--control`.
@@ -691,3 +713,6 @@ fn parse_burst(text: &str) -> Result<u64> {
         _ => bail!("\"{text}\" is not a size up to 1GB; write it like 3080B or 15kB"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spans of time, as people read them.
+//! Lengths of time as people read them.
 
-use jiff::SignedDuration;
+use std::time::Duration;
 
-/// `11 h 57 min`, `4 min 10 s`, `8.2 s`: the two greatest units, and tenths only of seconds alone. The sign is left out.
-pub fn show(span: SignedDuration) -> String {
-    let seconds = span.as_secs_f64().abs();
-    if seconds < 59.95 {
-        return format!("{seconds:.1} s");
+/// The two greatest units of it, what is below them left out: `3 d 4 h`, `11 h 57 min`, `2 min 5 s`, `43 s`; below ten seconds `4.2 s`.
+pub fn show(span: Duration) -> String {
+    let seconds = span.as_secs();
+    if seconds < 10 {
+        return format!("{seconds}.{} s", span.subsec_millis() / 100);
     }
-    let seconds = seconds.round() as u64;
-    let (greater, lesser) = match seconds {
-        s if s >= 86_400 => ((s / 86_400, "d"), (s % 86_400 / 3_600, "h")),
-        s if s >= 3_600 => ((s / 3_600, "h"), (s % 3_600 / 60, "min")),
-        s => ((s / 60, "min"), (s % 60, "s")),
+    let (greater, lesser, names) = match seconds {
+        86_400.. => (86_400, 3_600, ["d", "h"]),
+        3_600.. => (3_600, 60, ["h", "min"]),
+        60.. => (60, 1, ["min", "s"]),
+        _ => return format!("{seconds} s"),
     };
-    let (number, unit) = greater;
-    match lesser {
-        (0, _) => format!("{number} {unit}"),
-        (rest, small) => format!("{number} {unit} {rest} {small}"),
+    match seconds % greater / lesser {
+        0 => format!("{} {}", seconds / greater, names[0]),
+        rest => format!("{} {} {rest} {}", seconds / greater, names[0], names[1]),
     }
 }
 
@@ -27,19 +26,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_units_at_the_most() {
-        for (milliseconds, text) in [
-            (0, "0.0 s"),
-            (8_240, "8.2 s"),
-            (-8_240, "8.2 s"),
-            (59_940, "59.9 s"),
-            (59_960, "1 min"),
-            (250_000, "4 min 10 s"),
-            (3_600_000, "1 h"),
-            (43_053_800, "11 h 57 min"),
-            (200_000_000, "2 d 7 h"),
+    fn two_units_say_enough() {
+        for (seconds, text) in [
+            (0.0, "0.0 s"),
+            (4.29, "4.2 s"),
+            (9.99, "9.9 s"),
+            (43.7, "43 s"),
+            (59.9, "59 s"),
+            (60.0, "1 min"),
+            (125.0, "2 min 5 s"),
+            (3_629.0, "1 h"),
+            (43_053.8, "11 h 57 min"),
+            (86_399.0, "23 h 59 min"),
+            (273_600.0, "3 d 4 h"),
+            (8_640_000.0, "100 d"),
         ] {
-            assert_eq!(show(SignedDuration::from_millis(milliseconds)), text);
+            assert_eq!(show(Duration::from_secs_f64(seconds)), text, "{seconds}");
         }
     }
 }

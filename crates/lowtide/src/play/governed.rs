@@ -13,7 +13,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Goal, Governor, Policy, Time};
 use lowtide_emu::Namespace;
 use lowtide_kernel::{
-    Actuator, Cgroup, Controller, Dscp, Pressure, Program, Registration, Setup, Snapshot, Status, Steering, Transfer,
+    Actuator, Cgroup, Controller, Dscp, Place, Pressure, Program, Registration, Setup, Snapshot, Status, Steering,
+    Transfer,
 };
 use lowtide_net::Class;
 use lowtide_sim::scenario::{Flow, Source};
@@ -169,7 +170,7 @@ impl Errand {
             return Ok(());
         }
         setns(&self.namespace, CloneFlags::CLONE_NEWNET).context("entering the sender's host")?;
-        let mut program = Program::start(&self.command, Some(&group), None, SigSet::empty())?;
+        let mut program = Program::start(&self.command, Some(&group), None, Place::Ours, SigSet::empty())?;
         prefer(Pid::from_raw(program.pid()));
         let outcome = self.look_after(&mut care, &mut program, clock, board);
         board.shown().state = None;

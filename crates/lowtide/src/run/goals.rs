@@ -146,8 +146,8 @@ impl Goals {
     pub(super) fn phrase(&self) -> String {
         match self.open() {
             Open { number: 0, .. } => String::new(),
-            Open { number, behind: 0 } => format!("  {number} own goals"),
-            Open { number, behind } => format!("  {number} own goals, {behind} behind"),
+            Open { number, behind: 0 } => format!(" · {number} own goals"),
+            Open { number, behind } => format!(" · {number} own goals, {behind} behind"),
         }
     }
 }
@@ -171,7 +171,7 @@ mod tests {
     fn goals_are_met_missed_or_given_up() {
         let mut goals = Goals::default();
         goals.record(at(1), &[goal(1, 10), goal(2, 10), goal(3, 10), goal(4, 10)]);
-        assert_eq!(goals.phrase(), "  4 own goals");
+        assert_eq!(goals.phrase(), " · 4 own goals");
         // the first is through, the second closes early, the third is replaced
         let closed = SocketGoal { closed: true, ..goal(2, 50) };
         let replaced = SocketGoal { serial: 2, deadline: at(20), ..goal(3, 0) };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide run`: PROGRAM in a group of its own, governed until everything it sent has arrived.
 
+mod canvas;
 mod clock;
 mod control;
 mod goals;
 mod history;
+mod job;
 mod journal;
 mod memory;
+mod relay;
 mod report;
 mod report_file;
 mod screen;
@@ -32,8 +35,10 @@ use crate::{
 };
 use clock::Clock;
 use history::History;
+use job::Job;
 use memory::Memory;
 use report_file::ReportFile;
+use screen::Screen;
 use session::Session;
 use signals::{Event, Signals};
 use verdict::Outcome;
@@ -85,7 +90,8 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let plan = plan(arguments, &caller)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     // blocked before anything else starts, so that nothing is missed
-    let signals = Signals::block()?;
+    let mut job = Job::new(plan.user.as_ref(), screen::has_line(arguments), !arguments.quiet)?;
+    let signals = Signals::block(job.has_terminal())?;
     let inherited = inherited_tcp_sockets();
 
     let (cgroup, mut transfer) = match govern(&plan) {
@@ -95,17 +101,20 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
             if report.is_some() {
                 eprintln!("lowtide: without governing there is nothing to report: no --report is written");
             }
-            return ungoverned(arguments, &plan, &signals);
+            return ungoverned(arguments, &plan, &signals, job);
         }
         Err(error) => return Err(error),
     };
     recall(&plan, &mut transfer);
     let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
-    let program = Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), signals.inherited())?;
+    let mut program =
+        Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), job.place(), signals.inherited())?;
+    job.begin();
     let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
-    let mut session = Session::new(arguments.quiet, plan, controller, cgroup, inherited);
-    let exit = session.follow(program, &signals)?;
-    let (outcome, reported) = session.finish(exit, report);
+    let screen = Screen::new(arguments, &plan, job);
+    let mut session = Session::new(screen, plan, controller, cgroup, inherited);
+    let exit = session.follow(&mut program, &signals)?;
+    let (outcome, reported) = session.finish(exit, &program, report);
     drop(session); // group and programs go before we do, which may be by a signal
     let instead_of_success = match (reported, outcome) {
         (Err(error), _) => {
@@ -205,6 +214,9 @@ fn govern(plan: &Plan) -> Result<(Cgroup, Transfer)> {
         Ok((cgroup, transfer))
     };
     start().map_err(|error| {
+        if !nix::unistd::geteuid().is_root() {
+            return anyhow!("needs root: try `sudo lowtide run …` (`lowtide doctor` has the details)");
+        }
         let needs: &[Need] = if plan.setup.law.is_ours() { &[Need::Run, Need::OwnLaws] } else { &[Need::Run] };
         match diagnose().verdict(needs) {
             Some(sentence) => anyhow!("cannot govern a program here: {sentence} (lowtide doctor tells more)"),
@@ -224,13 +236,15 @@ fn recall(plan: &Plan, transfer: &mut Transfer) {
     }
 }
 
-fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals) -> Result<ExitCode> {
-    let mut program = Program::start(&arguments.program, None, plan.user.as_ref(), signals.inherited())?;
+fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals, mut job: Job) -> Result<ExitCode> {
+    let mut program = Program::start(&arguments.program, None, plan.user.as_ref(), job.place(), signals.inherited())?;
+    job.begin();
     loop {
         if let Some(exit) = program.poll()? {
+            job.finish(&program);
             return Ok(signals.end_like(exit, None));
         }
-        if let Event::Forward(signal) = signals.wait(TICK)? {
+        if let Event::Forward(signal) = job.wait(signals, &mut program, true, TICK)? {
             program.signal(signal);
         }
     }

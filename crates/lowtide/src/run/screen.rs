@@ -1,48 +1,73 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person sees: one line that changes in place on a terminal, sparse lines elsewhere, a summary at the end.
 
-use std::{io::IsTerminal, time::Duration};
+use std::{
+    env,
+    io::{stderr, stdout},
+    time::Duration,
+};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Control, Outlook, Time};
-use lowtide_kernel::Status;
+use lowtide_kernel::{Status, controls_us};
+use nix::unistd::{getpgrp, tcgetpgrp};
 
-use super::{Plan, clock::Clock, control, goals::Counts, journal::Journal, session::Ending, words};
-use crate::size;
+use super::{
+    Plan,
+    clock::Clock,
+    control,
+    goals::Counts,
+    job::{Job, is_pipe},
+    journal::Journal,
+    session::Ending,
+    words,
+};
+use crate::{
+    cli::{ProgressArgument, RunArguments},
+    size, spans,
+};
 
 /// Away from a terminal the same kind of news is repeated at most this often.
 const SPARSE: Duration = Duration::from_secs(600);
+/// On a terminal of so few columns there is no room for a bar.
+const NARROW: u16 = 70;
 
 #[derive(Debug)]
 enum Form {
     Quiet,
-    Live(ProgressBar),
+    Live,
     Lines { last: Option<Time> },
+    Silent,
 }
 
-#[derive(Debug)]
 pub(super) struct Screen {
+    pub(super) job: Job,
     form: Form,
+    size: Option<u64>,
     deadline: Option<Timestamp>,
+    verbose: bool,
     warned_download: bool,
     warned_silent: bool,
 }
 
+/// Whether a line changes in place. A job in the background has none, nor has a terminal that cannot move its cursor,
+/// nor one on which whoever reads our output may write what we do not see.
+pub(super) fn has_line(arguments: &RunArguments) -> bool {
+    let moves = env::var_os("TERM").is_none_or(|name| name != "dumb");
+    let shown = !arguments.quiet && arguments.progress == ProgressArgument::Auto && !is_pipe(stdout());
+    shown && moves && controls_us(stderr()) && tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp())
+}
+
 impl Screen {
-    pub(super) fn new(quiet: bool, plan: &Plan) -> Screen {
-        let form = if quiet {
-            Form::Quiet
-        } else if in_foreground() {
-            let bar = ProgressBar::with_draw_target(plan.size, ProgressDrawTarget::stderr_with_hz(4));
-            let template =
-                if plan.size.is_some() { "{bar:20} {percent:>3} %  {msg}" } else { "{decimal_bytes}  {msg}" };
-            bar.set_style(ProgressStyle::with_template(template).expect("a literal").progress_chars("━╸─"));
-            Form::Live(bar)
-        } else {
-            Form::Lines { last: None }
+    pub(super) fn new(arguments: &RunArguments, plan: &Plan, job: Job) -> Screen {
+        let form = match arguments.progress {
+            _ if arguments.quiet => Form::Quiet,
+            ProgressArgument::Never => Form::Silent,
+            _ if has_line(arguments) && job.has_terminal() => Form::Live,
+            _ => Form::Lines { last: None },
         };
-        Screen { form, deadline: plan.deadline, warned_download: false, warned_silent: false }
+        let (size, deadline, verbose) = (plan.size, plan.deadline, arguments.verbose);
+        Screen { job, form, size, deadline, verbose, warned_download: false, warned_silent: false }
     }
 
     /// Shows the newest status; `news`: the outlook is of another kind than before.
@@ -62,60 +87,49 @@ impl Screen {
         } else {
             words::phrase(&outlook, self.deadline, clock, &Zoned::now())
         };
+        let acknowledged = status.snapshot.totals.acknowledged;
         match &mut self.form {
-            Form::Quiet => {}
-            Form::Live(bar) => {
+            Form::Quiet | Form::Silent => {}
+            Form::Live => {
                 if news && alarming(&outlook) && !self.warned_download {
-                    bar.suspend(|| eprintln!("lowtide: {phrase}"));
+                    self.say(&phrase);
                 }
-                bar.set_position(status.snapshot.totals.acknowledged);
-                bar.set_message(format!("{}  {phrase}", figures(status, journal)));
+                let wide = self.job.columns().is_none_or(|columns| columns >= NARROW);
+                let progress = progress(acknowledged, self.size, wide);
+                self.job.set_line(format!("{progress}  {}  {phrase}", figures(status, journal, self.verbose)));
             }
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
                 let waiting = matches!(outlook, Outlook::Waiting { .. });
-                let something = outlook != Outlook::TooEarly && (waiting || status.snapshot.totals.acknowledged > 0);
+                let something = outlook != Outlook::TooEarly && (waiting || acknowledged > 0);
                 if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
-                    eprintln!("lowtide: {phrase} ({})", figures(status, journal));
+                    self.say(&format!("{phrase} ({})", figures(status, journal, self.verbose)));
                 }
             }
         }
     }
 
     /// As much is expected now.
-    pub(super) fn expect(&self, bytes: u64) {
-        if let Form::Live(bar) = &self.form {
-            bar.set_length(bytes);
-        }
+    pub(super) fn expect(&mut self, bytes: u64) {
+        self.size = Some(bytes);
+    }
+
+    pub(super) fn is_verbose(&self) -> bool {
+        self.verbose
     }
 
     /// A sentence outside the live line.
-    pub(super) fn say(&self, sentence: &str) {
-        match &self.form {
-            Form::Quiet => {}
-            Form::Live(bar) => bar.suspend(|| eprintln!("lowtide: {sentence}")),
-            Form::Lines { .. } => eprintln!("lowtide: {sentence}"),
+    pub(super) fn say(&mut self, sentence: &str) {
+        if !matches!(self.form, Form::Quiet) {
+            self.job.say(&format!("lowtide: {sentence}"));
         }
     }
 
     /// The last words.
     pub(super) fn summary(&mut self, lines: &[String]) {
-        if let Form::Live(bar) = &self.form {
-            bar.finish_and_clear();
-        }
-        if !matches!(self.form, Form::Quiet) {
-            for line in lines {
-                eprintln!("lowtide: {line}");
-            }
-        }
+        lines.iter().for_each(|line| self.say(line));
     }
-}
-
-/// Stderr is a terminal, and ours to write to: a background job leaves it alone.
-fn in_foreground() -> bool {
-    let stderr = std::io::stderr();
-    stderr.is_terminal() && nix::unistd::tcgetpgrp(&stderr).is_ok_and(|group| group == nix::unistd::getpgrp())
 }
 
 fn alarming(outlook: &Outlook) -> bool {
@@ -128,24 +142,61 @@ fn alarming(outlook: &Outlook) -> bool {
     )
 }
 
-/// Rate, needed rate, weight and what it rests on, queueing delay, sockets with goals of their own.
-fn figures(status: &Status, journal: &Journal) -> String {
-    let mut text = size::show_rate(journal.rate());
-    if let Some(target) = status.decision.target_rate {
-        text += &format!(" (needs {})", size::show_rate(target));
+/// How much of the size, with a bar where there is room, or how much at all.
+fn progress(acknowledged: u64, size: Option<u64>, wide: bool) -> String {
+    const LENGTH: usize = 20;
+    let Some(size) = size else { return size::show(acknowledged) };
+    let part = (acknowledged as f64 / size.max(1) as f64).min(1.0);
+    let percent = format!("{:>3.0} %", (100.0 * part).floor());
+    if !wide {
+        return percent;
     }
-    text += &format!("  w {}", weight(status.decision.weight.get()));
-    if status.decision.target_rate.is_some() {
+    let filled = (part * LENGTH as f64) as usize;
+    let head = if filled < LENGTH { "╸" } else { "" };
+    let rest = "─".repeat(LENGTH.saturating_sub(filled + 1));
+    format!("{}{head}{rest} {percent}", "━".repeat(filled))
+}
+
+/// Rate, needed rate, weight, queueing delay, sockets with goals of their own; what the weight rests on if `verbose`.
+fn figures(status: &Status, journal: &Journal, verbose: bool) -> String {
+    let mut text = rates(journal.rate(), status.decision.target_rate);
+    text += &format!(" · {}", manner(status.decision.weight.get()));
+    if verbose && status.decision.target_rate.is_some() {
         text += control::remark(status.decision.basis);
     }
     if let Some(delay) = status.snapshot.queueing_delay() {
-        text += &format!("  queue {} ms", delay.as_millis());
+        text += &format!(" · queue {} ms", delay.as_millis());
     }
     text += &journal.goals.phrase();
     text
 }
 
-/// What the law went by, on so many connections. One that was too short to know its receiver's clock had round trips, and is not told of.
+/// `11.7 Mbit/s, 8.95 needed`; the unit once, where it is the same.
+fn rates(achieved: f64, needed: Option<f64>) -> String {
+    let achieved = size::show_rate(achieved);
+    let Some(needed) = needed.map(size::show_rate) else { return achieved };
+    let unit = achieved.split_once(' ').map_or("", |(_, unit)| unit);
+    let needed = needed.strip_suffix(unit).unwrap_or(&needed).trim_end();
+    format!("{achieved}, {needed} needed")
+}
+
+/// A weight as a person takes it, and as it is.
+fn manner(w: f64) -> String {
+    let word = match w {
+        w if w < 0.1 => "gentle",
+        w if w < 0.5 => "moderate",
+        w if w < 1.0 => "firm",
+        w if w > 1.0 => "more than its share",
+        _ => "an ordinary flow",
+    };
+    let decimals = if w < 0.01 { 3 } else { 2 };
+    let number = format!("{w:.decimals$}");
+    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{word} (w {number})")
+}
+
+/// What the law went by, on so many connections. One that was too short to know its receiver's clock had round trips,
+/// and is not told of.
 fn delays(one_way: u64, round_trips: u64) -> Option<String> {
     match (one_way, round_trips) {
         (0, 0) => None,
@@ -163,19 +214,18 @@ pub(super) fn weight(w: f64) -> String {
     format!("{w:.decimals$}")
 }
 
-/// The summary: what was moved, the deadline, how it was done, and what was not governed.
-pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<String> {
+/// The summary: what was moved, the deadline, and what was not governed; how the law did it if `verbose`.
+pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending, verbose: bool) -> Vec<String> {
     let totals = journal.totals();
     let Ending { finished, inherited, verdict, .. } = *ending;
     let took = finished.since(Time::ZERO);
     let mean = totals.acknowledged as f64 / took.as_secs_f64().max(1e-3);
-    let mut first =
-        format!("{} in {:.1} s, {}", size::show(totals.acknowledged), took.as_secs_f64(), size::show_rate(mean));
+    let mut first = format!("{} in {}, {}", size::show(totals.acknowledged), spans::show(took), size::show_rate(mean));
     if let Some(phrase) = verdict.phrase() {
         first += &format!("; {phrase}");
     }
     let mut lines = vec![first];
-    if let Some((least, most)) = journal.weights() {
+    if verbose && let Some((least, most)) = journal.weights() {
         let sent_again = 100.0 * totals.retransmitted as f64 / totals.acknowledged.max(1) as f64;
         lines.push(format!(
             "weight {} to {}; {} delay back-offs, {} losses, {} phantom signals, {sent_again:.2} % sent again",
@@ -190,7 +240,7 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<
             lines.push(format!("the model ruled for {part:.0} % of the time, feedback for the rest"));
         }
     }
-    if plan.setup.law.takes_one_way_delay() {
+    if verbose && plan.setup.law.takes_one_way_delay() {
         lines.extend(delays(totals.one_way, totals.round_trips));
     }
     let goals = journal.goals.counts();
@@ -226,4 +276,45 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending) -> Vec<
         lines.push(format!("not governed: {}", ungoverned.join(", ")));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_name_a_unit_once() {
+        assert_eq!(rates(1_462_500.0, Some(1_118_750.0)), "11.7 Mbit/s, 8.95 needed");
+        assert_eq!(rates(62_500.0, Some(1_118_750.0)), "500.0 kbit/s, 8.95 Mbit/s needed");
+        assert_eq!(rates(62_500.0, None), "500.0 kbit/s");
+    }
+
+    #[test]
+    fn weights_have_a_word() {
+        for (w, text) in [
+            (0.004, "gentle (w 0.004)"),
+            (0.0317, "gentle (w 0.03)"),
+            (0.1, "moderate (w 0.1)"),
+            (0.72, "firm (w 0.72)"),
+            (1.0, "an ordinary flow (w 1)"),
+            (2.5, "more than its share (w 2.5)"),
+        ] {
+            assert_eq!(manner(w), text);
+        }
+    }
+
+    #[test]
+    fn the_bar_is_as_long_whatever_the_progress() {
+        for (bytes, text) in [
+            (0, "╸───────────────────   0 %"),
+            (500, "━━━━━━━━━━╸─────────  50 %"),
+            (999, "━━━━━━━━━━━━━━━━━━━╸  99 %"),
+            (1_000, "━━━━━━━━━━━━━━━━━━━━ 100 %"),
+            (2_000, "━━━━━━━━━━━━━━━━━━━━ 100 %"),
+        ] {
+            assert_eq!(progress(bytes, Some(1_000), true), text);
+        }
+        assert_eq!(progress(500, Some(1_000), false), " 50 %");
+        assert_eq!(progress(4_200_000, None, true), "4.20 MB");
+    }
 }

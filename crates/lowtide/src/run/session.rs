@@ -58,6 +58,8 @@ pub(super) struct Session {
     blind: bool,
     /// What was said last of the group.
     told: Group,
+    /// There was nobody in it at the last look.
+    empty: bool,
 }
 
 /// What others may do to PROGRAM's group while it runs.
@@ -71,15 +73,24 @@ enum Group {
 }
 
 impl Session {
-    pub(super) fn new(quiet: bool, plan: Plan, controller: Controller, cgroup: Cgroup, inherited: usize) -> Session {
-        let screen = Screen::new(quiet, &plan);
+    pub(super) fn new(screen: Screen, plan: Plan, controller: Controller, cgroup: Cgroup, inherited: usize) -> Session {
         // a guess is no size at which a transfer is complete
         let journal = Journal::new(plan.size.filter(|_| !plan.guessed));
-        Session { plan, controller, cgroup, screen, journal, inherited, blind: false, told: Group::Untouched }
+        Session {
+            plan,
+            controller,
+            cgroup,
+            screen,
+            journal,
+            inherited,
+            blind: false,
+            told: Group::Untouched,
+            empty: false,
+        }
     }
 
     /// Until PROGRAM has ended and what it sent has arrived; with `--wait-group` until its group is empty, too.
-    pub(super) fn follow(&mut self, mut program: Program, signals: &Signals) -> Result<Exit> {
+    pub(super) fn follow(&mut self, program: &mut Program, signals: &Signals) -> Result<Exit> {
         let mut drain: Option<Drain> = None;
         loop {
             let mut unfinished = self.tick_or_say();
@@ -93,7 +104,7 @@ impl Session {
                 self.tell_of_those_left_behind();
             }
             if drain.is_none() {
-                self.tell_of_its_group(program.pid());
+                self.tell_of_its_group();
             }
             if let Some(drain) = &mut drain
                 && drain.is_over(self.journal.totals().acknowledged, unfinished)
@@ -102,20 +113,23 @@ impl Session {
                 self.tick_or_say();
                 return Ok(drain.exit);
             }
-            match (signals.wait(TICK)?, &drain) {
+            match (self.screen.job.wait(signals, program, drain.is_none(), TICK)?, &drain) {
                 (Event::Forward(signal), None) => program.signal(signal),
                 // PROGRAM is gone: whoever interrupts means us
-                (Event::Forward(_) | Event::Interrupt, Some(drain)) => return Ok(drain.exit),
-                (Event::Interrupt | Event::Child | Event::Tick, _) => {}
+                (Event::Forward(_) | Event::Interrupt(_), Some(drain)) => return Ok(drain.exit),
+                (Event::Interrupt(_) | Event::Child | Event::Tick, _) => {}
             }
         }
     }
 
-    fn tell_of_its_group(&mut self, program: i32) {
-        let group = match self.cgroup.processes().contains(&program) {
-            false => Group::Left,
-            true if self.cgroup.is_frozen() => Group::Frozen,
-            true => Group::Untouched,
+    fn tell_of_its_group(&mut self) {
+        let was_empty = std::mem::replace(&mut self.empty, !self.cgroup.is_populated());
+        let group = match (self.empty, was_empty) {
+            (true, true) => Group::Left,
+            // PROGRAM may just have ended
+            (true, false) => return,
+            (false, _) if self.cgroup.is_frozen() => Group::Frozen,
+            (false, _) => Group::Untouched,
         };
         if std::mem::replace(&mut self.told, group) == group {
             return;
@@ -127,7 +141,7 @@ impl Session {
         });
     }
 
-    fn tell_of_those_left_behind(&self) {
+    fn tell_of_those_left_behind(&mut self) {
         let left = match self.cgroup.processes().len() {
             0 => return,
             1 => "a process that it left behind goes".to_owned(),
@@ -180,11 +194,17 @@ impl Session {
     }
 
     /// Summary and report. A report that fails is one sentence, not a lost transfer.
-    pub(super) fn finish(&mut self, exit: Exit, report: Option<ReportFile>) -> (Option<Outcome>, Result<()>) {
+    pub(super) fn finish(
+        &mut self,
+        exit: Exit,
+        program: &Program,
+        report: Option<ReportFile>,
+    ) -> (Option<Outcome>, Result<()>) {
+        self.screen.job.finish(program);
         let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
         let verdict = self.verdict(exit, finished);
         let ending = Ending { exit, finished, inherited: self.inherited, verdict };
-        self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending));
+        self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending, self.screen.is_verbose()));
         self.remember(&ending);
         let write = |file: ReportFile| {
             let report = Report::new(&self.journal, &self.plan, &ending);
@@ -210,7 +230,7 @@ impl Session {
     }
 
     /// What the next runs may want to know.
-    fn remember(&self, ending: &Ending) {
+    fn remember(&mut self, ending: &Ending) {
         let now = self.plan.clock.wall(self.plan.clock.now());
         if let Some(memory) = &self.plan.memory {
             let seen: Vec<_> = self.controller.seen_paths().collect();

@@ -107,14 +107,15 @@ impl Verdict {
     pub(super) fn phrase(&self) -> Option<String> {
         let Seen { size, governed, deadline, finished, .. } = self.seen;
         let spare = |end: Timestamp| deadline.map(|deadline| deadline.duration_since(end));
+        let span = |length: SignedDuration| spans::show(length.unsigned_abs());
         Some(match self.outcome? {
-            Outcome::Met => format!("done {} before the deadline", spans::show(spare(self.done?)?)),
+            Outcome::Met => format!("done {} before the deadline", span(spare(self.done?)?)),
             Outcome::Missed => match self.done {
-                Some(done) => format!("done {} after the deadline", spans::show(-spare(done)?)),
-                None => format!("not done; ended {} after the deadline", spans::show(-spare(finished)?)),
+                Some(done) => format!("done {} after the deadline", span(spare(done)?)),
+                None => format!("not done; ended {} after the deadline", span(spare(finished)?)),
             },
             Outcome::EndedEarly => {
-                let before = spare(finished).filter(|spare| *spare > SignedDuration::ZERO).map(spans::show);
+                let before = spare(finished).filter(|spare| *spare > SignedDuration::ZERO).map(span);
                 let before = before.map(|spare| format!(", {spare} before the deadline")).unwrap_or_default();
                 format!("ended after {} of {}{before}", size::show(governed), size::show(size?))
             }
@@ -195,10 +196,10 @@ mod tests {
         let phrase = |seen| Verdict::new(seen).phrase().unwrap_or_default();
         let part = |governed| Seen { governed, completed: None, ..seen() };
         for (seen, sentence) in [
-            (seen(), "done 20.0 s before the deadline"),
+            (seen(), "done 20 s before the deadline"),
             (Seen { completed: Some(at(3660)), finished: at(3660), ..seen() }, "done 1 h after the deadline"),
-            (Seen { finished: at(75), ..part(50) }, "not done; ended 15.0 s after the deadline"),
-            (part(50_000_000), "ended after 50.00 MB of 100.00 MB, 20.0 s before the deadline"),
+            (Seen { finished: at(75), ..part(50) }, "not done; ended 15 s after the deadline"),
+            (part(50_000_000), "ended after 50.00 MB of 100.00 MB, 20 s before the deadline"),
             (Seen { deadline: None, ..part(50_000_000) }, "ended after 50.00 MB of 100.00 MB"),
             (
                 part(0),

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use clap::{CommandFactory, error::ErrorKind};
+
+use super::*;
+
+fn run(words: &[&str]) -> Result<RunArguments, clap::Error> {
+    match Cli::try_parse_from(["lowtide", "run"].iter().chain(words))?.command {
+        Command::Run(arguments) => Ok(*arguments),
+        _ => unreachable!("run was asked for"),
+    }
+}
+
+#[test]
+fn what_follows_the_program_is_its_own() {
+    for (words, program) in [
+        (&["prog"][..], &["prog"][..]),
+        (&["prog", "arg"], &["prog", "arg"]),
+        (&["-q", "prog", "-x"], &["prog", "-x"]),
+        (&["-q", "prog", "-q", "--user", "x", "--help"], &["prog", "-q", "--user", "x", "--help"]),
+        (&["-q", "prog", "--", "-x"], &["prog", "--", "-x"]),
+        (&["-q", "--", "prog", "-x"], &["prog", "-x"]),
+        (&["-q", "--", "prog", "--", "-x"], &["prog", "--", "-x"]),
+        (&["-q", "--", "-prog"], &["-prog"]),
+        (&["-q", "--size", "1MB", "prog", "--size", "2MB"], &["prog", "--size", "2MB"]),
+        (&["-q", "--size-of", "a", "b", "--", "prog", "a"], &["prog", "a"]),
+    ] {
+        let arguments = run(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        assert_eq!(arguments.program, program, "{words:?}");
+        assert_eq!(arguments.quiet, words[0] == "-q", "{words:?}");
+    }
+    assert_eq!(run(&["--size", "1MB", "prog", "--size", "2MB"]).unwrap().size.as_deref(), Some("1MB"));
+}
+
+#[test]
+fn options_before_the_program_are_ours() {
+    assert_eq!(run(&["--help"]).unwrap_err().kind(), ErrorKind::DisplayHelp);
+    assert_eq!(run(&["-q", "--help", "prog"]).unwrap_err().kind(), ErrorKind::DisplayHelp);
+    let mistyped = run(&["--dedline", "06:00", "prog"]).unwrap_err();
+    assert_eq!(mistyped.kind(), ErrorKind::UnknownArgument);
+    assert!(mistyped.to_string().contains("--deadline"), "{mistyped}");
+    assert_eq!(run(&["-q"]).unwrap_err().kind(), ErrorKind::MissingRequiredArgument);
+    assert_eq!(run(&["--progress", "line", "prog"]).unwrap().progress, ProgressArgument::Line);
+    assert!(run(&["-v", "prog"]).unwrap().verbose);
+}
+
+#[test]
+fn options_for_experts_have_a_heading_of_their_own() {
+    let mut command = Cli::command();
+    let run = command.find_subcommand_mut("run").unwrap();
+    let experts: Vec<_> = run
+        .get_arguments()
+        .filter(|argument| argument.get_help_heading() == Some(EXPERT))
+        .map(|argument| argument.get_long().unwrap())
+        .collect();
+    for option in ["cc", "control", "actuator", "w-min", "w-max", "dscp", "allow-own-cc", "path-memory"] {
+        assert!(experts.contains(&option), "--{option}");
+    }
+    assert_eq!(experts.len(), 8, "{experts:?}");
+    let help = run.render_long_help().to_string();
+    let (usual, rest) = help.split_once("Expert options:").expect("the heading");
+    assert!(usual.contains("--deadline") && !rest.contains("--deadline <"), "{help}");
+}
