@@ -78,7 +78,7 @@ fn refused_in(group: &Group, wrapper: &str, before: &str, feature: &str) -> [Str
     let directory = tempfile::tempdir().unwrap();
     let mark = directory.path().join("mark");
     let run = finish(shell("$LOWTIDE run -- touch $MARK").env("MARK", &mark));
-    assert_eq!(run.status.code(), Some(2), "{run:?}");
+    assert_eq!(run.status.code(), Some(125), "{run:?}");
     assert!(!mark.exists(), "PROGRAM was started");
     let doctor = finish(&mut shell("$LOWTIDE doctor"));
     assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
