@@ -130,7 +130,7 @@ fn resident(pid: i32) -> f64 {
 
 /// A transfer; what there is to complain of.
 fn transfer(link: &Emulator, to: &Receiver, directory: &Path, random: &mut Xoshiro256PlusPlus) -> Option<String> {
-    let size = 10f64.powf(between(random, 4.0, 6.3)) as u64;
+    let size = libm::pow(10.0, between(random, 4.0, 6.3)) as u64;
     let least = (size as f64 / (FEASIBLE * LINK / WORKERS as f64)).max(4.0);
     let seconds = (least * between(random, 1.0, 3.0)).ceil();
     let fault = Fault::draw(random);
