@@ -161,7 +161,12 @@ fn weight(text: &str) -> Result<f64, String> {
 /// `lowtide run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-WHEN is 06:00 (the next time the local clock reads so), 2026-11-22T06:00:00Z, +2h30m or 90s from now.
+WHEN is one of these:
+  06:00, 6:00, 6am, 6:30pm               the next time that the local clock reads so
+  tomorrow 06:00, tomorrow 6am
+  2026-11-22 06:00, 2026-11-22T06:00     by the local clock
+  2026-11-22T06:00:00Z                   RFC 3339
+  +2h30m, 2h, 90s, 1d                    from now, however the clock is set meanwhile
 SIZE is 120GiB, 40MB or a number of bytes. Lowtide governs what PROGRAM sends over TCP, not what it receives.
 
 The exit status is PROGRAM's own; 2 if Lowtide could not start it, 1 if only the report failed.
@@ -180,6 +185,10 @@ pub struct RunArguments {
     /// Take the size from the files under these paths
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub size_of: Vec<PathBuf>,
+
+    /// With --size-of: count only what is on the same file systems as these paths
+    #[arg(long, requires = "size_of")]
+    pub one_file_system: bool,
 
     /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
     /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)

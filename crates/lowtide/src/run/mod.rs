@@ -26,7 +26,8 @@ use lowtide_kernel::{
 
 use crate::{
     cli::{DscpArgument, RunArguments},
-    size, when,
+    size,
+    when::{self, When},
 };
 use clock::Clock;
 use journal::Journal;
@@ -43,6 +44,8 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
 /// What the command line asks for, checked.
 struct Plan {
     size: Option<u64>,
+    due: Option<When>,
+    /// When that is by the wall clock as it is set now.
     deadline: Option<Timestamp>,
     clock: Clock,
     policy: Policy,
@@ -53,8 +56,9 @@ struct Plan {
 }
 
 impl Plan {
+    /// Without a size no deadline can press.
     fn goal(&self) -> Goal {
-        Goal { size: self.size, deadline: self.deadline.map(|deadline| self.clock.time_of(deadline)) }
+        Goal { size: self.size, deadline: self.size.and(self.due).map(|when| self.clock.due(when)) }
     }
 }
 
@@ -101,13 +105,13 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
 
 fn plan(arguments: &RunArguments) -> Result<Plan> {
     let clock = Clock::start();
-    let deadline = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
+    let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
     let size = match (&arguments.size, arguments.size_of.as_slice()) {
         (Some(text), _) => Some(size::parse(text)?),
         (None, []) => None,
-        (None, paths) => Some(size::of_paths(paths)?),
+        (None, paths) => size::announced(paths, arguments.one_file_system)?,
     };
-    if deadline.is_some() && size.is_none() {
+    if due.is_some() && size.is_none() && arguments.size_of.is_empty() {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
     let law = Law::parse(&arguments.cc)?;
@@ -129,7 +133,8 @@ fn plan(arguments: &RunArguments) -> Result<Plan> {
     };
     Ok(Plan {
         size,
-        deadline,
+        due,
+        deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
         setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
@@ -260,16 +265,33 @@ impl Session {
     }
 
     fn tick(&mut self) -> Result<Status> {
-        if self.plan.deadline.is_some() && self.plan.clock.wall_clock_was_set() {
-            let now = self.plan.clock.now();
-            // A deadline that a clock step put into the past is simply overdue: the old goal leads there as well.
-            let _ = self.controller.governor().set_goal(self.plan.goal(), now);
-        }
+        self.follow_the_wall_clock();
         let status = self.controller.tick(self.plan.clock.now())?;
         self.blind = false;
         let news = self.journal.record(&status);
         self.screen.show(&self.journal, news, &self.plan.clock);
         Ok(status)
+    }
+
+    /// A wall clock that is set moves a deadline that was given by it. One that was given from the start is shown as
+    /// another time.
+    fn follow_the_wall_clock(&mut self) {
+        let Some(due) = self.plan.due else { return };
+        if !self.plan.clock.wall_clock_was_set() {
+            return;
+        }
+        let now = self.plan.clock.now();
+        match due {
+            When::Absolute(_) => {
+                let moved = self.controller.governor().set_goal(self.plan.goal(), now);
+                moved.expect("the goal was taken before, and one that has passed is overdue");
+            }
+            When::Relative(_) => {
+                let deadline = self.plan.clock.wall(self.plan.clock.due(due));
+                self.plan.deadline = Some(deadline);
+                self.screen.deadline_shows(deadline);
+            }
+        }
     }
 
     /// Summary and report. A report that fails is one sentence, not a lost transfer.

@@ -83,6 +83,11 @@ impl Screen {
         }
     }
 
+    /// The wall clock was set: the deadline is shown as this from now on.
+    pub(super) fn deadline_shows(&mut self, deadline: Timestamp) {
+        self.deadline = Some(deadline);
+    }
+
     /// A sentence outside the live line.
     pub(super) fn say(&self, sentence: &str) {
         match &self.form {
