@@ -7,17 +7,36 @@ use std::{
     io::{self, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
     process::{Child, Command, ExitStatus},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use nix::{
     sys::{
-        signal::{self, SigSet, SigmaskHow, Signal},
+        signal::{self, SigHandler, SigSet, SigmaskHow, Signal},
         wait::{WaitStatus, waitpid},
     },
     unistd::{self, ForkResult, Pid},
 };
 
 use crate::{Cgroup, Error, Result, User};
+
+/// Whether SIGPIPE was ignored when this process was started. Rust ignores it before `main`, and lets no program inherit that.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Runs before Rust's own start.
+#[used]
+// SAFETY: the section holds functions of the C library's signature, which are called once each.
+#[unsafe(link_section = ".init_array")]
+static NOTE: extern "C" fn() = note_dispositions;
+
+extern "C" fn note_dispositions() {
+    // SAFETY: all zeroes are a valid sigaction, which is only written to.
+    let ignored = unsafe {
+        let mut found: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut found) == 0 && found.sa_sigaction == libc::SIG_IGN
+    };
+    PIPE_IGNORED.store(ignored, Ordering::Relaxed);
+}
 
 /// A running program.
 #[derive(Debug)]
@@ -35,13 +54,15 @@ pub enum Exit {
 }
 
 impl Program {
-    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, with `mask` as its signal mask.
+    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, with `mask` as its signal mask. Signals that
+    /// were ignored when this process was started are ignored by it.
     ///
     /// # Errors
     /// [`Error::Program`]: no such program, not executable, or no right to become the user.
     pub fn start(command: &[OsString], cgroup: Option<&Cgroup>, user: Option<&User>, mask: SigSet) -> Result<Program> {
         let (program, arguments) = command.split_first().expect("the command line requires a program");
         let mut entrance = cgroup.map(Cgroup::entrance).transpose()?;
+        let pipe_ignored = PIPE_IGNORED.load(Ordering::Relaxed);
         let mut child = Command::new(program);
         child.args(arguments);
         let identity = user.map(|user| {
@@ -59,6 +80,9 @@ impl Program {
                     check(libc::setgroups(groups.len(), groups.as_ptr()))?;
                     check(libc::setresgid(*gid, *gid, *gid))?;
                     check(libc::setresuid(*uid, *uid, *uid))?;
+                }
+                if pipe_ignored {
+                    signal::signal(Signal::SIGPIPE, SigHandler::SigIgn)?;
                 }
                 signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
                 Ok(())

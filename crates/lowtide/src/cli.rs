@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every command and flag, with its documentation, in this one place.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_net::{
-    BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, units::parse_duration,
+    BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, file, units::parse_duration,
 };
 
 /// Bulk transfers in the background, done by their deadline.
@@ -650,7 +654,8 @@ fn parse_schedule(text: &str) -> Result<Schedule> {
     let Some(file) = text.strip_prefix("mahimahi:") else {
         return Ok(text.parse()?);
     };
-    let trace = std::fs::read_to_string(file).map_err(|error| anyhow!("cannot read the trace {file}: {error}"))?;
+    let trace = file::read_text(Path::new(file), file::MOST)
+        .map_err(|error| anyhow!("cannot read the trace {file}: {error}"))?;
     Ok(Schedule::trace(file, &trace)?)
 }
 

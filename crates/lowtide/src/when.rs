@@ -84,7 +84,7 @@ fn time_of_day(text: &str) -> Option<civil::Time> {
 /// The earliest instant at which a local clock shows this and that is to come; the last one where all have passed.
 fn soonest(local: civil::DateTime, zone: &TimeZone, now: &Zoned) -> Option<Timestamp> {
     let when = zone.to_ambiguous_timestamp(local);
-    let first = when.clone().compatible().ok()?;
+    let first = when.compatible().ok()?;
     let repeated = matches!(when.offset(), AmbiguousOffset::Fold { .. });
     if repeated && first <= now.timestamp() { when.later().ok() } else { Some(first) }
 }

@@ -20,7 +20,7 @@ fn a_tree_that_cannot_be_read_as_a_whole_is_announced_by_what_could() {
         fs::write(tree.join(folder).join("x"), [1; 1000]).unwrap();
     }
     for folder in ["closed", "closed_too"] {
-        fs::set_permissions(tree.join(folder), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join(folder), fs::Permissions::from_mode(0o000)).unwrap();
     }
     // root that may not read everything, as with other people's FUSE mounts; nor does it govern, on some systems
     let rights = "-dac_override,-dac_read_search";

@@ -16,6 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use jiff::{SignedDuration, Timestamp};
 use lowtide_kernel::{Path, Seen};
+use lowtide_net::file;
 use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
@@ -120,7 +121,7 @@ impl Memory {
     }
 
     fn read(&self, now: Timestamp) -> Result<Known> {
-        match fs::read(&self.file) {
+        match file::read(&self.file, file::MOST) {
             Ok(text) => Known::parse(&text, now),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Known::default()),
             Err(error) => Err(error.into()),
@@ -144,6 +145,10 @@ impl Memory {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => FilePath::new("."),
         };
+        // a file that was damaged is replaced, a device is not
+        if fs::metadata(&self.file).is_ok_and(|found| !found.is_file()) {
+            bail!("there is a directory, a pipe or a device of this name");
+        }
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let _lock = lock(directory)?;
         let mut known = self.read(now).unwrap_or_default();
@@ -296,6 +301,18 @@ mod tests {
             memory.keep(&[(to("198.51.2.0"), seen(20), MINUTE)], NOW).unwrap();
             assert_eq!(memory.recall(NOW).unwrap().len(), 2 - usize::from(damage), "{text}");
         }
+    }
+
+    #[test]
+    fn a_device_is_not_replaced() {
+        use std::os::unix::fs::FileTypeExt;
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let memory = Memory::new(&pipe);
+        assert!(format!("{:#}", memory.recall(NOW).unwrap_err()).contains("a pipe or a device"));
+        assert!(memory.keep(&[(to("198.51.2.0"), seen(20), MINUTE)], NOW).is_err());
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
     }
 
     #[test]
