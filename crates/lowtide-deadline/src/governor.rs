@@ -257,13 +257,13 @@ impl Governor {
 
     /// Change size, deadline or both while the transfer runs. What was seen of the network and the weight
     /// stay; update interval, aim and outlook follow the new goal. Without a deadline the weight falls to
-    /// `w_min` at once.
+    /// `w_min` at once. A deadline that has passed, as after a step of the caller's clock, is overdue at the next tick.
     ///
     /// # Errors
-    /// As for [`new`](Governor::new); the old goal then stays.
+    /// [`GoalError`]: a deadline without a size, or a size of 0. The old goal then stays.
     pub fn set_goal(&mut self, goal: Goal, now: Time) -> Result<(), GoalError> {
         let now = now.max(self.last_tick);
-        goal.check(now)?;
+        goal.check_size()?;
         self.goal = goal;
         self.goal_set = now;
         self.forecast.goal_moved();

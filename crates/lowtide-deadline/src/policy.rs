@@ -125,11 +125,16 @@ pub struct Goal {
 }
 
 impl Goal {
+    /// For one to begin with, whose deadline has to be in the future.
     pub(crate) fn check(&self, now: Time) -> Result<(), GoalError> {
+        self.check_size()?;
+        if self.deadline.is_some_and(|deadline| deadline <= now) { Err(GoalError::DeadlinePast) } else { Ok(()) }
+    }
+
+    pub(crate) fn check_size(&self) -> Result<(), GoalError> {
         match (self.size, self.deadline) {
             (Some(0), _) => Err(GoalError::SizeZero),
             (None, Some(_)) => Err(GoalError::SizeUnknown),
-            (_, Some(deadline)) if deadline <= now => Err(GoalError::DeadlinePast),
             _ => Ok(()),
         }
     }

@@ -226,7 +226,6 @@ fn goals_move() {
     drive(&mut g, (0.0, 20.0), &mut sent, 0.2e6, false);
     assert_eq!(g.set_goal(Goal { size: None, deadline: Some(at(90.0)) }, at(20.0)), Err(GoalError::SizeUnknown));
     assert_eq!(g.goal(), goal(10 * MEGA, 100.0));
-    assert_eq!(g.set_goal(goal(MEGA, 20.0), at(20.0)), Err(GoalError::DeadlinePast));
 
     g.set_goal(goal(50 * MEGA, 80.0), at(20.0)).unwrap();
     assert_eq!(g.aim(), Some(at(77.0))); // three intervals of a second
@@ -240,6 +239,23 @@ fn goals_move() {
     g.set_goal(goal(MEGA, 90.0), at(30.0)).unwrap();
     let d = g.tick(&progress(30.1, sent as u64));
     assert!(d.outlook.is_complete());
+}
+
+#[test]
+fn a_deadline_that_is_moved_into_the_past_is_overdue_at_once() {
+    for past in [0.0, 10.0, 20.0] {
+        let mut g = governor(100 * MEGA, 3600.0);
+        let mut sent = 0.0;
+        assert!(drive(&mut g, (0.0, 20.0), &mut sent, 1e6, false).weight.get() < 0.1);
+        g.set_goal(goal(100 * MEGA, past), at(20.0)).unwrap();
+        let d = g.tick(&progress(20.1, sent as u64));
+        assert_eq!((d.weight.get(), d.target_rate), (1.0, None), "{past}");
+        assert!(matches!(d.outlook, Outlook::Overdue { .. }), "{past}: {d:?}");
+        // and back again it is a deadline as any other
+        g.set_goal(goal(100 * MEGA, 3600.0), at(20.2)).unwrap();
+        let d = g.tick(&progress(20.3, sent as u64));
+        assert!(d.target_rate.is_some() && !matches!(d.outlook, Outlook::Overdue { .. }), "{past}: {d:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::report::Board;
 use crate::tun::Tun;
 use crate::{Arrived, Config, Error, Namespace, Second, Totals, iproute};
 use lowtide_net::Link;
-use std::io::{PipeWriter, Write};
+use std::io::{self, PipeWriter, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
@@ -216,7 +216,8 @@ impl Drop for Emulator {
         if self.thread.is_some()
             && let Err(error) = self.halt().and_then(|()| self.check())
         {
-            eprintln!("lowtide: {error}");
+            // nobody may read it any more
+            let _ = writeln!(io::stderr(), "lowtide: {error}");
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::error::Doing;
 use crate::ownership::{Record, Records, namespace_path};
 use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -121,7 +122,8 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         if let Err(error) = self.delete() {
-            eprintln!("lowtide: {error}");
+            // nobody may read it any more
+            let _ = writeln!(io::stderr(), "lowtide: {error}");
         }
     }
 }

@@ -62,7 +62,8 @@ pub enum Exit {
 }
 
 impl Program {
-    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, at `place`, with `mask` as its signal mask.
+    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, at `place`, with `mask` as its signal mask. Signals that
+    /// were ignored when this process was started are ignored by it.
     ///
     /// # Errors
     /// [`Error::Program`]: no such program, not executable, or no right to become the user. [`Error::System`]: no session for it.

@@ -8,6 +8,7 @@ use crate::{
     expression::{Series, Value, Where},
     player::{Player, Request},
 };
+use lowtide_net::file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
@@ -16,6 +17,9 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
 };
+
+/// Bytes that a result may have: a recording holds every packet.
+const MOST: u64 = 1 << 30;
 
 /// A hash of all code and of the compiler that the results depend on.
 pub const VERSION: &str = env!("LOWTIDE_RESULTS_VERSION");
@@ -151,7 +155,7 @@ impl Cache {
     /// There is one that cannot be read.
     pub(crate) fn get(&self, experiment: &str, key: &str) -> Result<Option<Entry>> {
         let path = self.path(experiment, key);
-        match fs::read(&path) {
+        match file::read(&path, MOST) {
             Ok(text) => read(&path, &text).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LabError::at("read", &path)(error)),
@@ -178,7 +182,7 @@ impl Cache {
     /// There is one that cannot be read.
     pub(crate) fn recording(&self, experiment: &str, key: &str) -> Result<Option<Recording>> {
         let path = self.path_elsewhere(experiment, key, RECORDING);
-        match fs::read(&path) {
+        match file::read(&path, MOST) {
             Ok(text) => Recording::from_json(&text).map(Some).map_err(|error| error.within(path.display())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LabError::at("read", &path)(error)),
@@ -199,7 +203,7 @@ impl Cache {
     /// It cannot be read.
     pub(crate) fn refusal(&self, experiment: &str, key: &str) -> Result<Option<String>> {
         let path = self.path_elsewhere(experiment, key, REFUSAL);
-        match fs::read_to_string(&path) {
+        match file::read_text(&path, MOST) {
             Ok(why) => Ok(Some(why)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LabError::at("read", &path)(error)),
@@ -244,7 +248,7 @@ impl Cache {
         let mut found = Vec::new();
         for file in list(&directory)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == ENVIRONMENT)) {
             let failed = LabError::at("read", &file);
-            let text = fs::read_to_string(&file).map_err(&failed)?;
+            let text = file::read_text(&file, MOST).map_err(&failed)?;
             if let Some(environment) = text.strip_prefix(&format!("{place}\n")) {
                 let when = file.metadata().and_then(|about| about.modified()).map_err(&failed)?;
                 found.push((when, environment.to_owned()));
@@ -267,13 +271,13 @@ impl Cache {
                     let ours = self.directory.join(file.strip_prefix(other).unwrap_or(&file));
                     seen += 1;
                     if !ours.exists() {
-                        write(&ours, &fs::read(&file).map_err(LabError::at("read", &file))?)?;
+                        write(&ours, &file::read(&file, MOST).map_err(LabError::at("read", &file))?)?;
                         new += usize::from(kind == RECORDING);
                     }
                 }
             }
             for file in list(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == "json")) {
-                let text = fs::read(&file).map_err(LabError::at("read", &file))?;
+                let text = file::read(&file, MOST).map_err(LabError::at("read", &file))?;
                 let theirs = read(&file, &text)?;
                 let key = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
                 seen += 1;
@@ -309,7 +313,7 @@ impl Cache {
         let mut times = Vec::new();
         // an estimate: some of them do
         for file in files.take(50) {
-            let text = fs::read(&file).map_err(LabError::at("read", &file))?;
+            let text = file::read(&file, MOST).map_err(LabError::at("read", &file))?;
             times.push(read(&file, &text)?.wall_s);
         }
         Ok(crate::statistics::mean(&times))

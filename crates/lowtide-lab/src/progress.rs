@@ -5,7 +5,8 @@ use crate::experiment::Experiment;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     cell::Cell,
-    io::{self, IsTerminal},
+    fmt::Arguments,
+    io::{self, IsTerminal, Write},
     time::{Duration, Instant},
 };
 
@@ -45,7 +46,7 @@ impl Progress {
         if self.lines && self.line.get().elapsed() >= BETWEEN_LINES {
             self.line.set(Instant::now());
             let left = self.bar.eta().as_secs();
-            eprintln!("{} of {} runs, about {left} s left ({})", self.done.get(), self.total, experiment.id);
+            say(format_args!("{} of {} runs, about {left} s left ({})", self.done.get(), self.total, experiment.id));
         }
     }
 
@@ -56,7 +57,12 @@ impl Progress {
         if visible && well && self.total > 0 {
             let (fresh, known) = (self.fresh.get(), self.total - self.fresh.get());
             let seconds = self.started.elapsed().as_secs_f64();
-            eprintln!("{fresh} runs in {seconds:.1} s; {known} were known");
+            say(format_args!("{fresh} runs in {seconds:.1} s; {known} were known"));
         }
     }
+}
+
+/// A line on standard error. Where nobody reads that any more the runs go on.
+fn say(words: Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{words}");
 }

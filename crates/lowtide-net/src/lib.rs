@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod file;
 pub mod ip;
 pub mod units;
 

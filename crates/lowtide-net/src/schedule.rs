@@ -83,7 +83,8 @@ impl Schedule {
     pub fn trace(name: &str, text: &str) -> Result<Self, TextError> {
         const NANOS_PER_MS: u64 = 1_000_000;
         let mut opportunities: Vec<u64> = Vec::new();
-        for (number, line) in text.lines().enumerate() {
+        // a blank line at the end is what editors leave
+        for (number, line) in text.trim_end().lines().enumerate() {
             let wrong = |what: &str| TextError::new(format!("{name}, line {}: {what}", number + 1));
             let line = line.trim();
             let digits = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
@@ -217,6 +218,7 @@ mod tests {
     fn traces_are_read() {
         let trace = Schedule::trace("cell.up", "0\n1\r\n1\n  5\n").unwrap();
         assert_eq!(trace.to_string(), "mahimahi:cell.up");
+        assert_eq!(Schedule::trace("cell.up", "0\n1\n1\n5\n \n\n").unwrap(), trace);
         // 4 opportunities in 5 ms; the one at the end of the time does not count, the first one does.
         assert_eq!(trace.bytes_between(Time::ZERO, Time::from_nanos(5_000_000)), 3 * 1500);
         assert_eq!(trace.bytes_between(Time::ZERO, Time::from_nanos(5_000_001)), 5 * 1500);

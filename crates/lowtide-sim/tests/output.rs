@@ -10,7 +10,7 @@ use lowtide_sim::{
     output::{OutputError, Results, Summary, Wanted},
     scenario::Scenario,
 };
-use std::{fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 use support::{outcome, scenario};
 
 fn ms(ms: u64) -> Time {
@@ -273,6 +273,36 @@ fn an_earlier_result_is_replaced_and_what_lies_beside_it_stays() {
     result(&directory, &scenario(), &Wanted::default()).unwrap();
     assert!(!directory.join("plot.svg").exists(), "it belonged to the earlier result");
     assert_eq!(fs::read_to_string(directory.join("notes.txt")).unwrap(), "mine");
+}
+
+#[test]
+fn an_earlier_result_stays_until_the_new_one_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    result(directory.path(), &scenario(), &Wanted { plot: true, capture: None }).unwrap();
+    let all = || {
+        let entries = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .filter(|path| path.is_file())
+            .map(|path| (path.clone(), fs::read(&path).unwrap()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let before = all();
+    assert_eq!(before.len(), 7);
+    let mut other = scenario();
+    other.seed += 1;
+    // one that is given up half way
+    let results = Results::create(directory.path(), &other, &Wanted::default()).unwrap();
+    assert_eq!(all(), before);
+    drop(results);
+    assert_eq!(all(), before);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), before.len(), "nothing of it is left");
+    // what a run that was killed leaves does not count
+    let killed = tempfile::tempdir().unwrap();
+    fs::create_dir(killed.path().join(".unfinished")).unwrap();
+    fs::write(killed.path().join(".unfinished/plot.svg"), "half a plo").unwrap();
+    let files = result(killed.path(), &scenario(), &Wanted::default()).unwrap();
+    assert_eq!(fs::read_dir(killed.path()).unwrap().count(), files.len());
+    assert!(!files.contains(&"plot.svg"));
 }
 
 #[test]

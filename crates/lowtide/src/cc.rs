@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide cc`: Lowtide's control laws for the whole machine.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Result, anyhow, bail};
 use lowtide_kernel::{Law, MachineLaw, Need, Pinned, diagnose};
@@ -27,11 +31,12 @@ pub fn cc(command: &CcCommand) -> Result<ExitCode> {
 
 fn list() -> Result<()> {
     let pinned = Pinned::all()?;
+    let mut out = io::stdout().lock();
     for name in Law::OWN {
         let kernel_name = Law::registered(name);
         match pinned.iter().find(|law| law.name == kernel_name) {
-            Some(law) => println!("{name:10} loaded as {kernel_name}, {}", sockets(law.about()?.sockets)),
-            None => println!("{name:10} not loaded"),
+            Some(law) => writeln!(out, "{name:10} loaded as {kernel_name}, {}", sockets(law.about()?.sockets))?,
+            None => writeln!(out, "{name:10} not loaded")?,
         }
     }
     Ok(())
@@ -40,13 +45,14 @@ fn list() -> Result<()> {
 fn show(laws: &[String]) -> Result<()> {
     let laws =
         if laws.is_empty() { Pinned::all()? } else { laws.iter().map(|law| find(law)).collect::<Result<_>>()? };
+    let mut out = io::stdout().lock();
     if laws.is_empty() {
-        println!("no law of Lowtide's is loaded; lowtide cc load LAW --pin loads one");
+        writeln!(out, "no law of Lowtide's is loaded; lowtide cc load LAW --pin loads one")?;
     }
     for law in laws {
         let about = law.about()?;
-        println!("{}: {}, {}", law.name, about.law, sockets(about.sockets));
-        println!("    {} reductions that it began by itself, {} answers mended", about.reductions, about.missed);
+        writeln!(out, "{}: {}, {}", law.name, about.law, sockets(about.sockets))?;
+        writeln!(out, "    {} reductions that it began by itself, {} answers mended", about.reductions, about.missed)?;
     }
     Ok(())
 }
@@ -59,14 +65,24 @@ fn load(laws: &[String], weight: Option<f64>, pin: bool) -> Result<()> {
         Some(sentence) => anyhow!("{error}: {sentence} (lowtide doctor tells more)"),
         None => anyhow!(error),
     })?;
-    for law in &loaded {
-        println!("{} is loaded: iperf3 -C {0} …, setsockopt(TCP_CONGESTION, \"{0}\")", law.name());
+    let names: Vec<String> = loaded.iter().map(|law| law.name().to_owned()).collect();
+    // before anything is said, which nobody may want to read
+    let here = if pin {
+        loaded.into_iter().try_for_each(MachineLaw::pin)?;
+        Vec::new()
+    } else {
+        loaded
+    };
+    let mut out = io::stdout().lock();
+    for name in &names {
+        writeln!(out, "{name} is loaded: iperf3 -C {name} …, setsockopt(TCP_CONGESTION, \"{name}\")")?;
     }
-    if pin {
-        return Ok(loaded.into_iter().try_for_each(MachineLaw::pin)?);
+    if here.is_empty() {
+        return Ok(());
     }
-    println!("Ctrl-C takes it away; with --pin it stays without this program");
-    while interruption.wait(LOOK)?.is_none() {}
+    writeln!(out, "Ctrl-C takes it away; with --pin it stays without this program")?;
+    drop(out);
+    while !interruption.came_or_unread(LOOK)? {}
     Ok(())
 }
 

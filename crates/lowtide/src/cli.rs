@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every command and flag, with its documentation, in this one place.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_net::{
-    BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, units::parse_duration,
+    BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, file, units::parse_duration,
 };
 
 /// The exit status of `lowtide run` where it could not do its own part, as `env`, `nohup` and `timeout` have it.
@@ -178,7 +182,12 @@ const EXPERT: &str = "Expert options";
 /// `lowtide run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-WHEN is 06:00 (the next time the local clock reads so), 2026-11-22T06:00:00Z, +2h30m or 90s from now.
+WHEN is one of these:
+  06:00, 6:00, 6am, 6:30pm               the next time that the local clock reads so
+  tomorrow 06:00, tomorrow 6am
+  2026-11-22 06:00, 2026-11-22T06:00     by the local clock
+  2026-11-22T06:00:00Z                   RFC 3339
+  +2h30m, 2h, 90s, 1d                    from now, however the clock is set meanwhile
 SIZE is 120GiB, 40MB or a number of bytes; or last: as much as this job sent when it last ran. Options go before PROGRAM; a -- between them is needed
 after --size-of. Lowtide governs what PROGRAM sends over TCP, not what it receives.
 
@@ -211,6 +220,9 @@ pub struct RunArguments {
     /// End with status 3 if PROGRAM succeeds, but nothing or too little of what it sent was governed
     #[arg(long, conflicts_with = "best_effort")]
     pub require_governed: bool,
+    /// With --size-of: count only what is on the same file systems as these paths
+    #[arg(long, requires = "size_of")]
+    pub one_file_system: bool,
 
     /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
     /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)
@@ -699,7 +711,8 @@ fn parse_schedule(text: &str) -> Result<Schedule> {
     let Some(file) = text.strip_prefix("mahimahi:") else {
         return Ok(text.parse()?);
     };
-    let trace = std::fs::read_to_string(file).map_err(|error| anyhow!("cannot read the trace {file}: {error}"))?;
+    let trace = file::read_text(Path::new(file), file::MOST)
+        .map_err(|error| anyhow!("cannot read the trace {file}: {error}"))?;
     Ok(Schedule::trace(file, &trace)?)
 }
 

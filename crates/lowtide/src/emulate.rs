@@ -2,6 +2,7 @@
 //! `lowtide emulate`: a bottleneck to try things on, until it is interrupted.
 
 use std::{
+    io::{self, Write},
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -13,7 +14,7 @@ use lowtide_net::{Reordering, Statistics, units::format_duration};
 
 use crate::{cli::EmulateArguments, interruption::Interruption};
 
-/// Runs the emulator until SIGINT, SIGTERM or SIGHUP, or for the given time.
+/// Runs the emulator until SIGINT, SIGTERM or SIGHUP, until nobody reads its output any more, or for the given time.
 ///
 /// # Errors
 /// One sentence on what is wrong with the arguments or the machine.
@@ -42,45 +43,45 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
         realtime: true,
         ..Config::new(a, b, arguments.rate, arguments.rtt)
     })?;
-    explain(&emulator, a, b);
+    explain(&mut io::stdout(), &emulator, a, b)?;
 
     let started = Instant::now();
     let mut next = 0;
     loop {
         let left = arguments.seconds.map(|s| Duration::from_secs(s).saturating_sub(started.elapsed()));
         let pause = left.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
-        if left == Some(Duration::ZERO) || interruption.wait(pause)?.is_some() {
+        if left == Some(Duration::ZERO) || interruption.came_or_unread(pause)? {
             break;
         }
         emulator.check()?;
         for second in emulator.seconds_from(next) {
             next = second.number + 1;
-            print_second(&second);
+            print_second(&mut io::stdout(), &second)?;
         }
     }
     emulator.stop().map_err(|error| anyhow!(error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain(emulator: &Emulator, a: &str, b: &str) {
+fn explain(out: &mut impl Write, emulator: &Emulator, a: &str, b: &str) -> io::Result<()> {
     let six = |address: Option<std::net::Ipv6Addr>| address.map(|a| format!(", {a}")).unwrap_or_default();
-    println!("{a}: {}{}", emulator.a4(), six(emulator.a6()));
-    println!("{b}: {}{}", emulator.b4(), six(emulator.b6()));
+    writeln!(out, "{a}: {}{}", emulator.a4(), six(emulator.a6()))?;
+    writeln!(out, "{b}: {}{}", emulator.b4(), six(emulator.b6()))?;
     for (index, delay) in emulator.config().extra_delays.iter().enumerate() {
         if let Some(address) = emulator.far4(index) {
             let more = format_duration(*delay);
-            println!("{b}, {more} farther away: {address}{}", six(emulator.far6(index)));
+            writeln!(out, "{b}, {more} farther away: {address}{}", six(emulator.far6(index)))?;
         }
     }
-    println!("try: nsenter --net=/run/netns/{a} ping -c 3 {}", emulator.b4());
-    println!("or:  ip netns exec {b} iperf3 -s    and    ip netns exec {a} iperf3 -c {} -C cubic", emulator.b4());
-    println!("Ctrl-C ends it and takes the namespaces down.");
+    writeln!(out, "try: nsenter --net=/run/netns/{a} ping -c 3 {}", emulator.b4())?;
+    writeln!(out, "or:  ip netns exec {b} iperf3 -s    and    ip netns exec {a} iperf3 -c {} -C cubic", emulator.b4())?;
+    writeln!(out, "Ctrl-C ends it and takes the namespaces down.")
 }
 
 /// A line for each second in which anything moved.
-fn print_second(second: &Second) {
+fn print_second(out: &mut impl Write, second: &Second) -> io::Result<()> {
     if second.forward.arrived.packets + second.reverse.arrived.packets == 0 {
-        return;
+        return Ok(());
     }
     let direction = |name: &str, s: &Statistics| {
         format!(
@@ -93,5 +94,6 @@ fn print_second(second: &Second) {
             s.marked.packets
         )
     };
-    println!("{:5} s  {}   {}", second.number + 1, direction("->", &second.forward), direction("<-", &second.reverse));
+    let (there, back) = (direction("->", &second.forward), direction("<-", &second.reverse));
+    writeln!(out, "{:5} s  {there}   {back}", second.number + 1)
 }

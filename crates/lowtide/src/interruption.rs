@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ctrl-C and its like end what is under way in order, so that its processes and namespaces go.
 
-use std::{os::fd::AsFd, time::Duration};
+use std::{io, os::fd::AsFd, time::Duration};
 
 use anyhow::{Context, Result};
 use nix::{
@@ -52,6 +52,23 @@ impl Interruption {
         }
         let info = self.file.read_signal().context("cannot read signals")?;
         Ok(info.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
+    }
+
+    /// Waits, so long at most, until one of them came or nobody reads standard output any more; says whether.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn came_or_unread(&self, timeout: Duration) -> Result<bool> {
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        let out = io::stdout();
+        let mut files =
+            [PollFd::new(self.file.as_fd(), PollFlags::POLLIN), PollFd::new(out.as_fd(), PollFlags::empty())];
+        match poll(&mut files, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno).context("cannot wait for signals"),
+        }
+        let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+        Ok(self.came() || files[1].revents().is_some_and(|events| events.intersects(gone)))
     }
 
     /// Whether one came since the last time.

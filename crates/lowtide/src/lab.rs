@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use lowtide_lab::{
     Cache, Extent, Library, Place, Plan, Runner, Shard,
     experiment::{Elsewhere, Experiment},
@@ -23,6 +23,7 @@ use lowtide_sim::scenario;
 
 use crate::{
     cli::{CellArguments, LabArguments, LabCommand, LabPlayArguments, LabRunArguments},
+    draft,
     players::player,
 };
 
@@ -135,7 +136,8 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
     }
     let file = cache.directory().join("scoreboard.json");
     std::fs::create_dir_all(cache.directory())?;
-    std::fs::write(&file, scoreboard(&scores, &[]))?;
+    draft::write(&file, scoreboard(&scores, &[]).as_ref())
+        .with_context(|| format!("cannot write {}", file.display()))?;
     writeln!(out, "\n{}; {}", totals(&scores), file.display())?;
     Ok(())
 }
@@ -347,7 +349,8 @@ fn play(arguments: &LabPlayArguments) -> Result<()> {
         interrupted: &|| stop.came(),
     };
     let recording = crate::play::play(&request, &means)?;
-    std::fs::write(&arguments.output, recording.to_json())?;
+    draft::write(&arguments.output, recording.to_json().as_bytes())
+        .with_context(|| format!("cannot write {}", arguments.output.display()))?;
     Ok(())
 }
 

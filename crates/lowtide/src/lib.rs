@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parts of the command `lowtide`; see [`cli`] for what it understands.
 
+// standard output is written to with writeln!, whose error says that nobody reads it any more; println! panics
+#![deny(clippy::print_stdout)]
+
+use std::{
+    fmt,
+    io::{self, Write},
+};
+
+/// In place of the standard one, which panics where nobody reads standard error any more.
+macro_rules! eprintln {
+    ($($words:tt)*) => {
+        $crate::complain(format_args!($($words)*))
+    };
+}
+
 #[cfg(target_os = "linux")]
 pub mod cc;
 pub mod cli;
 pub mod demo;
 #[cfg(target_os = "linux")]
 pub mod doctor;
+pub mod draft;
 #[cfg(target_os = "linux")]
 pub mod emulate;
 #[cfg(target_os = "linux")]
@@ -29,3 +45,8 @@ pub mod trace;
 pub mod traffic;
 #[cfg(target_os = "linux")]
 pub mod when;
+
+/// A line on standard error. Where nobody reads that any more, there is nobody to tell.
+pub fn complain(words: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{words}");
+}

@@ -8,16 +8,16 @@ use lowtide::cli::{Cli, Command, RUN_FAILED, TraceArguments, TraceCommand};
 
 fn main() -> ExitCode {
     let outcome = match parse().command {
-        Command::Sim(arguments) => unless_unread(lowtide::sim::sim(&arguments)),
-        Command::Lab(arguments) => unless_unread(lowtide::lab::lab(&arguments)),
+        Command::Sim(arguments) => lowtide::sim::sim(&arguments),
+        Command::Lab(arguments) => lowtide::lab::lab(&arguments),
         Command::Demo(arguments) => lowtide::demo::demo(&arguments),
         Command::Trace(TraceArguments { command: Some(TraceCommand::Plot { file, output }), .. }) => {
             lowtide::trace::plot(&file, output.as_deref())
         }
         command => on_the_kernel(&command),
     };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("lowtide: {error:#}");
+    unless_unread(outcome).unwrap_or_else(|error| {
+        lowtide::complain(format_args!("lowtide: {error:#}"));
         ExitCode::from(2)
     })
 }
@@ -34,7 +34,7 @@ fn parse() -> Cli {
     })
 }
 
-/// A reader like `head` that has seen enough of the output is no failure.
+/// A reader like `head` that has seen enough of the output is no failure. What was under way has ended in order by then.
 fn unless_unread(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     let unread = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     outcome.or_else(|error| match error.downcast_ref() {
@@ -49,8 +49,8 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => Ok(lowtide::run::run(arguments)),
         Command::Cc(command) => lowtide::cc::cc(command),
-        Command::Doctor => Ok(lowtide::doctor::doctor()),
-        Command::Trace(arguments) => unless_unread(lowtide::trace::trace(arguments)),
+        Command::Doctor => lowtide::doctor::doctor(),
+        Command::Trace(arguments) => lowtide::trace::trace(arguments),
         Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),
         Command::Sim(_) | Command::Lab(_) | Command::Demo(_) => unreachable!("they work everywhere"),

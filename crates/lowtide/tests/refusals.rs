@@ -272,6 +272,58 @@ fn emulate_says_what_is_wrong_with_a_link() {
 }
 
 #[test]
+fn files_that_never_end_are_refused_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let scenario = directory.path().join("a.toml");
+    let text = "duration = \"1s\"\n[bottleneck]\nrate = \"1mbit\"\nrtt = \"40ms\"\n\
+                [[flow]]\nname = \"a\"\ncc = \"cubic\"\n";
+    fs::write(&scenario, text).unwrap();
+    let experiments = directory.path().join("experiments/000");
+    fs::create_dir_all(&experiments).unwrap();
+    assert!(Command::new("mkfifo").arg(experiments.join("a.toml")).status().unwrap().success());
+    let experiments = experiments.parent().unwrap().to_str().unwrap().to_owned();
+    let scenario = scenario.to_str().unwrap();
+    let link = ["emulate", "--rate", "20mbit", "--rtt", "40ms", "--between", "A,B"];
+    let wrong = [pipe.to_str().unwrap(), "/dev/zero", directory.path().to_str().unwrap()];
+    for (number, file) in wrong.into_iter().enumerate() {
+        let what = if number == 2 { "it is a directory; name a file" } else { "it is a pipe or a device" };
+        let schedule = format!("mahimahi:{file}");
+        let (schedule_key, source_key) =
+            (format!("bottleneck.schedule={schedule}"), format!("flow.a.source=trace:{file}"));
+        for arguments in [
+            &[&link[..], &["--schedule", &schedule]].concat()[..],
+            &["sim", file],
+            &["sim", scenario, "--set", &schedule_key],
+            &["sim", scenario, "--set", &source_key],
+            &["trace", "plot", file],
+            &["lab", "--experiments", &experiments, "list"],
+        ] {
+            let ended = finish(&mut lowtide(arguments));
+            assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {ended:?}");
+            let what = if arguments[0] == "lab" { "it is a pipe" } else { what };
+            assert!(ended.err.contains(what) && !ended.err.contains("panicked"), "{arguments:?}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_memory_of_paths_that_never_ends_is_one_sentence() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for file in [pipe.to_str().unwrap(), "/dev/zero"] {
+        let ended = finish(&mut run_script(&["--quiet", "--path-memory", file], "echo ran"));
+        assert_eq!((ended.status.code(), ended.out.as_str()), (Some(0), "ran\n"), "{file}: {ended:?}");
+        assert!(ended.sentence().contains("it is a pipe or a device"), "{file}: {ended:?}");
+    }
+}
+
+#[test]
 fn a_report_has_the_mode_that_the_umask_gives_and_leaves_nothing_beside_it() {
     if !kernel() {
         return;

@@ -3,6 +3,7 @@
 
 use super::Experiment;
 use crate::error::{LabError, Result};
+use lowtide_net::file;
 use std::{
     collections::BTreeMap,
     fs,
@@ -37,7 +38,7 @@ impl Library {
         let mut texts = BTreeMap::new();
         for folder in entries(directory)?.into_iter().filter(|path| path.is_dir()) {
             for file in entries(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")) {
-                let text = fs::read_to_string(&file).map_err(LabError::at("read", &file))?;
+                let text = file::read_text(&file, file::MOST).map_err(LabError::at("read", &file))?;
                 texts.insert(file.display().to_string(), text);
             }
         }
@@ -105,7 +106,7 @@ impl Library {
     /// There is none of this name.
     pub(crate) fn scenario(&self, name: &str) -> Result<(PathBuf, String)> {
         if let Some(path) = self.directory.as_ref().map(|directory| directory.join(name)).filter(|path| path.exists()) {
-            let text = fs::read_to_string(&path).map_err(LabError::at("read", &path))?;
+            let text = file::read_text(&path, file::MOST).map_err(LabError::at("read", &path))?;
             return Ok((path, text));
         }
         match SCENARIOS.iter().find(|(path, _)| *path == name) {

@@ -4,7 +4,7 @@
 use super::{
     OutputError,
     chart::{Chart, Curve, Panel, Scale, Style, due, measured, thinned},
-    directory::{FLOWS, LINKS, PLOT, SUMMARY, begin, files, write as write_file},
+    directory::{Draft, FLOWS, LINKS, PLOT, SUMMARY},
     series::Lines,
     table::{number, verdict, write_columns},
 };
@@ -109,7 +109,7 @@ impl fmt::Display for Summary {
 }
 
 /// Makes the directory and writes all files, with a plot or without; gives their names. The directory may exist if it is empty or
-/// an earlier result, whose files are removed; other files in it stay.
+/// an earlier result, which stays until this one is whole; other files in it stay.
 ///
 /// # Errors
 /// The directory holds something else, or cannot be written.
@@ -120,13 +120,13 @@ pub fn write(
     summary: &Summary,
     plot: bool,
 ) -> Result<Vec<&'static str>, OutputError> {
-    begin(directory, &model.to_toml())?;
-    write_file(directory, SUMMARY, &summary.to_json())?;
-    series(directory, model, &outcome.samples)?;
+    let draft = Draft::begin(directory, &model.to_toml())?;
+    draft.write(SUMMARY, &summary.to_json())?;
+    series(draft.path(), model, &outcome.samples)?;
     if plot {
-        write_file(directory, PLOT, &chart(model, outcome).draw())?;
+        draft.write(PLOT, &chart(model, outcome).draw())?;
     }
-    Ok(files(directory))
+    draft.finish()
 }
 
 const FLOW_COLUMNS: [&str; 6] = ["time_s", "flow", "rate", "weight", "target", "price_ratio"];

@@ -4,7 +4,7 @@
 use super::{
     OutputError, Side, Summary,
     capture::Capture,
-    directory::{CAPTURE, PLOT, SUMMARY, TRANSFERS, begin, files, write},
+    directory::{CAPTURE, Draft, PLOT, SUMMARY, TRANSFERS},
     plot::Plot,
     series::{Lines, Series},
 };
@@ -13,7 +13,7 @@ use crate::{
     observe::{BottleneckSample, FlowSample, Observer, PacketEvent},
     scenario::Scenario,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What there shall be besides the summary, the scenario and the time series.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +26,7 @@ pub struct Wanted {
 
 /// A result under way: it observes the run and writes what it sees.
 pub struct Results {
-    directory: PathBuf,
+    draft: Draft,
     flows: Vec<String>,
     links: Vec<String>,
     series: Series,
@@ -37,22 +37,22 @@ pub struct Results {
 }
 
 impl Results {
-    /// Makes the directory and its files. It may exist if it is empty or an earlier result, whose files are removed; other
-    /// files in it stay.
+    /// Makes the directory and its files. It may exist if it is empty or an earlier result, which stays until this one is
+    /// whole; other files in it stay.
     ///
     /// # Errors
     /// The directory holds something else, or cannot be written.
     pub fn create(directory: &Path, scenario: &Scenario, wanted: &Wanted) -> Result<Self, OutputError> {
-        begin(directory, &scenario.to_toml())?;
-        let capture = |side| Capture::create(directory.join(CAPTURE), side, scenario);
+        let draft = Draft::begin(directory, &scenario.to_toml())?;
+        let capture = |side| Capture::create(draft.path().join(CAPTURE), side, scenario);
         Ok(Self {
-            directory: directory.to_owned(),
             flows: scenario.flows.iter().map(|flow| flow.name.clone()).collect(),
             links: scenario.bottlenecks.iter().chain(&scenario.reverse).map(|link| link.name.clone()).collect(),
-            series: Series::create(directory, scenario.flows.iter().any(|flow| flow.deadline.is_some()))?,
+            series: Series::create(draft.path(), scenario.flows.iter().any(|flow| flow.deadline.is_some()))?,
             plot: wanted.plot.then(|| Plot::new(scenario)),
             capture: wanted.capture.map(capture).transpose()?,
             failure: None,
+            draft,
         })
     }
 
@@ -64,12 +64,12 @@ impl Results {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let directory = &self.directory;
+        let draft = self.draft;
         self.series.finish()?;
-        write(directory, SUMMARY, &summary.to_json())?;
+        draft.write(SUMMARY, &summary.to_json())?;
         if outcome.flows.iter().any(|flow| !flow.transfers.is_empty()) {
             let columns = ["flow", "start_s", "bytes", "completion_s"];
-            let mut transfers = Lines::create(directory, TRANSFERS, &columns)?;
+            let mut transfers = Lines::create(draft.path(), TRANSFERS, &columns)?;
             for flow in &outcome.flows {
                 for it in &flow.transfers {
                     let (start, bytes, completion) = (it.start_s, it.bytes, it.completion_s);
@@ -84,12 +84,12 @@ impl Results {
             transfers.finish()?;
         }
         if let Some(plot) = &self.plot {
-            write(directory, PLOT, &plot.draw(summary))?;
+            draft.write(PLOT, &plot.draw(summary))?;
         }
         if let Some(capture) = self.capture {
             capture.finish()?;
         }
-        Ok(files(directory))
+        draft.finish()
     }
 
     fn note(&mut self, result: Result<(), OutputError>) {

@@ -3,7 +3,8 @@
 
 use super::{Scenario, ScenarioError, Span, fluid, overrides, read, source::time_or_none, tree};
 use crate::fluid::Model;
-use std::{fs, path::Path, time::Duration};
+use lowtide_net::file;
+use std::{path::Path, time::Duration};
 use tree::{Table, unknown, whole};
 
 /// What a file describes; its key `model` says which.
@@ -27,7 +28,7 @@ impl Experiment {
     /// # Errors
     /// One sentence, with the place in the file or the override.
     pub fn read(path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = file::read_text(path, file::MOST).map_err(|error| {
             ScenarioError::of_file(format!("cannot read it: {error}")).in_file(&path.display().to_string())
         })?;
         Self::parse(&text, path, overrides)

@@ -6,8 +6,8 @@ use super::{
     source::{bytes, time_or_none},
     tree::{Table, Value},
 };
-use lowtide_net::{Rate, Schedule};
-use std::{fs, path::Path, time::Duration};
+use lowtide_net::{Rate, Schedule, file};
+use std::{path::Path, time::Duration};
 
 /// Reads a link whose name is `name` unless it has one.
 pub(super) fn read(table: &Table, name: &str, folder: &Path) -> Result<Bottleneck, ScenarioError> {
@@ -60,7 +60,7 @@ fn schedule(table: &Table, rate: Rate, folder: &Path) -> Result<Option<Schedule>
 fn trace(path: &Path) -> Result<Schedule, String> {
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
     let name = path.display().to_string();
-    let text = fs::read_to_string(&path).map_err(|error| format!("cannot read the trace {name}: {error}"))?;
+    let text = file::read_text(&path, file::MOST).map_err(|error| format!("cannot read the trace {name}: {error}"))?;
     Schedule::trace(&name, &text).map_err(|error| error.to_string())
 }
 

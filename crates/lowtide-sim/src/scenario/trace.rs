@@ -2,8 +2,8 @@
 //! Traffic as a list of times and bytes.
 
 use super::source::{SourceError, bytes, time_or_none};
-use lowtide_net::units::format_duration;
-use std::{path::Path, sync::Arc, time::Duration};
+use lowtide_net::{file, units::format_duration};
+use std::{fmt::Display, path::Path, sync::Arc, time::Duration};
 
 /// When how many bytes are to be sent.
 type Trace = Arc<[(Duration, u64)]>;
@@ -14,26 +14,27 @@ const COLUMNS: [&str; 2] = ["time_s", "bytes"];
 /// Reads a CSV file: the header `time_s,bytes`, then a line for each amount of data, times in seconds from the flow's start
 /// as decimal fractions.
 pub(super) fn read(path: &Path) -> Result<Trace, SourceError> {
-    let file = path.display();
-    let wrong = |error: csv::Error| SourceError(format!("cannot read the trace {file}: {error}"));
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(wrong)?;
-    if reader.headers().map_err(wrong)? != COLUMNS[..] {
-        return Err(SourceError(format!("the first line of the trace {file} has to be {}", COLUMNS.join(","))));
+    let name = path.display();
+    let wrong = |error: &dyn Display| SourceError(format!("cannot read the trace {name}: {error}"));
+    let text = file::read(path, file::MOST).map_err(|error| wrong(&error))?;
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_slice());
+    if reader.headers().map_err(|error| wrong(&error))? != COLUMNS[..] {
+        return Err(SourceError(format!("the first line of the trace {name} has to be {}", COLUMNS.join(","))));
     }
     let mut entries = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(wrong)?;
+        let record = record.map_err(|error| wrong(&error))?;
         let line = record.position().map_or(0, csv::Position::line);
         let at = time_or_none(&format!("{}s", &record[0])).ok();
         let (Some(at), Some(bytes)) = (at, record[1].parse().ok().filter(|bytes| *bytes > 0_u64)) else {
             let what = record.iter().collect::<Vec<_>>().join(",");
             return Err(SourceError(format!(
-                "{file}, line {line}: \"{what}\" is not a time in seconds and a number of bytes"
+                "{name}, line {line}: \"{what}\" is not a time in seconds and a number of bytes"
             )));
         };
         entries.push((at, bytes));
     }
-    ordered(entries, &format!("the trace {file}"))
+    ordered(entries, &format!("the trace {name}"))
 }
 
 /// Reads `0s=1500B,2.5s=1MB`.

@@ -24,7 +24,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::cli::{DemoArguments, Place};
+use crate::{
+    cli::{DemoArguments, Place},
+    draft,
+};
 use acts::Act;
 use recording::Recording;
 
@@ -85,7 +88,8 @@ fn place(arguments: &DemoArguments) -> Result<Place> {
             bail!("the demo does not work on this kernel: {obstacle} (lowtide doctor tells more; --on sim works)")
         }
         Some(obstacle) => {
-            println!("This machine cannot show it on its own kernel: {obstacle}\nSo the simulator plays it.\n");
+            let mut out = io::stdout();
+            writeln!(out, "This machine cannot show it on its own kernel: {obstacle}\nSo the simulator plays it.\n")?;
             Ok(Place::Sim)
         }
     }
@@ -112,5 +116,5 @@ fn writable(directory: &Path) -> Result<()> {
 }
 
 fn save(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    draft::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

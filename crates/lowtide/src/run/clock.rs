@@ -7,6 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use lowtide_deadline::Time;
 use nix::time::{ClockId, clock_gettime};
 
+use crate::when::When;
+
 /// A step of the wall clock below this is drift.
 const STEP: SignedDuration = SignedDuration::from_secs(1);
 
@@ -34,6 +36,14 @@ impl Clock {
         Time::ZERO + since
     }
 
+    /// The instant that a deadline means, with the wall clock as it is set now.
+    pub(super) fn due(&self, when: When) -> Time {
+        match when {
+            When::Relative(length) => Time::ZERO + length,
+            When::Absolute(wall) => self.time_of(wall),
+        }
+    }
+
     pub(super) fn wall(&self, time: Time) -> Timestamp {
         let since = SignedDuration::try_from(time.since(Time::ZERO)).unwrap_or(SignedDuration::MAX);
         self.wall_at_origin.checked_add(since).unwrap_or(Timestamp::MAX)
@@ -41,8 +51,11 @@ impl Clock {
 
     /// Follows a step of the wall clock; true if there was one since the last call.
     pub(super) fn wall_clock_was_set(&mut self) -> bool {
-        let expected = self.wall(self.now());
-        let step = Timestamp::now().duration_since(expected);
+        self.follow(Timestamp::now())
+    }
+
+    fn follow(&mut self, wall: Timestamp) -> bool {
+        let step = wall.duration_since(self.wall(self.now()));
         if step.abs() < STEP {
             return false;
         }
@@ -76,5 +89,20 @@ mod tests {
         assert!(clock.wall_clock_was_set() && !clock.wall_clock_was_set());
         let off = clock.wall(clock.now()).duration_since(Timestamp::now());
         assert!(off.abs() < STEP, "{off}");
+    }
+
+    #[test]
+    fn a_step_moves_an_absolute_deadline_and_no_relative_one() {
+        let hour = Duration::from_secs(3600);
+        for (step, left) in [(1, hour), (-1, 3 * hour), (3, Duration::ZERO)] {
+            let mut clock = Clock::start();
+            let absolute = When::Absolute(clock.wall_at_origin + SignedDuration::from_hours(2));
+            let relative = When::Relative(2 * hour);
+            assert_eq!((clock.due(absolute), clock.due(relative)), (Time::ZERO + 2 * hour, Time::ZERO + 2 * hour));
+            assert!(clock.follow(clock.wall(clock.now()) + SignedDuration::from_hours(step)));
+            let off = clock.due(absolute).as_secs_f64() - left.as_secs_f64();
+            assert!(off.abs() < 1.0, "{step} h: {off}");
+            assert_eq!(clock.due(relative), Time::ZERO + 2 * hour);
+        }
     }
 }

@@ -31,7 +31,8 @@ use lowtide_kernel::{
 
 use crate::{
     cli::{CANNOT_EXECUTE, DscpArgument, HISTORY, NOT_FOUND, NOT_GOVERNED, PATH_MEMORY, RUN_FAILED, RunArguments},
-    size, when,
+    size,
+    when::{self, When},
 };
 use clock::Clock;
 use history::History;
@@ -52,6 +53,8 @@ struct Plan {
     size: Option<u64>,
     /// `--size last`: by what the job sent before, and thought over while it runs.
     guessed: bool,
+    due: Option<When>,
+    /// When that is by the wall clock as it is set now.
     deadline: Option<Timestamp>,
     clock: Clock,
     policy: Policy,
@@ -67,8 +70,7 @@ struct Plan {
 impl Plan {
     /// Without a size there is nothing to press for.
     fn goal(&self) -> Goal {
-        let deadline = self.deadline.filter(|_| self.size.is_some());
-        Goal { size: self.size, deadline: deadline.map(|deadline| self.clock.time_of(deadline)) }
+        Goal { size: self.size, deadline: self.size.and(self.due).map(|when| self.clock.due(when)) }
     }
 }
 
@@ -129,10 +131,10 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
 
 fn plan(arguments: &RunArguments, caller: &Caller) -> Result<Plan> {
     let clock = Clock::start();
-    let deadline = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
+    let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
     let history = history(arguments, caller);
-    let (size, guessed) = announced(arguments, history.as_ref())?;
-    if deadline.is_some() && size.is_none() && !guessed {
+    let (size, guessed) = announced(arguments, history.as_ref(), caller)?;
+    if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
     let law = Law::parse(&arguments.cc)?;
@@ -156,7 +158,8 @@ fn plan(arguments: &RunArguments, caller: &Caller) -> Result<Plan> {
     Ok(Plan {
         size,
         guessed,
-        deadline,
+        due,
+        deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
         setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
@@ -179,10 +182,11 @@ fn history(arguments: &RunArguments, caller: &Caller) -> Option<History> {
 }
 
 /// How much there is to send, and whether that is a guess.
-fn announced(arguments: &RunArguments, history: Option<&History>) -> Result<(Option<u64>, bool)> {
+fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Caller) -> Result<(Option<u64>, bool)> {
+    // what the caller may not read it does not tell either
     let of_paths = || match arguments.size_of.as_slice() {
         [] => Ok(None),
-        paths => size::of_paths(paths).map(Some),
+        paths => caller.act(|| size::announced(paths, arguments.one_file_system))?,
     };
     match arguments.size.as_deref() {
         None => Ok((of_paths()?, false)),

@@ -115,6 +115,11 @@ impl Screen {
         self.size = Some(bytes);
     }
 
+    /// The wall clock was set: the deadline is shown as this from now on.
+    pub(super) fn deadline_shows(&mut self, deadline: Timestamp) {
+        self.deadline = Some(deadline);
+    }
+
     pub(super) fn is_verbose(&self) -> bool {
         self.verbose
     }

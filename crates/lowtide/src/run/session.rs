@@ -16,6 +16,7 @@ use super::{
     signals::{Event, Signals},
     verdict::{Outcome, Seen, Verdict},
 };
+use crate::when::When;
 
 /// After PROGRAM's end, its last data may take so long to make any progress before they count as lost.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
@@ -169,9 +170,7 @@ impl Session {
     }
 
     fn tick(&mut self) -> Result<Status> {
-        if self.plan.deadline.is_some() && self.plan.clock.wall_clock_was_set() {
-            self.set_goal();
-        }
+        self.follow_the_wall_clock();
         let status = self.controller.tick(self.plan.clock.now())?;
         self.blind = false;
         let news = self.journal.record(&status);
@@ -187,10 +186,26 @@ impl Session {
         Ok(status)
     }
 
+    /// A wall clock that is set moves a deadline that was given by it. One that was given from the start is shown as another time.
+    fn follow_the_wall_clock(&mut self) {
+        let Some(due) = self.plan.due else { return };
+        if !self.plan.clock.wall_clock_was_set() {
+            return;
+        }
+        match due {
+            When::Absolute(_) => self.set_goal(),
+            When::Relative(_) => {
+                let deadline = self.plan.clock.wall(self.plan.clock.due(due));
+                self.plan.deadline = Some(deadline);
+                self.screen.deadline_shows(deadline);
+            }
+        }
+    }
+
     fn set_goal(&mut self) {
-        let now = self.plan.clock.now();
-        // A deadline that a clock step put into the past is simply overdue: the old goal leads there as well.
-        let _ = self.controller.governor().set_goal(self.plan.goal(), now);
+        let (goal, now) = (self.plan.goal(), self.plan.clock.now());
+        let moved = self.controller.governor().set_goal(goal, now);
+        moved.expect("a goal of this kind was taken before, and one that has passed is overdue");
     }
 
     /// Summary and report. A report that fails is one sentence, not a lost transfer.

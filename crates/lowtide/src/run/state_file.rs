@@ -105,8 +105,10 @@ impl StateFile {
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => bail!("it is a symbolic link; name the file"),
             Err(error) => return Err(error.into()),
         };
-        if !file.metadata()?.is_file() {
-            bail!("it is no regular file");
+        match file.metadata()?.file_type() {
+            kind if kind.is_file() => {}
+            kind if kind.is_dir() => bail!("it is a directory; name a file"),
+            _ => bail!("it is a pipe or a device; name a regular file"),
         }
         let mut bytes = Vec::new();
         file.take(LARGEST + 1).read_to_end(&mut bytes)?;
@@ -228,8 +230,8 @@ mod tests {
         symlink("target", place("link")).unwrap();
         fs::write(place("large"), vec![b' '; LARGEST as usize + 1]).unwrap();
         for (name, sentence) in [
-            ("fifo", "no regular file"),
-            ("directory", "no regular file"),
+            ("fifo", "a pipe or a device"),
+            ("directory", "a directory; name a file"),
             ("link", "a symbolic link"),
             ("large", "larger than 1 MiB"),
         ] {

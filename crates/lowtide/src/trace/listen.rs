@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeSet,
-    fs::File,
     io::{self, BufWriter, Write},
     path::Path,
     process::ExitCode,
@@ -23,6 +22,7 @@ use super::{
 };
 use crate::{
     cli::{TraceArguments, TraceFormat},
+    draft::Draft,
     interruption::Interruption,
 };
 
@@ -41,19 +41,31 @@ pub fn trace(arguments: &TraceArguments) -> Result<ExitCode> {
         bail!("lowtide trace looks into programs of the kernel; run it as root");
     }
     let sources = chosen(Traceable::all()?, arguments.law.as_deref())?;
-    let out = open(arguments.output.as_deref())?;
+    let cannot_write =
+        || format!("cannot write the trace {}", arguments.output.as_deref().unwrap_or(Path::new("-")).display());
+    let draft = arguments.output.as_deref().map(Draft::create).transpose().with_context(cannot_write)?;
+    let out: Box<dyn Write> = match &draft {
+        Some(draft) => Box::new(BufWriter::new(draft.file()?)),
+        None => Box::new(BufWriter::new(io::stdout())),
+    };
     let interruption = Interruption::block()?;
     let mut tracer = Tracer::start(sources, arguments.port, arguments.buffer)?;
     let (start, started, began) = (monotonic_now(), Timestamp::now(), Instant::now());
-    eprintln!("tracing {}; Ctrl-C ends it", described(tracer.sources()));
     let mut trace = Writing {
         writer: Writer::start(out, format_of(arguments), laws(tracer.sources()), start, started)?,
         filter: &mut filter,
         dropped: 0,
     };
     trace.writer.flush()?;
+    // from here on there is a trace: now it takes the place of an earlier one
+    draft.map(Draft::ready).transpose().with_context(cannot_write)?;
+    eprintln!("tracing {}; Ctrl-C ends it", described(tracer.sources()));
+    let over = || match arguments.output {
+        Some(_) => Ok(interruption.came()),
+        None => interruption.came_or_unread(Duration::ZERO),
+    };
     let mut counted = began;
-    while arguments.duration.is_none_or(|duration| began.elapsed() < duration) && !interruption.came() {
+    while arguments.duration.is_none_or(|duration| began.elapsed() < duration) && !over()? {
         let left = arguments.duration.map_or(LOOK, |duration| duration.saturating_sub(began.elapsed()));
         trace.take(&tracer.listen(left.min(LOOK))?)?;
         if counted.elapsed() >= COUNT {
@@ -147,10 +159,4 @@ fn format_of(arguments: &TraceArguments) -> TraceFormat {
         if extension.is_some_and(|it| it.eq_ignore_ascii_case("csv")) { TraceFormat::Csv } else { TraceFormat::Jsonl }
     };
     arguments.format.unwrap_or_else(by_name)
-}
-
-fn open(path: Option<&Path>) -> Result<Box<dyn Write>> {
-    let Some(path) = path else { return Ok(Box::new(BufWriter::new(io::stdout()))) };
-    let file = File::create(path).with_context(|| format!("cannot write the trace {}", path.display()))?;
-    Ok(Box::new(BufWriter::new(file)))
 }

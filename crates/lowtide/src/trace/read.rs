@@ -9,6 +9,9 @@ use serde_json::Value;
 /// The format that this program writes and reads.
 pub(super) const VERSION: u64 = 1;
 
+/// The greatest number that is believed: 317 years in µs.
+const MOST: f64 = 1e16;
+
 /// A trace.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
@@ -52,32 +55,52 @@ pub(super) fn read(text: &str) -> Result<Trace> {
     let mut trace = Trace { started: header["started"].as_str().unwrap_or_default().to_owned(), ..Trace::default() };
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
         let record: Value = serde_json::from_str(line).with_context(|| format!("line {} is no record", number + 1))?;
-        take(&mut trace, &record).with_context(|| format!("line {} lacks a field", number + 1))?;
+        take(&mut trace, &record).with_context(|| format!("line {}", number + 1))?;
     }
     Ok(trace)
 }
 
-fn take(trace: &mut Trace, record: &Value) -> Option<()> {
-    let event = record["event"].as_str()?;
+fn take(trace: &mut Trace, record: &Value) -> Result<()> {
+    let event = text(record, "event")?;
     if event == "dropped" {
-        trace.dropped += record["dropped"].as_u64()?;
-        return Some(());
+        trace.dropped = trace.dropped.saturating_add(whole(record, "dropped")?);
+        return Ok(());
     }
-    let number = |field: &str| record[field].as_f64();
+    let needed = |field| number(record, field)?.with_context(|| format!("it has no {field}"));
     let point = Point {
-        t: number("t_us")? / 1e6,
+        t: needed("t_us")? / 1e6,
         event: event.to_owned(),
-        cwnd: number("cwnd")?,
-        ssthresh: number("ssthresh"),
-        srtt_us: number("srtt_us"),
-        rtt_min_us: number("rtt_min_us"),
-        rtt_max_us: number("rtt_max_us"),
+        cwnd: needed("cwnd")?,
+        ssthresh: number(record, "ssthresh")?,
+        srtt_us: number(record, "srtt_us")?,
+        rtt_min_us: number(record, "rtt_min_us")?,
+        rtt_max_us: number(record, "rtt_max_us")?,
     };
-    let connection = trace.connections.entry(record["connection"].as_u64()?).or_default();
-    connection.law = record["law"].as_str()?.to_owned();
-    connection.peer = record["peer"].as_str()?.to_owned();
+    let (law, peer) = (text(record, "law")?, text(record, "peer")?);
+    let connection = trace.connections.entry(whole(record, "connection")?).or_default();
+    connection.law = law.to_owned();
+    connection.peer = peer.to_owned();
     connection.points.push(point);
-    Some(())
+    Ok(())
+}
+
+/// A number that is not there is none.
+fn number(record: &Value, field: &str) -> Result<Option<f64>> {
+    match &record[field] {
+        Value::Null => Ok(None),
+        value => match value.as_f64() {
+            Some(number) if (0.0..=MOST).contains(&number) => Ok(Some(number)),
+            _ => bail!("{field} is not a number from 0 to {MOST:e}"),
+        },
+    }
+}
+
+fn whole(record: &Value, field: &str) -> Result<u64> {
+    record[field].as_u64().with_context(|| format!("{field} is not a whole number"))
+}
+
+fn text<'a>(record: &'a Value, field: &str) -> Result<&'a str> {
+    record[field].as_str().with_context(|| format!("{field} is not a text"))
 }
 
 #[cfg(test)]
@@ -108,7 +131,16 @@ mod tests {
             ("t_us,connection\n1,2", "no header"),
             (r#"{"lowtide_trace":2}"#, "its format is 2"),
             (&format!("{HEADER}\nnonsense"), "line 2 is no record"),
-            (&format!("{HEADER}\n{{\"event\":\"round\"}}"), "line 2 lacks a field"),
+            (&format!("{HEADER}\n{{\"event\":\"round\"}}"), "line 2: it has no t_us"),
+            (&format!("{HEADER}\n\n{{\"t_us\":1}}"), "line 3: event is not a text"),
+            (
+                &format!("{HEADER}\n{}", r#"{"event":"round","t_us":1e30}"#),
+                "line 2: t_us is not a number from 0 to 1e16",
+            ),
+            (&format!("{HEADER}\n{}", r#"{"event":"round","t_us":-1}"#), "line 2: t_us is not a number"),
+            (&format!("{HEADER}\n{}", r#"{"event":"round","t_us":1e999}"#), "line 2 is no record"),
+            (&format!("{HEADER}\n{}", r#"{"event":"round","t_us":NaN}"#), "line 2 is no record"),
+            (&format!("{HEADER}\n{}", r#"{"event":"dropped","dropped":0.5}"#), "dropped is not a whole number"),
         ] {
             let sentence = format!("{:#}", read(text).unwrap_err());
             assert!(sentence.contains(part), "{text}: {sentence}");

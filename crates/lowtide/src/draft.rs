@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that are written anew. What has the name stays until the new one is ready, whatever goes wrong before.
+
+use std::{
+    fs::{File, Metadata, OpenOptions},
+    io::{self, ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use tempfile::NamedTempFile;
+
+/// A file under way.
+#[derive(Debug)]
+pub struct Draft {
+    name: PathBuf,
+    place: Place,
+    /// What has the name now.
+    before: Option<Metadata>,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// In the same directory, until it is ready.
+    Beside(NamedTempFile),
+    /// A pipe or a device, which nothing can take the place of.
+    Itself(File),
+}
+
+impl Draft {
+    /// Begins a file that is to have this name.
+    ///
+    /// # Errors
+    /// It is a directory or may not be written, or none can be made beside it.
+    pub fn create(path: &Path) -> io::Result<Draft> {
+        // a link stays a link: what it leads to is replaced
+        let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        // one that may not be written is not replaced, either
+        let before = match OpenOptions::new().write(true).open(&name) {
+            Ok(file) => {
+                let about = file.metadata()?;
+                if !about.is_file() {
+                    return Ok(Draft { name, place: Place::Itself(file), before: None });
+                }
+                Some(about)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let directory = name.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".lowtide-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less what the umask takes
+        let file = builder.tempfile_in(directory)?;
+        Ok(Draft { name, place: Place::Beside(file), before })
+    }
+
+    /// For those who write on when it is ready.
+    ///
+    /// # Errors
+    /// There are too many open files.
+    pub fn file(&self) -> io::Result<File> {
+        match &self.place {
+            Place::Beside(file) => file.as_file().try_clone(),
+            Place::Itself(file) => file.try_clone(),
+        }
+    }
+
+    /// Takes the name, with owner and permissions of what had it.
+    ///
+    /// # Errors
+    /// What was written is not on the disk, or what has the name cannot be replaced. Then that stays.
+    pub fn ready(self) -> io::Result<()> {
+        let Place::Beside(file) = self.place else { return Ok(()) };
+        if let Some(before) = self.before {
+            inherit(file.as_file(), &before)?;
+        }
+        file.as_file().sync_all()?;
+        file.persist(&self.name).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn inherit(file: &File, before: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
+        // only root may give a file away; of anybody else it is a file of their own
+        let _ = fchown(file, Some(before.uid()), Some(before.gid()));
+    }
+    file.set_permissions(before.permissions())
+}
+
+#[cfg(not(unix))]
+fn inherit(_file: &File, _before: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// Writes a file whole, or leaves what has its name.
+///
+/// # Errors
+/// As for [`Draft::create`] and [`Draft::ready`], or the disk is full.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = Draft::create(path)?;
+    draft.file()?.write_all(bytes)?;
+    draft.ready()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_has_the_name_stays_until_the_new_one_is_ready() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a");
+        write(&file, b"old").unwrap();
+        let draft = Draft::create(&file).unwrap();
+        draft.file().unwrap().write_all(b"ne").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+        // whoever writes on writes to the same file
+        let mut on = draft.file().unwrap();
+        draft.ready().unwrap();
+        on.write_all(b"w").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        drop(Draft::create(&file).unwrap());
+        assert_eq!(
+            (fs::read_to_string(&file).unwrap(), names(directory.path())),
+            ("new".to_owned(), vec!["a".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_directory_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(Draft::create(directory.path()).unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert_eq!(Draft::create(&directory.path().join("no/a")).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_permissions_and_devices_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("a"), directory.path().join("link"));
+        write(&file, b"old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("a", &link).unwrap();
+        write(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        write(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+}
