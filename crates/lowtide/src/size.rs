@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_can_be_read_counts() {
         if !unistd::geteuid().is_root() {
-            println!("skipped: only root can be somebody else");
+            eprintln!("skipped: only root can be somebody else");
             return;
         }
         let tree = tree();

@@ -400,7 +400,7 @@ fn a_transfer_begins_with_what_an_earlier_one_has_measured() {
 fn a_damaged_memory_is_one_sentence() {
     let Some(_alone) = alone() else { return };
     let path = Remembering::new();
-    fs::write(path.file(), "{").unwrap();
+    fs::write(path.file(), "{\"schema\":\"lowtide-paths/1\",").unwrap();
     let run = |law| finish(&mut run_script(&["--quiet", "--cc", law, "--path-memory", &path.file()], "exit 3"));
     let ended = run("tide");
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
