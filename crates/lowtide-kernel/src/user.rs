@@ -44,7 +44,8 @@ impl User {
         Ok(Some(user))
     }
 
-    fn find(text: &str) -> Option<User> {
+    /// By name or number; `None` if there is no such user.
+    pub fn find(text: &str) -> Option<User> {
         let entry = match text.parse() {
             Ok(uid) => unistd::User::from_uid(Uid::from_raw(uid)),
             Err(_) => unistd::User::from_name(text),
@@ -77,6 +78,11 @@ impl Caller {
     /// This process itself, with all the rights that it has.
     pub fn of_this_process() -> Caller {
         Caller(None)
+    }
+
+    /// The name of the user who called, if that is not who this process runs as.
+    pub fn name(&self) -> Option<&str> {
+        self.0.as_ref().map(User::name)
     }
 
     /// Runs `action` with the caller's rights on files, whatever else this process may do.

@@ -94,6 +94,45 @@ fn users_that_do_not_exist_are_refused() {
     assert!(ended.sentence().contains("SUDO_UID"), "{ended:?}");
 }
 
+/// As sudo calls it for nobody, with this /etc/lowtide.toml: what PROGRAM says, and why it was not started.
+fn restricted(restrictions: &str, options: &str) -> Ended {
+    let (copy, program) = public_copy();
+    let etc = copy.path().join("etc");
+    let script = format!(
+        "mkdir {0} && cp /etc/passwd /etc/group /etc/nsswitch.conf {0} && printf '%s' \"$TEXT\" > {0}/lowtide.toml && \
+         mount --bind {0} /etc && SUDO_UID=65534 exec {1} run --quiet {options} -- id -un",
+        etc.display(),
+        program.display()
+    );
+    let mut command = Command::new("unshare");
+    finish(lowtide_environment(command.args(["-m", "sh", "-c", &script])).env("TEXT", restrictions).current_dir("/"))
+}
+
+#[test]
+fn callers_by_sudo_become_only_whom_root_allows() {
+    if !kernel() {
+        return;
+    }
+    for (restrictions, options, said) in [
+        ("", "--user daemon", Ok("daemon\n")),
+        ("[run]\nusers = [\"daemon\"]\n", "--user daemon", Ok("daemon\n")),
+        ("[run]\nusers = [\"daemon\"]\n", "", Ok("nobody\n")),
+        ("[run]\nusers = []\n", "--user 65534", Ok("nobody\n")),
+        ("[run]\nusers = [\"daemon\"]\n", "--user root", Err("--user root")),
+        ("[run]\nusers = [\"daemon\"]\n", "--user 0", Err("--user root")),
+        ("[run]\nusres = []\n", "", Err("/etc/lowtide.toml")),
+    ] {
+        let ended = restricted(restrictions, options);
+        match said {
+            Ok(user) => assert_eq!(ended.out, user, "{restrictions} {options}: {ended:?}"),
+            Err(sentence) => {
+                assert!(ended.err.contains(sentence) && ended.out.is_empty(), "{restrictions} {options}: {ended:?}");
+                assert_eq!(ended.status.code(), Some(125), "{ended:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn programs_that_cannot_run_are_refused() {
     if !kernel() {

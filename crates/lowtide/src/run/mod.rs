@@ -12,6 +12,7 @@ mod memory;
 mod relay;
 mod report;
 mod report_file;
+mod restrictions;
 mod screen;
 mod session;
 mod signals;
@@ -89,6 +90,7 @@ pub fn run(arguments: &RunArguments) -> ExitCode {
 
 fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let caller = Caller::find()?;
+    restrictions::check(&caller, arguments.user.as_deref())?;
     let plan = plan(arguments, &caller)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     // blocked before anything else starts, so that nothing is missed

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `/etc/lowtide.toml`: what those may do who call `lowtide run` through sudo. Without that file whoever may call it may be anybody.
+
+use std::{
+    fs::File,
+    io::{ErrorKind, Read},
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+
+use anyhow::{Context, Result, bail};
+use lowtide_kernel::{Caller, User};
+use serde::Deserialize;
+
+/// The file. root's alone, or it is no restriction.
+const FILE: &str = "/etc/lowtide.toml";
+const LARGEST: u64 = 1 << 16;
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    #[serde(default)]
+    run: Run,
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    /// Whom `--user` may name, besides the caller; anybody unless given.
+    users: Option<Vec<String>>,
+}
+
+/// Whether this caller may have PROGRAM run as this user.
+///
+/// # Errors
+/// One sentence: not that user; or the file is not what it has to be, and nobody but root may call.
+pub(super) fn check(caller: &Caller, wanted: Option<&str>) -> Result<()> {
+    let Some(name) = caller.name() else { return Ok(()) };
+    let Some(contents) = read(Path::new(FILE)).with_context(|| format!("{FILE}: it restricts who may run what"))?
+    else {
+        return Ok(());
+    };
+    let (Some(users), Some(wanted)) = (contents.run.users, wanted) else { return Ok(()) };
+    // a number is a user, too; one that does not exist is refused elsewhere
+    let Some(wanted) = User::find(wanted) else { return Ok(()) };
+    if wanted.name() == name || users.iter().any(|user| user == wanted.name()) {
+        return Ok(());
+    }
+    bail!("--user {}: {FILE} does not allow this to {name}; leave it out, or ask root", wanted.name())
+}
+
+/// `None` if there is no such file.
+fn read(path: &Path) -> Result<Option<Contents>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let about = file.metadata()?;
+    if !about.is_file() || about.uid() != 0 || about.mode() & 0o022 != 0 {
+        bail!("it has to be a file that belongs to root and that nobody else can write");
+    }
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text)?;
+    Ok(Some(toml::from_str(&text)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn only_a_file_of_roots_restricts() {
+        if !nix::unistd::geteuid().is_root() {
+            eprintln!("skipped: the file has to be root's");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("lowtide.toml");
+        assert_eq!(read(&file).unwrap(), None);
+        let users = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+        for (text, mode, expected) in [
+            ("", 0o644, Some(None)),
+            ("[run]\nusers = []\n", 0o600, Some(users(&[]))),
+            ("[run]\nusers = [\"backup\"]\n", 0o644, Some(users(&["backup"]))),
+            ("[run]\nusers = [\"backup\"]\n", 0o664, None),
+            ("[run]\nuser = [\"backup\"]\n", 0o644, None),
+            ("[run\n", 0o644, None),
+        ] {
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            let found = read(&file).ok().flatten().map(|contents| contents.run.users);
+            assert_eq!(found, expected, "{text} {mode:o}");
+        }
+    }
+}
