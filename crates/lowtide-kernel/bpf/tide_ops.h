@@ -352,6 +352,18 @@ static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struc
 	tide_take(s, tp);
 }
 
+/* Pairs where the grant is a pace, and one by one among the packets of other connections. */
+static inline u32 tide_burst(const struct lt_flow *f, const struct lt_socket *s)
+{
+	if (s->member.waits)
+		return 1;
+	if (!flow_probes(f) && s->member.part.grant_q16 < PACED_BELOW_Q16)
+		return 2;
+	if (f->tide.senders > 1 && !f->tide.listens && !tide_is_ordinary(&f->tide))
+		return 1;
+	return tide_least_burst(&f->tide);
+}
+
 SEC("struct_ops")
 void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 {
@@ -374,6 +386,7 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 	pace_within(sk, s, tide_pace_of(f, s, tp->mss_cache), TIDE_PACE_PART);
 	tide_set_pacing_status(sk, s);
 	sk->sk_pacing_rate = s->pacing;	/* for the segment at hand; the stack takes a higher one at the next ACK only */
+	keep_together(sk, s, tp, tide_burst(f, s));	/* which the stack has asked for already, for this segment */
 }
 
 SEC("struct_ops")
@@ -398,18 +411,6 @@ u32 BPF_PROG(tide_undo_on, struct sock *sk)
 	s->window_q16 = tide_part_of_window(s);
 	TRACE(tide_trace, s, tp, LT_TRACE_UNDONE);
 	return at_least(tp->snd_cwnd, budget_cwnd(s->window_q16));
-}
-
-/* Pairs where the grant is a pace, and one by one among the packets of other connections. */
-static inline u32 tide_burst(const struct lt_flow *f, const struct lt_socket *s)
-{
-	if (s->member.waits)
-		return 1;
-	if (!flow_probes(f) && s->member.part.grant_q16 < PACED_BELOW_Q16)
-		return 2;
-	if (f->tide.senders > 1 && !f->tide.listens && !tide_is_ordinary(&f->tide))
-		return 1;
-	return tide_least_burst(&f->tide);
 }
 
 SEC("struct_ops")
