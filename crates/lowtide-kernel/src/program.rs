@@ -20,7 +20,8 @@ use nix::{
 
 use crate::{Cgroup, Error, Result, User};
 
-/// Whether SIGPIPE was ignored when this process was started. Rust ignores it before `main`, and lets no program inherit that.
+/// Whether SIGPIPE was ignored when this process was started. Rust ignores it before `main`, and lets no program inherit
+/// that.
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// Runs before Rust's own start.
@@ -54,8 +55,8 @@ pub enum Exit {
 }
 
 impl Program {
-    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, with `mask` as its signal mask. Signals that
-    /// were ignored when this process was started are ignored by it.
+    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, with `mask` as its signal
+    /// mask. Signals that were ignored when this process was started are ignored by it.
     ///
     /// # Errors
     /// [`Error::Program`]: no such program, not executable, or no right to become the user.

@@ -78,7 +78,10 @@ impl Tree {
                 }
                 Ok(_) => {}
                 Err(error) if error.io_error().is_some_and(|error| error.kind() == ErrorKind::NotFound) => {}
-                Err(error) => self.miss(error.to_string()),
+                Err(error) => self.miss(match (error.path(), error.io_error()) {
+                    (Some(path), Some(why)) => format!("{}: {why}", path.display()),
+                    _ => error.to_string(),
+                }),
             }
         }
     }

@@ -97,6 +97,14 @@ impl Known {
     }
 }
 
+/// What a file with this text says of paths, as it is written.
+///
+/// # Errors
+/// It is no such file.
+pub(crate) fn rewritten(text: &[u8], now: Timestamp) -> Result<Vec<u8>> {
+    Known::parse(text, now)?.print()
+}
+
 /// A file of what is known.
 #[derive(Debug)]
 pub(super) struct Memory {

@@ -5,7 +5,7 @@ mod clock;
 mod control;
 mod goals;
 mod journal;
-mod memory;
+pub(crate) mod memory;
 mod report;
 mod screen;
 mod signals;
