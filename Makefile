@@ -9,8 +9,9 @@ TEST_PACKAGES := iperf3 bpftool python3 chromium rsync restic rclone procps
 BENCH_PACKAGES := valgrind
 LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup curl git python3 python3-requests
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
+FUZZ_PACKAGES := g++
 
-.PHONY: build demo test faults soak bench life lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab
+.PHONY: build demo test faults soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -95,6 +96,25 @@ lab-full: build
 	target/release/lowtide lab report
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix -- matrix --full
 
+# A fuzzer for each kind of text that is read, FUZZ_SECONDS for each (60 unless given); FUZZ="when size" chooses some. They start with the texts of
+# fuzz/corpus and keep what they find in target/fuzz/corpus; what goes wrong is in target/fuzz/failures: mend it, and keep it in fuzz/corpus.
+# The layout is that of cargo-fuzz, which adds sanitizers on a nightly toolchain; a stable one suffices here.
+FUZZ ?= $(notdir $(wildcard fuzz/corpus/*))
+FUZZ_SECONDS ?= 60
+FUZZ_HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+	-Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1
+
+fuzz: deps-build deps-fuzz
+	RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) build --locked --manifest-path fuzz/Cargo.toml --target $(FUZZ_HOST) --target-dir target/fuzz
+	@for target in $(FUZZ); do \
+		mkdir -p target/fuzz/corpus/$$target target/fuzz/failures; \
+		echo "fuzz: $$target"; \
+		target/fuzz/$(FUZZ_HOST)/debug/$$target -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 -verbosity=0 \
+			-artifact_prefix=target/fuzz/failures/$$target- target/fuzz/corpus/$$target fuzz/corpus/$$target || exit 1; \
+	done
+
 lint: deps-build
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -114,6 +134,9 @@ deps-run:
 
 deps-bench:
 	@scripts/need.sh packages "$(BENCH_PACKAGES)"
+
+deps-fuzz:
+	@scripts/need.sh packages "$(FUZZ_PACKAGES)"
 
 deps-life:
 	@scripts/need.sh packages "$(LIFE_PACKAGES)"

@@ -26,6 +26,9 @@ pub mod draft;
 #[cfg(target_os = "linux")]
 pub mod emulate;
 #[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub mod fuzzing;
+#[cfg(target_os = "linux")]
 pub mod guest;
 #[cfg(target_os = "linux")]
 pub mod interruption;

@@ -12,11 +12,20 @@ use std::{
 use anyhow::{Context, Result, bail};
 use walkdir::WalkDir;
 
+/// Digits of the largest number of 64 bits.
+const MOST_DIGITS: usize = 20;
+
 /// Reads `120GiB`, `40MB` or bytes.
 ///
 /// # Errors
 /// One sentence: unreadable, or 0.
 pub fn parse(text: &str) -> Result<u64> {
+    // parse-size rounds a number of more digits, and that may overflow
+    if text.bytes().filter(u8::is_ascii_digit).count() > MOST_DIGITS {
+        bail!(
+            "cannot read the size '{text}', of more than {MOST_DIGITS} digits; write 120GiB, 40MB or a number of bytes"
+        );
+    }
     match parse_size::parse_size(text) {
         Ok(0) => bail!("--size {text} leaves nothing to send; give what PROGRAM has to move, such as 120GiB"),
         Ok(bytes) => Ok(bytes),
@@ -78,7 +87,10 @@ impl Tree {
                 }
                 Ok(_) => {}
                 Err(error) if error.io_error().is_some_and(|error| error.kind() == ErrorKind::NotFound) => {}
-                Err(error) => self.miss(error.to_string()),
+                Err(error) => self.miss(match (error.path(), error.io_error()) {
+                    (Some(path), Some(why)) => format!("{}: {why}", path.display()),
+                    _ => error.to_string(),
+                }),
             }
         }
     }
@@ -162,7 +174,15 @@ mod tests {
     #[test]
     fn nothing_and_nonsense_are_refused() {
         assert!(parse("0").unwrap_err().to_string().contains("nothing to send"));
-        for text in ["", "much", "-4MB", "4 parsecs"] {
+        for text in [
+            "",
+            "much",
+            "-4MB",
+            "4 parsecs",
+            "184467440737095516159",
+            "18446744073709551616",
+            "0.000000000000000000001",
+        ] {
             assert!(parse(text).unwrap_err().to_string().contains("cannot read the size"), "{text}");
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whoever reads what Lowtide says may stop at any time: `lowtide … | head -1`. Nothing panics, and nothing is left behind.
+//! Whoever reads what Lowtide says may stop at any time: `lowtide … | head -1`. Nothing panics, and nothing is left.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
@@ -38,7 +38,8 @@ fn what_only_prints_ends_well_where_nobody_reads_it() {
     let trace = directory.path().join("a.jsonl");
     fs::write(&trace, "{\"lowtide_trace\":1}\n").unwrap();
     let scenario = directory.path().join("a.toml");
-    let text = "duration = \"1s\"\nbottleneck = { rate = \"1mbit\", rtt = \"40ms\" }\n[[flow]]\nname = \"a\"\ncc = \"cubic\"\n";
+    let text = "duration = \"1s\"\nbottleneck = { rate = \"1mbit\", rtt = \"40ms\" }\n\
+                [[flow]]\nname = \"a\"\ncc = \"cubic\"\n";
     fs::write(&scenario, text).unwrap();
     let (trace, scenario) = (trace.to_str().unwrap(), scenario.to_str().unwrap());
     for (arguments, first) in [

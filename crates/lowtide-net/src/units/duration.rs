@@ -10,8 +10,8 @@ const UNITS: [(u64, &str); 4] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000
 const LONG_UNITS: [(u64, &str); 4] =
     [(86_400_000_000_000, "d"), (3_600_000_000_000, "h"), (60_000_000_000, "m"), (60_000_000_000, "min")];
 
-/// Reads a length of time with the unit ns, us (or µs), ms, s, m (or min), h or d: `40ms`, `250us`, `1.5s`, `2h`; or a sum of some, the
-/// larger units first: `2h30m`.
+/// Reads a length of time with the unit ns, us (or µs), ms, s, m (or min), h or d: `40ms`, `250us`, `1.5s`, `2h`; or a
+/// sum of some, the larger units first: `2h30m`.
 ///
 /// # Errors
 /// Another unit, or more than 584 years.

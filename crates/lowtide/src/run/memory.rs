@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use lowtide_kernel::{Caller, Path, Seen};
 use serde::{Deserialize, Serialize};
 
-use super::state_file::StateFile;
+use super::state_file::{self, StateFile};
 
 /// What is older is forgotten.
 const AGE: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -75,6 +75,15 @@ impl Known {
         let measured = now.checked_sub(ago).unwrap_or(Timestamp::MIN);
         self.0.insert(path, (base, measured));
     }
+}
+
+/// What a file with this text says of paths, as it is written.
+///
+/// # Errors
+/// It is no such file.
+pub(crate) fn rewritten(text: &[u8], now: Timestamp) -> Result<Vec<u8>> {
+    let contents: Contents = state_file::parse(SCHEMA, text)?;
+    state_file::print(SCHEMA, Known::of(&contents, now).contents())
 }
 
 /// A file of what is known.

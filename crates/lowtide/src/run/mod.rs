@@ -8,7 +8,7 @@ mod goals;
 mod history;
 mod job;
 mod journal;
-mod memory;
+pub(crate) mod memory;
 mod relay;
 mod report;
 mod report_file;

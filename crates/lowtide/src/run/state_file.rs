@@ -59,7 +59,7 @@ impl StateFile {
     pub(super) fn read<T: Default + DeserializeOwned>(&self) -> Result<T> {
         match self.caller.act(|| self.bytes())?? {
             None => Ok(T::default()),
-            Some(bytes) => self.parse(&bytes),
+            Some(bytes) => parse(self.schema, &bytes),
         }
     }
 
@@ -83,14 +83,14 @@ impl StateFile {
         let _lock = lock(directory)?;
         let mut rest = match self.bytes()? {
             None => T::default(),
-            Some(bytes) if self.is_ours(&bytes) => self.parse(&bytes).unwrap_or_default(),
+            Some(bytes) if self.is_ours(&bytes) => parse(self.schema, &bytes).unwrap_or_default(),
             Some(_) => bail!("it is no file of Lowtide's and stays as it is; name another one"),
         };
         edit(&mut rest);
-        let contents = Contents { schema: self.schema.to_owned(), rest };
+        let text = print(self.schema, rest)?;
         // for its owner alone, as such a file is made
         let mut file = NamedTempFile::new_in(directory)?;
-        file.write_all(&serde_json::to_vec_pretty(&contents)?)?;
+        file.write_all(&text)?;
         file.as_file().sync_all()?;
         file.persist(&self.path).map_err(|error| error.error)?;
         Ok(())
@@ -118,20 +118,26 @@ impl StateFile {
         Ok(Some(bytes))
     }
 
-    fn parse<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T> {
-        let contents: Contents<T> = serde_json::from_slice(bytes)?;
-        if contents.schema != self.schema {
-            bail!("its schema is {:?}, not {:?}", contents.schema, self.schema);
-        }
-        Ok(contents.rest)
-    }
-
     /// An empty file holds nothing that could be lost; a damaged one is known by the name of its schema.
     fn is_ours(&self, bytes: &[u8]) -> bool {
         let family = self.schema.split('/').next().unwrap_or_default();
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(100)]);
         bytes.is_empty() || head.trim_start().starts_with('{') && head.contains(family)
     }
+}
+
+/// What a file of this schema holds.
+pub(super) fn parse<T: DeserializeOwned>(schema: &str, text: &[u8]) -> Result<T> {
+    let contents: Contents<T> = serde_json::from_slice(text)?;
+    if contents.schema != schema {
+        bail!("its schema is {:?}, not {schema:?}", contents.schema);
+    }
+    Ok(contents.rest)
+}
+
+/// The text of such a file.
+pub(super) fn print<T: Serialize>(schema: &str, rest: T) -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec_pretty(&Contents { schema: schema.to_owned(), rest })?)
 }
 
 /// One run at a time.

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every kind of text that Lowtide reads, as a function of any bytes. None may panic, and what is read and printed has
+//! to read back as itself. The targets of fuzz/ drive them, and a test drives them with the texts of fuzz/corpus.
+
+use std::{fmt::Display, path::Path, str::FromStr};
+
+use jiff::{Timestamp, Zoned};
+use lowtide_kernel::Law;
+use lowtide_lab::Recording;
+use lowtide_net::{
+    BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, Time, units::parse_duration,
+};
+use lowtide_sim::scenario::Experiment;
+
+use crate::{run, size, trace, when};
+
+/// Reads these bytes, and panics where it is wrong.
+pub type Target = fn(&[u8]);
+
+/// All of them, by the names of their targets.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("when", when),
+    ("size", size),
+    ("law", law),
+    ("scenario", scenario),
+    ("overrides", overrides),
+    ("trace", trace),
+    ("schedule", schedule),
+    ("mahimahi", mahimahi),
+    ("paths", paths),
+    ("recording", recording),
+    ("discipline", discipline),
+    ("chance", chance),
+];
+
+/// What is wrong is one sentence.
+fn is_a_sentence(error: impl Display) {
+    let sentence = format!("{error:#}");
+    assert!(!sentence.is_empty() && !sentence.contains("panicked"), "{sentence:?}");
+}
+
+/// What is read prints as a text that reads as the same.
+fn reads_back<T: FromStr<Err: Display> + Display + PartialEq + std::fmt::Debug>(text: &str) {
+    match text.parse::<T>() {
+        Ok(value) => {
+            let printed = value.to_string();
+            assert_eq!(printed.parse::<T>().ok().as_ref(), Some(&value), "{text:?} prints as {printed:?}");
+        }
+        Err(error) => is_a_sentence(error),
+    }
+}
+
+/// Does something with the bytes if they are a text.
+fn with_text(bytes: &[u8], what: impl FnOnce(&str)) {
+    if let Ok(text) = str::from_utf8(bytes) {
+        what(text);
+    }
+}
+
+/// `--deadline`, in an hour that a clock change repeats.
+///
+/// # Panics
+/// It is wrong.
+pub fn when(bytes: &[u8]) {
+    let now: Zoned = "2026-10-25T02:10:00+02:00[Europe/Berlin]".parse().expect("an hour of autumn");
+    with_text(bytes, |text| match when::parse(text, &now) {
+        Ok(when::When::Relative(length)) => assert!(!length.is_zero()),
+        Ok(when::When::Absolute(instant)) => {
+            assert!(instant > now.timestamp());
+            when::show(instant, &now);
+        }
+        Err(error) => is_a_sentence(error),
+    });
+}
+
+/// `--size`.
+///
+/// # Panics
+/// It is wrong.
+pub fn size(bytes: &[u8]) {
+    with_text(bytes, |text| match size::parse(text) {
+        Ok(bytes) => assert!(bytes > 0 && !size::show(bytes).is_empty()),
+        Err(error) => is_a_sentence(error),
+    });
+}
+
+/// `--cc`, and the laws of scenarios.
+///
+/// # Panics
+/// It is wrong.
+pub fn law(bytes: &[u8]) {
+    with_text(bytes, |text| {
+        reads_back::<lowtide_cc::Law>(text);
+        reads_back::<lowtide_cc::Actuator>(text);
+        for law in [Law::parse(text), Law::parse_published(text)] {
+            law.map_or_else(is_a_sentence, |law| assert!(!law.name().is_empty()));
+        }
+    });
+}
+
+/// A scenario in TOML.
+///
+/// # Panics
+/// It is wrong.
+pub fn scenario(bytes: &[u8]) {
+    let path = Path::new("/nowhere/a.toml");
+    with_text(bytes, |text| match Experiment::parse(text, path, &[]) {
+        Ok(Experiment::Packets(scenario)) => {
+            let printed = scenario.to_toml();
+            match Experiment::parse(&printed, path, &[]) {
+                Ok(Experiment::Packets(again)) => assert_eq!(again, scenario, "{printed}"),
+                other => panic!("{other:?} of {printed}"),
+            }
+        }
+        Ok(Experiment::Fluid(model)) => {
+            let printed = model.to_toml();
+            assert!(Experiment::parse(&printed, path, &[]).is_ok(), "{printed}");
+        }
+        Err(error) => is_a_sentence(error),
+    });
+}
+
+/// `--set`: a line for each.
+///
+/// # Panics
+/// It is wrong.
+pub fn overrides(bytes: &[u8]) {
+    const BASE: &str = "duration = \"9s\"\n[bottleneck]\nrate = \"10mbit\"\nrtt = \"20ms\"\n\
+                        [[flow]]\nname = \"a\"\ncc = \"cubic\"\n[[flow]]\nname = \"b\"\ncc = \"vegas\"\n";
+    with_text(bytes, |text| {
+        let overrides: Vec<String> = text.lines().map(str::to_owned).collect();
+        if let Err(error) = Experiment::parse(BASE, Path::new("/nowhere/a.toml"), &overrides) {
+            is_a_sentence(error);
+        }
+    });
+}
+
+/// A trace in JSON lines.
+///
+/// # Panics
+/// It is wrong.
+pub fn trace(bytes: &[u8]) {
+    with_text(bytes, |text| match trace::picture_of(text, "a.jsonl") {
+        Ok(svg) => assert!(svg.ends_with("</svg>\n")),
+        Err(error) => is_a_sentence(error),
+    });
+}
+
+/// `--schedule`, rates, sizes of buffers and lengths of time.
+///
+/// # Panics
+/// It is wrong.
+pub fn schedule(bytes: &[u8]) {
+    with_text(bytes, |text| {
+        reads_back::<Schedule>(text);
+        reads_back::<Rate>(text);
+        reads_back::<BufferSize>(text);
+        if let Err(error) = parse_duration(text) {
+            is_a_sentence(error);
+        }
+    });
+}
+
+/// A trace of capacity.
+///
+/// # Panics
+/// It is wrong.
+pub fn mahimahi(bytes: &[u8]) {
+    with_text(bytes, |text| match Schedule::trace("a.up", text) {
+        // it begins again after a year at the latest
+        Ok(trace) => assert!(trace.bytes_between(Time::ZERO, Time::from_nanos(366 * 86_400_000_000_000)) >= 1500),
+        Err(error) => is_a_sentence(error),
+    });
+}
+
+/// The memory of paths.
+///
+/// # Panics
+/// It is wrong.
+pub fn paths(bytes: &[u8]) {
+    let now = Timestamp::constant(1_800_000_000, 0);
+    match run::memory::rewritten(bytes, now) {
+        Ok(text) => assert_eq!(run::memory::rewritten(&text, now).ok(), Some(text)),
+        Err(error) => is_a_sentence(error),
+    }
+}
+
+/// What a guest or another process has recorded.
+///
+/// # Panics
+/// It is wrong.
+pub fn recording(bytes: &[u8]) {
+    match Recording::from_json(bytes) {
+        Ok(recording) => {
+            let text = recording.to_json();
+            let again = Recording::from_json(text.as_bytes()).map(|recording| recording.to_json());
+            assert_eq!(again.ok(), Some(text));
+        }
+        Err(error) => is_a_sentence(error),
+    }
+}
+
+/// `--queue`.
+///
+/// # Panics
+/// It is wrong.
+pub fn discipline(bytes: &[u8]) {
+    with_text(bytes, reads_back::<Discipline>);
+}
+
+/// `--loss`, `--jitter`, `--reorder` and `--police`.
+///
+/// # Panics
+/// It is wrong.
+pub fn chance(bytes: &[u8]) {
+    with_text(bytes, |text| {
+        reads_back::<LossModel>(text);
+        reads_back::<Jitter>(text);
+        reads_back::<Reordering>(text);
+        reads_back::<Police>(text);
+    });
+}
