@@ -22,7 +22,7 @@ pub struct Draft {
 enum Place {
     /// In the same directory, until it is ready.
     Beside(NamedTempFile),
-    /// A pipe or a device, which nothing can take the place of.
+    /// A pipe, a device, or a file that only a descriptor leads to (/proc/PID/fd/N): nothing can take its place.
     Itself(File),
 }
 
@@ -38,7 +38,7 @@ impl Draft {
         let before = match OpenOptions::new().write(true).open(&name) {
             Ok(file) => {
                 let about = file.metadata()?;
-                if !about.is_file() {
+                if !about.is_file() || is_nameless(&about) {
                     return Ok(Draft { name, place: Place::Itself(file), before: None });
                 }
                 Some(about)
@@ -79,6 +79,17 @@ impl Draft {
         file.persist(&self.name).map_err(|error| error.error)?;
         Ok(())
     }
+}
+
+/// A file that has no name any more, or never had one.
+#[cfg(unix)]
+fn is_nameless(about: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(about) == 0
+}
+
+#[cfg(not(unix))]
+fn is_nameless(_about: &Metadata) -> bool {
+    false
 }
 
 #[cfg(unix)]
@@ -145,6 +156,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Draft::create(directory.path()).unwrap_err().kind(), ErrorKind::IsADirectory);
         assert_eq!(Draft::create(&directory.path().join("no/a")).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_without_a_name_is_written_itself() {
+        use std::{io::Read, os::fd::AsRawFd};
+        let mut file = tempfile::tempfile().unwrap();
+        write(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), b"new").unwrap();
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "new");
     }
 
     #[cfg(unix)]
