@@ -11,7 +11,7 @@ LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup cu
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 FUZZ_PACKAGES := g++
 
-.PHONY: build demo test faults soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
+.PHONY: build demo test faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -27,6 +27,15 @@ test: lint deps-run deps-test
 # What can go wrong on the way of a transfer, or be done to it, on this machine's kernel, as root and with nothing else running: five minutes.
 faults: deps-build deps-run deps-test
 	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --locked -p lowtide --test faults -- --ignored --test-threads=2
+
+# Lowtide on other kernels of Debian's, each booted under QEMU in virtual time: a minute for each, and the download. KERNELS="linux-image-6.12.9-amd64"
+# chooses packages that apt knows.
+KERNELS ?= linux-image-amd64 linux-image-cloud-amd64 linux-image-rt-amd64
+kernels: deps-build
+	@for package in $(KERNELS); do \
+		GUEST_KERNEL=$$package scripts/guest-image.sh target/lab/kernels/$$package && LOWTIDE_GUEST=$(CURDIR)/target/lab/kernels/$$package/guest \
+			$(CARGO) test --locked -p lowtide --test kernels -- --ignored --nocapture || exit 1; \
+	done
 
 # Thousands of transfers with random faults, for half an hour or LOWTIDE_SOAK_MINUTES: deadlines are met, and no memory is lost. Root.
 soak: deps-build deps-run deps-test

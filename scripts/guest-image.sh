@@ -8,7 +8,7 @@
 #
 # The guest takes its first process, lowtide and iproute2 from lowtide and this machine when it starts, so one image serves every build. Where
 # the image is already made of the newest packages that apt knows, nothing is done. GUEST_KERNEL names another kernel
-# package (linux-image-6.12.9-amd64, from backports).
+# package (linux-image-rt-amd64; linux-image-6.12.9-amd64, from backports).
 set -eu
 
 # To be raised when an image of before does not serve any more; `Image::find` in crates/lowtide-guest checks it.
@@ -37,12 +37,13 @@ candidate() {
 	apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Version: //p' | head -1 | sed "s/^/$1=/"
 }
 
+# What a package like linux-image-amd64 stands for at present; another one stands for itself.
 kernel_package() {
-	apt-cache show --no-all-versions linux-image-amd64 2>/dev/null | sed -n 's/^Depends: \(linux-image-[^ ,]*\).*/\1/p' | head -1
+	apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Depends: \(linux-image-[^ ,]*\).*/\1/p' | head -1 | grep . || echo "$1"
 }
 
 choose() {
-	kernel=$(candidate "${GUEST_KERNEL:-$(kernel_package)}")
+	kernel=$(candidate "$(kernel_package "${GUEST_KERNEL:-linux-image-amd64}")")
 	busybox=$(candidate busybox-static)
 	[ -n "$kernel" ] && [ -n "$busybox" ]
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![cfg(target_os = "linux")]
+//! `make kernels`: what Lowtide does on other kernels, each booted under QEMU. `LOWTIDE_GUEST` names the image. Prints the row of the README's table.
+
+use std::fmt::Write as _;
+
+use lowtide::guest;
+use lowtide_guest::{Guest, Image, Job, Program};
+
+/// Laws of the kernel that `run` makes submissive by phantom signals.
+const THEIRS: [&str; 2] = ["cubic", "reno"];
+/// Ours, as `run` calls them; those that need ECN run Reno against this receiver.
+const OURS: [&str; 8] = ["tide", "cdg", "eclipse", "ledbat", "ledbatpp", "vegas", "lt_cubic", "prague"];
+/// Ours, as scenarios call them, where they are ours: each is registered in the guest, without a link, too.
+const PLAYED: [&str; 7] = ["tide", "cdg:hystart=delay", "eclipse", "ledbat", "ledbatpp", "vegas", "prague"];
+/// Laws by link, which `run` needs for its own.
+const LINKS_SINCE: (u32, u32) = (6, 4);
+
+const SIZE: u64 = 20_000_000;
+
+/// One line each: what was tried, its status, and what it said first.
+fn script() -> String {
+    let mut script = "ip link set lo up\nlowtide traffic sink --listen 127.0.0.1:9000 > /dev/null 2>&1 &\nsleep 1\n\
+                      say() { echo \"$1 $2 $(head -n 1 said)\" >> result; }\n\
+                      echo \"kernel 0 $(uname -r)\" >> result\n\
+                      lowtide doctor > said 2>&1; say doctor $?\n"
+        .to_owned();
+    for law in THEIRS.iter().chain(&OURS) {
+        let send = format!("lowtide traffic send --size {SIZE} --to 127.0.0.1:9000");
+        writeln!(
+            script,
+            "lowtide run --quiet --history none --path-memory none --deadline +60s --size {SIZE} --cc {law} --report r.json -- {send} > said 2>&1; \
+             status=$?; grep -q '\"outcome\": \"met\"' r.json 2>/dev/null && echo met > said; say run:{law} $status; rm -f r.json"
+        )
+        .expect("into a string");
+    }
+    for law in PLAYED {
+        writeln!(
+            script,
+            "lowtide lab play {law}.toml -o recording --bottleneck tc --plain-registration > said 2>&1; say law:{law} $?"
+        )
+        .expect("into a string");
+    }
+    script
+}
+
+#[derive(Debug)]
+struct Line {
+    what: String,
+    status: i32,
+    said: String,
+}
+
+#[test]
+#[ignore = "needs the images of other kernels: make kernels"]
+fn another_kernel_takes_laws_and_governs_what_it_can() {
+    let image = Image::find(&guest::place().unwrap()).unwrap();
+    let lowtide = Program { name: "lowtide".to_owned(), path: env!("CARGO_BIN_EXE_lowtide").into() };
+    let tool = |name| Program::of_the_system(name).unwrap();
+    let guest = Guest::new(image, &[lowtide, tool("ip"), tool("tc")]).unwrap();
+    let mut job = Job::new(script());
+    for law in PLAYED {
+        let flow = format!("[[flow]]\nname = \"ours\"\ncc = \"{law}\"\ntcp = {{ pacing = true }}\n");
+        let text = format!("duration = \"1s\"\nbottleneck = {{ rate = \"1mbit\", rtt = \"20ms\" }}\n{flow}");
+        job.files.push((format!("{law}.toml"), text.into()));
+    }
+    let outcome = guest.run(&job).unwrap();
+    let text = String::from_utf8(outcome.result).unwrap();
+    let lines: Vec<Line> = text
+        .lines()
+        .map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let mut word = || words.next().unwrap_or_default().to_owned();
+            Line { what: word(), status: word().parse().unwrap(), said: word() }
+        })
+        .collect();
+    let find = |what: &str| lines.iter().find(|line| line.what == what).unwrap_or_else(|| panic!("{what} in {text}"));
+    let release = find("kernel").said.clone();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or(0));
+    let has_links = (numbers.next().unwrap(), numbers.next().unwrap()) >= LINKS_SINCE;
+
+    let governed = |law: &str| find(&format!("run:{law}")).said == "met";
+    let loaded = |law: &&str| find(&format!("law:{law}")).status == 0;
+    let names = |laws: Vec<&str>| if laws.is_empty() { "none".to_owned() } else { laws.join(", ") };
+    let run: Vec<&str> = THEIRS.iter().chain(&OURS).copied().filter(|law| governed(law)).collect();
+    let loads: Vec<&str> = PLAYED.iter().copied().filter(|law| loaded(&law)).collect();
+    println!("| {release} | {} | {} |", names(run), names(loads.clone()));
+    assert_eq!(find("doctor").status, i32::from(!has_links), "{}\n{}", text, outcome.console);
+    assert_eq!(loads, PLAYED, "{}\n{}", text, outcome.console);
+    for law in THEIRS {
+        assert!(governed(law), "{law}: {text}\n{}", outcome.console);
+    }
+    for law in OURS {
+        let line = find(&format!("run:{law}"));
+        if has_links {
+            assert!(governed(law), "{text}\n{}", outcome.console);
+        } else {
+            assert!(line.status == 125 && line.said.contains("6.4"), "{law}: {text}");
+        }
+    }
+}
