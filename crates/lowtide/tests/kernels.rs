@@ -83,7 +83,7 @@ fn another_kernel_takes_laws_and_governs_what_it_can() {
     let loaded = |law: &&str| find(&format!("law:{law}")).status == 0;
     let names = |laws: Vec<&str>| if laws.is_empty() { "none".to_owned() } else { laws.join(", ") };
     let run: Vec<&str> = THEIRS.iter().chain(&OURS).copied().filter(|law| governed(law)).collect();
-    let loads: Vec<&str> = PLAYED.iter().copied().filter(|law| loaded(&law)).collect();
+    let loads: Vec<&str> = PLAYED.iter().copied().filter(|law| loaded(law)).collect();
     println!("| {release} | {} | {} |", names(run), names(loads.clone()));
     assert_eq!(find("doctor").status, i32::from(!has_links), "{}\n{}", text, outcome.console);
     assert_eq!(loads, PLAYED, "{}\n{}", text, outcome.console);
