@@ -11,7 +11,7 @@ LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup cu
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 FUZZ_PACKAGES := g++
 
-.PHONY: build demo test faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
+.PHONY: build demo test test-all faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -23,6 +23,9 @@ demo: build deps-run
 # Real-kernel tests need root; without it they skip with a sentence. LOWTIDE_REQUIRE_KERNEL=1 makes them mandatory.
 test: lint deps-run deps-test
 	$(CARGO) test --workspace --locked -- --show-output
+
+# And what takes longer, or the machine for itself: some forty minutes more.
+test-all: test faults kernels fuzz
 
 # What can go wrong on the way of a transfer, or be done to it, on this machine's kernel, as root and with nothing else running: five minutes.
 faults: deps-build deps-run deps-test
