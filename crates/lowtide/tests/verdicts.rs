@@ -125,7 +125,7 @@ fn wait_group_waits_for_what_the_program_leaves_running() {
     let run = place.run(&["--wait-group"], &script);
     assert!(mark.exists(), "the work in its group was still going on");
     run.has(json!({"exit_code": 3, "acknowledged_bytes": 50_000}));
-    assert!(run.ended.err.contains("waiting until that is empty"), "{:?}", run.ended);
+    assert!(run.ended.err.contains("waiting until its group is empty"), "{:?}", run.ended);
 }
 
 /// Nothing of ours holds on to what is left behind.

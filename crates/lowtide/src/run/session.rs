@@ -143,16 +143,15 @@ impl Session {
     }
 
     fn tell_of_those_left_behind(&mut self) {
-        let left = match self.cgroup.processes().len() {
-            0 => return,
-            1 => "a process that it left behind goes".to_owned(),
-            number => format!("{number} processes that it left behind go"),
+        let number = self.cgroup.processes().len();
+        let then = match (number, self.plan.wait_group) {
+            (0, _) => return,
+            (_, true) => "waiting until its group is empty",
+            (1, false) => "it goes on as an ordinary program; --wait-group waits for it",
+            (_, false) => "they go on as ordinary programs; --wait-group waits for them",
         };
-        let then = match self.plan.wait_group {
-            true => "on in its group; waiting until that is empty",
-            false => "on as ordinary programs; --wait-group waits for them",
-        };
-        self.screen.say(&format!("PROGRAM has ended, {left} {then}"));
+        let left = if number == 1 { "a process".to_owned() } else { format!("{number} processes") };
+        self.screen.say(&format!("PROGRAM has ended and left {left} behind: {then}"));
     }
 
     /// A look at the sockets; how many bytes are not acknowledged yet. One that fails is told once: PROGRAM goes on, and without a heartbeat its
