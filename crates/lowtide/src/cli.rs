@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every command and flag, with its documentation, in this one place.
+//! Every command and flag, with its documentation, in this one place; those of `lowtide run` in `cli/run.rs`.
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -13,19 +12,9 @@ use lowtide_net::{
     BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, file, units::parse_duration,
 };
 
-/// The exit status of `lowtide run` where it could not do its own part, as `env`, `nohup` and `timeout` have it.
-pub const RUN_FAILED: u8 = 125;
-/// Where PROGRAM is there but cannot be executed.
-pub const CANNOT_EXECUTE: u8 = 126;
-/// Where there is no PROGRAM of this name.
-pub const NOT_FOUND: u8 = 127;
-/// Under `--require-governed`, where PROGRAM succeeded but was not governed.
-pub const NOT_GOVERNED: u8 = 3;
+mod run;
 
-/// Where `lowtide run` keeps what was measured of paths, unless told.
-pub const PATH_MEMORY: &str = "/var/lib/lowtide/paths.json";
-/// Where `lowtide run` keeps what its jobs sent, unless told.
-pub const HISTORY: &str = "/var/lib/lowtide/history.json";
+pub use run::*;
 
 /// Bulk transfers in the background, done by their deadline.
 #[derive(Debug, Parser)]
@@ -174,166 +163,6 @@ fn trace_buffer(text: &str) -> Result<u32, String> {
 fn weight(text: &str) -> Result<f64, String> {
     let weight = text.parse().ok().filter(|weight| *weight > 0.0 && *weight <= 1.0);
     weight.ok_or_else(|| "a weight is a number above 0, at most 1".to_owned())
-}
-
-/// The heading of what nobody needs who has no law, weight or network in mind.
-const EXPERT: &str = "Expert options";
-
-/// `lowtide run`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-WHEN is one of these:
-  06:00, 6:00, 6am, 6:30pm               the next time that the local clock reads so
-  tomorrow 06:00, tomorrow 6am
-  2026-11-22 06:00, 2026-11-22T06:00     by the local clock
-  2026-11-22T06:00:00Z                   RFC 3339
-  +2h30m, 2h, 90s, 1d                    from now, however the clock is set meanwhile
-SIZE is 120GiB, 40MB or a number of bytes; or last: as much as this job sent when it last ran. Options go before PROGRAM; a -- between them is needed
-after --size-of. Lowtide governs what PROGRAM sends over TCP, not what it receives.
-
-The exit status is PROGRAM's own; 125 if Lowtide failed (or, after PROGRAM's 0, only its report), 126 if PROGRAM cannot be executed, 127 if there is
-none of this name; 3 under --require-governed.
-
-  sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
-  sudo lowtide run rsync -a /srv/ backup:/srv/")]
-pub struct RunArguments {
-    /// When the transfer has to be finished; without it, background for ever
-    #[arg(long, value_name = "WHEN")]
-    pub deadline: Option<String>,
-
-    /// How much PROGRAM will send; a deadline needs it
-    #[arg(long, value_name = "SIZE|last")]
-    pub size: Option<String>,
-
-    /// Take the size from the files under these paths; with --size last for a job that has not run before
-    #[arg(long, value_name = "PATH", num_args = 1..)]
-    pub size_of: Vec<PathBuf>,
-
-    /// The job's name, by which --size last finds its last run; else its command line is the name
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-
-    /// Wait until the processes that PROGRAM leaves behind have ended, too, and count what they send
-    #[arg(long)]
-    pub wait_group: bool,
-
-    /// End with status 3 if PROGRAM succeeds, but nothing or too little of what it sent was governed
-    #[arg(long, conflicts_with = "best_effort")]
-    pub require_governed: bool,
-    /// With --size-of: count only what is on the same file systems as these paths
-    #[arg(long, requires = "size_of")]
-    pub one_file_system: bool,
-
-    /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
-    /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)
-    #[arg(long, value_name = "LAW", default_value = "tide", help_heading = EXPERT)]
-    pub cc: String,
-
-    /// What moves the price weight towards a deadline; mbc where the law has a model, else pid, unless given
-    #[arg(long, value_enum, help_heading = EXPERT)]
-    pub control: Option<ControlArgument>,
-
-    /// What the price weight acts on; native where the law has a weight, else phantom, unless given
-    #[arg(long, value_enum, help_heading = EXPERT)]
-    pub actuator: Option<ActuatorArgument>,
-
-    /// Write a report in JSON to this file at the end
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-
-    /// Have PROGRAM's arguments in the report, too; they may hold secrets
-    #[arg(long, requires = "report")]
-    pub report_arguments: bool,
-
-    /// The least price weight: how submissive the transfer may be (0 < w <= 1)
-    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN, help_heading = EXPERT)]
-    pub w_min: f64,
-
-    /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg, --actuator native) it takes more than its share from everybody else
-    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MAX, help_heading = EXPERT)]
-    pub w_max: f64,
-
-    /// Code point of the packets sent
-    #[arg(long, value_enum, default_value_t = DscpArgument::Le, help_heading = EXPERT)]
-    pub dscp: DscpArgument,
-
-    /// Let PROGRAM choose a control law of its own for its sockets, which are then not governed
-    #[arg(long, help_heading = EXPERT)]
-    pub allow_own_cc: bool,
-
-    /// Keep in this file what was measured of paths, the least round trip from and to a network, for a week (with --cc tide, which begins with it as a hint); none: do not keep it
-    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_PATH_MEMORY", default_value = PATH_MEMORY, help_heading = EXPERT)]
-    pub path_memory: PathBuf,
-
-    /// Keep in this file how much each job sent, for --size last; none: do not keep it
-    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY, help_heading = EXPERT)]
-    pub history: PathBuf,
-
-    /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
-    #[arg(long, value_name = "USER")]
-    pub user: Option<String>,
-
-    /// Run PROGRAM even where nothing can be governed, as an ordinary program
-    #[arg(long)]
-    pub best_effort: bool,
-
-    /// Say nothing but errors
-    #[arg(long, short)]
-    pub quiet: bool,
-
-    /// Tell what the control law went by, too
-    #[arg(long, short)]
-    pub verbose: bool,
-
-    /// How the progress is shown
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressArgument::Auto)]
-    pub progress: ProgressArgument,
-
-    /// The program; all that follows it is its own
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    pub program: Vec<OsString>,
-}
-
-/// `--progress`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ProgressArgument {
-    /// A line that changes in place on a terminal, elsewhere a line when the outlook changes
-    Auto,
-    /// A line when the outlook changes, on a terminal, too
-    Line,
-    /// Only the summary
-    Never,
-}
-
-/// `--control`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ControlArgument {
-    /// The rate achieved, by a PID controller
-    Pid,
-    /// A model of the control law and the price of congestion as measured; PID where there has been no congestion
-    Mbc,
-}
-
-/// `--actuator`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ActuatorArgument {
-    /// The law's own weight, where it has one
-    Native,
-    /// Phantom congestion signals, which any law takes for real ones
-    Phantom,
-    /// What the law keeps of its window at a reduction, scaled; with Lowtide's own laws only
-    Beta,
-}
-
-/// `--dscp`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DscpArgument {
-    /// Lower effort, RFC 8622
-    Le,
-    /// Class selector 1
-    Cs1,
-    /// Leave it to PROGRAM
-    None,
 }
 
 /// `lowtide emulate`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use clap::{CommandFactory, error::ErrorKind};
 
-use super::*;
+use super::{run::EXPERT, *};
 
 fn run(words: &[&str]) -> Result<RunArguments, clap::Error> {
     match Cli::try_parse_from(["lowtide", "run"].iter().chain(words))?.command {
