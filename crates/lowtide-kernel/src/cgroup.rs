@@ -86,12 +86,16 @@ impl Cgroup {
 
     /// Whether any process is in it.
     pub fn is_populated(&self) -> bool {
-        fs::read_to_string(self.path.join("cgroup.events")).is_ok_and(|events| events.contains("populated 1"))
+        self.says("populated 1")
     }
 
     /// Whether somebody has frozen it.
     pub fn is_frozen(&self) -> bool {
-        fs::read_to_string(self.path.join("cgroup.events")).is_ok_and(|events| events.contains("frozen 1"))
+        self.says("frozen 1")
+    }
+
+    fn says(&self, event: &str) -> bool {
+        fs::read_to_string(self.path.join("cgroup.events")).is_ok_and(|events| events.contains(event))
     }
 
     /// Processes in it, by pid.
@@ -100,9 +104,7 @@ impl Cgroup {
             .map(|pids| pids.lines().filter_map(|pid| pid.parse().ok()).collect())
             .unwrap_or_default()
     }
-}
 
-impl Cgroup {
     /// Processes that PROGRAM left behind go on in the group that it was started from.
     fn send_home(&self) {
         let Some(parent) = self.path.parent() else { return };

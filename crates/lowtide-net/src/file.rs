@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files that are read whole. A pipe or a device would keep whoever reads it waiting, or fill the memory.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
@@ -13,25 +13,31 @@ pub const MOST: u64 = 64 << 20;
 /// # Errors
 /// What the system says; or in a few words that it is a directory, a pipe or a device, or longer.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let wrong = |what: String| Err(io::Error::new(ErrorKind::InvalidInput, what));
     // before it is opened, which waits for the other end of a pipe
-    let about = fs::metadata(path)?;
-    if about.is_dir() {
-        return wrong("it is a directory; name a file".to_owned());
-    }
-    if !about.is_file() {
-        return wrong("it is a pipe or a device; name a regular file".to_owned());
-    }
+    regular(&fs::metadata(path)?)?;
     let mut bytes = Vec::new();
     File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let limit = if most < 1 << 20 { format!("{most} bytes") } else { format!("{} MiB", most >> 20) };
-        return wrong(format!("it is longer than {limit}"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, format!("it is longer than {limit}")));
     }
     Ok(bytes)
 }
 
-/// The same for a text.
+/// Whether this is about a regular file.
+///
+/// # Errors
+/// In a few words that it is a directory, a pipe or a device.
+pub fn regular(about: &Metadata) -> io::Result<()> {
+    let what = match about.file_type() {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => "it is a directory; name a file",
+        _ => "it is a pipe or a device; name a regular file",
+    };
+    Err(io::Error::new(ErrorKind::InvalidInput, what))
+}
+
+/// As [`read`], for a text.
 ///
 /// # Errors
 /// As for [`read`]; or it is not UTF-8.

@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::{Result, bail};
 use lowtide_kernel::Caller;
+use lowtide_net::file;
 use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
@@ -105,11 +106,7 @@ impl StateFile {
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => bail!("it is a symbolic link; name the file"),
             Err(error) => return Err(error.into()),
         };
-        match file.metadata()?.file_type() {
-            kind if kind.is_file() => {}
-            kind if kind.is_dir() => bail!("it is a directory; name a file"),
-            _ => bail!("it is a pipe or a device; name a regular file"),
-        }
+        file::regular(&file.metadata()?)?;
         let mut bytes = Vec::new();
         file.take(LARGEST + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > LARGEST {
