@@ -166,13 +166,6 @@ static inline void established(struct bpf_sock_ops *ops)
 	pace(ops, s, budget_pacing(s->joins ? s->window_q16 : PACED_BELOW_Q16, ops->mss_cache, ops->srtt_us >> 3));
 }
 
-/* The FIN counts as an acknowledged byte of its own in these changes of state. */
-static inline bool fin_acked(struct bpf_sock_ops *ops, u32 from, u32 to)
-{
-	return from == BPF_TCP_LAST_ACK || from == BPF_TCP_FIN_WAIT2 || from == BPF_TCP_TIME_WAIT ||
-	       (from == BPF_TCP_CLOSING && to != BPF_TCP_CLOSE);
-}
-
 static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 {
 	struct lt_socket *s = socket_of(ops, 0);
@@ -185,8 +178,7 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 	s->closed = 1;
 	flow_leave(s);
 	acked = ops->bytes_acked - s->acked_base;
-	if (acked && fin_acked(ops, from, to))
-		acked--;
+	acked -= acked && fin_is_acked(from, ops->snd_una, ops->snd_nxt);
 	count(closed_acked, acked);
 	if (s->own_law)
 		count(closed_own_law, acked);

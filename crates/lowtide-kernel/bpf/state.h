@@ -287,4 +287,12 @@ static inline bool pacing_differs(u32 rate, u32 old, u32 part)
 	return rate > old ? rate - old > old / part : old - rate > old / part;
 }
 
+/* Whether the FIN is among what is acknowledged, where it counts as a byte. */
+static inline bool fin_is_acked(u32 state, u32 una, u32 nxt)
+{
+	if (state == BPF_TCP_LAST_ACK || state == BPF_TCP_CLOSING)
+		return una == nxt;
+	return state == BPF_TCP_FIN_WAIT2 || state == BPF_TCP_TIME_WAIT;
+}
+
 #endif

@@ -6,13 +6,17 @@ mod lifecycle;
 
 use std::{
     fs,
+    io::Read,
     net::Ipv4Addr,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use lifecycle::{Ended, Receiver, Running, dev_tcp, finish, inside, kernel, namespace, report, run_script};
-use lowtide_emu::Namespace;
+use lifecycle::{
+    Ended, Receiver, Running, dev_tcp, finish, inside, kernel, lowtide, name, namespace, report, run_script,
+};
+use lowtide_emu::{Config, Emulator, Namespace};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -78,6 +82,36 @@ fn nothing_sent_is_not_met() {
     let run = place.run(&all, &place.send(200_000));
     run.has(json!({"outcome": "met", "met": true, "governed_fraction": 1.0}));
     assert_eq!(run.ended.status.code(), Some(0));
+}
+
+/// A FIN is acknowledged like a byte.
+#[test]
+fn bytes_are_those_of_the_program() {
+    const BYTES: u64 = 100_000;
+    if !kernel() {
+        return;
+    }
+    let rtt = Duration::from_millis(80);
+    let link = Emulator::start(Config::new(name("fin-a"), name("fin-b"), "20mbit".parse().unwrap(), rtt)).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/closing.py");
+    let python = |arguments: &[&str]| {
+        let mut command = Command::new("python3");
+        command.arg(&script).args(arguments);
+        command
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let (file, host) = (directory.path().join("report.json"), link.b4().to_string());
+    for (how, port) in [("half", "9000"), ("both", "9001")] {
+        let mut receive =
+            link.b().enter_command(&mut python(&["receive", &host, port, how])).stdout(Stdio::piped()).spawn().unwrap();
+        receive.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        let mut run = lowtide(["run", "--quiet", "--report", file.to_str().unwrap(), "--", "python3"]);
+        run.arg(&script).args(["send", &host, port, &BYTES.to_string(), how]);
+        let ended = finish(link.a().enter_command(&mut run));
+        assert!(ended.status.success() && receive.wait().unwrap().success(), "{how}: {ended:?}");
+        // and sixteen that say how many
+        assert_eq!(report(&file)["acknowledged_bytes"], BYTES + 16, "{how}");
+    }
 }
 
 /// As ssh does with ControlPersist: PROGRAM has sent most of what was announced and ends; what it left behind keeps an idle connection.
