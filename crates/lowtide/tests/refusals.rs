@@ -50,6 +50,8 @@ fn deadlines_and_sizes_that_make_no_sense_are_refused() {
     check(&["--size", "lots"], &["cannot read the size 'lots'", "120GiB"]);
     check(&["--size", "1MB", "--deadline", "soonish"], &["cannot read the deadline 'soonish'", "06:00"]);
     check(&["--size-of", "/no/such/tree"], &["/no/such/tree"]);
+    check(&["--size", "-5"], &["cannot read the size '-5'"]);
+    check(&["--size", "1MB", "--deadline", "-5m"], &["cannot read the deadline '-5m'"]);
 }
 
 #[test]
@@ -126,7 +128,10 @@ fn callers_by_sudo_become_only_whom_root_allows() {
         match said {
             Ok(user) => assert_eq!(ended.out, user, "{restrictions} {options}: {ended:?}"),
             Err(sentence) => {
-                assert!(ended.err.contains(sentence) && ended.out.is_empty(), "{restrictions} {options}: {ended:?}");
+                assert!(
+                    ended.sentence().contains(sentence) && ended.out.is_empty(),
+                    "{restrictions} {options}: {ended:?}"
+                );
                 assert_eq!(ended.status.code(), Some(125), "{ended:?}");
             }
         }
@@ -164,6 +169,7 @@ fn reports_that_cannot_be_written_are_refused_before_the_program_starts() {
     check(&["--report", "/no/such/directory/report.json"], &["/no/such/directory"]);
     check(&["--report", "/proc/report.json"], &["/proc"]);
     check(&["--report", "/tmp"], &["/tmp", "directory"]);
+    check(&["--report", "/tmp/no-such-place-of-lowtide/"], &["--report", "it is a directory; name a file"]);
     check(&["--report", "/dev/null"], &["/dev/null", "device"]);
 }
 
