@@ -69,7 +69,8 @@ impl History {
 /// A new guess for a job that turns out to send more than the last time: a fourth more than what it has sent, or has ready to send, by now.
 pub(super) fn again(guess: u64, acknowledged: u64, unfinished: u64) -> Option<u64> {
     let known = acknowledged + unfinished;
-    (known > guess).then_some(known + known / 4)
+    // what is under way is counted in whole segments, and the end of a connection as a byte
+    (known > guess.saturating_add(guess / 1000)).then_some(known + known / 4)
 }
 
 /// Of the words and where they end.
@@ -119,7 +120,8 @@ mod tests {
 
     #[test]
     fn a_job_that_has_grown_is_guessed_again_some_times() {
-        assert_eq!((again(5_000, 4_000, 1_000), again(5_000, 5_000, 1)), (None, Some(6_251)));
+        assert_eq!((again(5_000, 4_000, 1_001), again(5_000, 5_000, 6)), (None, Some(6_257)));
+        assert_eq!(again(u64::MAX, 1, 0), None);
         let mut guess = 5_000_000;
         let all = 45_000_000;
         let guesses = (0..=all).step_by(100_000).filter_map(|sent| again(guess, sent, 60_000).map(|more| guess = more));
