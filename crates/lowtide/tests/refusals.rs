@@ -169,7 +169,7 @@ fn reports_that_cannot_be_written_are_refused_before_the_program_starts() {
     check(&["--report", "/no/such/directory/report.json"], &["/no/such/directory"]);
     check(&["--report", "/proc/report.json"], &["/proc"]);
     check(&["--report", "/tmp"], &["/tmp", "directory"]);
-    check(&["--report", "/tmp/no-such-place-of-lowtide/"], &["--report", "it is a directory; name a file"]);
+    check(&["--report", "/tmp/no-such-place-of-lowtide/"], &["--report", "it names a directory; name a file"]);
     check(&["--report", "/dev/null"], &["/dev/null", "device"]);
 }
 
@@ -190,6 +190,33 @@ fn a_full_disk_at_the_report_costs_the_report_and_not_the_transfer() {
     assert!(ended.out.lines().any(|line| line == "ran"), "{ended:?}");
     assert_eq!(ended.status.code(), Some(125), "{ended:?}");
     assert!(ended.sentence().contains("report.json") && ended.sentence().contains("No space left"), "{ended:?}");
+}
+
+#[test]
+fn limits_of_files_are_one_sentence() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let run = |limit: &str, program: &str| {
+        let script = format!(
+            "{limit}; exec {} run --quiet --report {}/report.json -- {program}",
+            env!("CARGO_BIN_EXE_lowtide"),
+            directory.path().display()
+        );
+        finish(lowtide_environment(Command::new("bash").args(["-c", &script])))
+    };
+    // a block of 1024 bytes; every report is larger
+    let large = run("ulimit -f 1", "echo ran");
+    assert_eq!((large.status.code(), large.out.as_str()), (Some(125), "ran\n"), "{large:?}");
+    assert!(large.sentence().contains("report.json") && large.sentence().contains("File too large"), "{large:?}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left of it");
+    // PROGRAM has the limit's signal
+    let shot = run("ulimit -c 0 -f 1", "head -c 2000 /dev/zero");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&shot.status), Some(libc::SIGXFSZ), "{shot:?}");
+    let few = run("ulimit -n 16", "echo ran");
+    assert_eq!((few.status.code(), few.out.as_str()), (Some(125), ""), "{few:?}");
+    assert!(few.sentence().contains("raise the limit of open files"), "{few:?}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ impl Place {
     /// # Errors
     /// There is no such directory, or the path names one itself.
     pub(super) fn open(path: &Path) -> io::Result<Place> {
-        let no_name = || io::Error::new(ErrorKind::IsADirectory, "it is a directory; name a file");
+        let no_name = || io::Error::new(ErrorKind::IsADirectory, "it names a directory; name a file");
         // "a/" and "a/." name a directory, too
         let file = !path.as_os_str().as_bytes().ends_with(b"/") && !path.as_os_str().as_bytes().ends_with(b"/.");
         let name = path.file_name().filter(|_| file).ok_or_else(no_name)?.to_owned();

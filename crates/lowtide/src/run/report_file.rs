@@ -113,8 +113,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for (path, sentence) in [
             (directory.path().to_owned(), "a directory or a device"),
-            (directory.path().join(".."), "it is a directory; name a file"),
-            (directory.path().join("new/"), "it is a directory; name a file"),
+            (directory.path().join(".."), "it names a directory; name a file"),
+            (directory.path().join("new/"), "it names a directory; name a file"),
             (directory.path().join("missing/report.json"), "cannot write in"),
         ] {
             let error = format!("{:#}", create(&path).unwrap_err());
