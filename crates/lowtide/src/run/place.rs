@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a file of ours goes: a directory held open, and a name in it. What others do to the path meanwhile has no effect.
+//! Where a file of ours goes: a directory held open, and a name in it. What others do to the path has no effect then.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -72,7 +72,7 @@ impl Place {
         Ok(())
     }
 
-    /// Puts a new file in the place of what has the name, whole or not at all; its mode is this, less what the umask takes.
+    /// Puts a new file in the place of what has the name, whole or not at all; its mode is this, less the umask.
     pub(super) fn replace(&self, contents: &[u8], mode: Mode) -> io::Result<()> {
         let (mut file, temporary) = self.temporary(mode)?;
         let written = file.write_all(contents).and_then(|()| file.sync_all()).and_then(|()| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The place of a report, held from before PROGRAM starts. What a user names for a command of their own is a [`Draft`](crate::draft::Draft), which
-//! follows links and keeps owners; root, who writes for a caller here, must not.
+//! The place of a report, held from before PROGRAM starts. What a user names for a command of their own is a
+//! [`Draft`](crate::draft::Draft), which follows links and keeps owners; root, who writes for a caller here, must not.
 
 use std::{
     io::ErrorKind,
