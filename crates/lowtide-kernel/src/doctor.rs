@@ -166,6 +166,9 @@ fn mend(error: &Error, usual: &'static str) -> &'static str {
             "start Lowtide in another cgroup, for example by systemd-run --scope --slice=NAME, or have that program \
              attached with BPF_F_ALLOW_MULTI"
         }
+        Error::Load { reason } | Error::Attach { reason, .. } if reason.contains("Too many open files") => {
+            "raise the limit of open files, for example by ulimit -n 1024"
+        }
         _ => usual,
     }
 }

@@ -19,33 +19,20 @@ pub struct User {
 }
 
 impl User {
-    /// The user that `--user` names (a name or a number), else the one who called sudo, else `None`: no change.
+    /// The user that `--user` names, by name or number.
     ///
     /// # Errors
-    /// [`Error::User`]: an unknown user, or no right to become another one.
-    pub fn choose(name: Option<&str>) -> Result<Option<User>> {
-        let (found, origin) = match name {
-            Some(name) => (name.to_owned(), "--user"),
-            None => match env::var("SUDO_UID") {
-                Ok(uid) if unistd::geteuid().is_root() => (uid, "SUDO_UID"),
-                _ => return Ok(None),
-            },
-        };
-        let user = User::find(&found)
-            .ok_or_else(|| Error::User(format!("{origin} names '{found}', which is no user of this system")))?;
-        if user.uid == unistd::geteuid() {
-            return Ok(None);
-        }
-        if !unistd::geteuid().is_root() {
-            return Err(Error::User(format!(
-                "only root can run a program as another user; leave out --user {found}, or use sudo"
-            )));
-        }
-        Ok(Some(user))
+    /// [`Error::User`]: there is no such user.
+    pub fn named(name: &str) -> Result<User> {
+        User::find(name, "--user")
     }
 
-    /// By name or number; `None` if there is no such user.
-    pub fn find(text: &str) -> Option<User> {
+    fn find(text: &str, origin: &str) -> Result<User> {
+        User::look_up(text)
+            .ok_or_else(|| Error::User(format!("{origin} names '{text}', which is no user of this system")))
+    }
+
+    fn look_up(text: &str) -> Option<User> {
         let entry = match text.parse() {
             Ok(uid) => unistd::User::from_uid(Uid::from_raw(uid)),
             Err(_) => unistd::User::from_name(text),
@@ -56,6 +43,10 @@ impl User {
             .and_then(|name| unistd::getgrouplist(&name, entry.gid).ok())
             .unwrap_or_else(|| vec![entry.gid]);
         Some(User { uid: entry.uid, gid: entry.gid, groups, name: entry.name, home: entry.dir, shell: entry.shell })
+    }
+
+    fn is_this_process(&self) -> bool {
+        self.uid == unistd::geteuid()
     }
 
     /// The user's name.
@@ -72,7 +63,9 @@ impl Caller {
     /// # Errors
     /// [`Error::User`]: `SUDO_UID` names nobody.
     pub fn find() -> Result<Caller> {
-        User::choose(None).map(Caller)
+        let uid = env::var("SUDO_UID").ok().filter(|_| unistd::geteuid().is_root());
+        let user = uid.map(|uid| User::find(&uid, "SUDO_UID")).transpose()?;
+        Ok(Caller(user.filter(|user| !user.is_this_process())))
     }
 
     /// This process itself, with all the rights that it has.
@@ -83,6 +76,21 @@ impl Caller {
     /// The name of the user who called, if that is not who this process runs as.
     pub fn name(&self) -> Option<&str> {
         self.0.as_ref().map(User::name)
+    }
+
+    /// As whom PROGRAM runs: the user that `--user` names, else the caller; `None`: as this process.
+    ///
+    /// # Errors
+    /// [`Error::User`]: no right to become that user.
+    pub fn program_user(&self, named: Option<User>) -> Result<Option<User>> {
+        match named {
+            None => Ok(self.0.clone()),
+            Some(user) if user.is_this_process() => Ok(None),
+            Some(user) if unistd::geteuid().is_root() => Ok(Some(user)),
+            Some(User { name, .. }) => Err(Error::User(format!(
+                "only root can run a program as another user; leave out --user {name}, or use sudo"
+            ))),
+        }
     }
 
     /// Runs `action` with the caller's rights on files, whatever else this process may do.
@@ -134,7 +142,7 @@ mod tests {
         }
         let directory = tempfile::tempdir().unwrap(); // for its owner alone
         let write = |name: &str| fs::write(directory.path().join(name), "");
-        let nobody = Caller(User::find("nobody"));
+        let nobody = Caller(User::look_up("nobody"));
         let refused = nobody.act(|| write("theirs")).unwrap().unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
         write("ours").unwrap();
@@ -143,12 +151,28 @@ mod tests {
 
     #[test]
     fn an_unknown_user_is_named() {
-        let error = User::choose(Some("no-such-user")).unwrap_err().to_string();
+        let error = User::named("no-such-user").unwrap_err().to_string();
         assert!(error.contains("--user") && error.contains("no-such-user"), "{error}");
     }
 
     #[test]
     fn a_number_is_a_user_too() {
-        assert_eq!(User::find("0").unwrap().name(), "root");
+        assert_eq!(User::named("0").unwrap().name(), "root");
+    }
+
+    #[test]
+    fn the_program_is_the_callers_unless_somebody_is_named() {
+        let of = |caller: Option<&str>, named: Option<&str>| {
+            let named = named.and_then(User::look_up);
+            Caller(caller.and_then(User::look_up)).program_user(named).map(|user| user.map(|user| user.name))
+        };
+        let ours = unistd::geteuid().to_string();
+        assert_eq!(of(None, None).unwrap(), None);
+        assert_eq!(of(Some("nobody"), None).unwrap().as_deref(), Some("nobody"));
+        assert_eq!(of(Some("nobody"), Some(&ours)).unwrap(), None);
+        match of(Some("nobody"), Some("daemon")) {
+            Ok(user) => assert!(unistd::geteuid().is_root() && user.as_deref() == Some("daemon")),
+            Err(error) => assert!(!unistd::geteuid().is_root() && error.to_string().contains("--user daemon")),
+        }
     }
 }

@@ -147,7 +147,7 @@ pub struct Transfer {
 pub struct BottleneckOutcome {
     /// Its name.
     pub name: String,
-    /// Share of the capacity of the measured span that was used.
+    /// Share of the capacity of the measured span that was used, from 0 to 1.
     pub utilisation: f64,
     /// Mean queueing delay of delivered packets, milliseconds.
     pub mean_queue_ms: f64,

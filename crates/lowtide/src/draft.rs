@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files that are written anew. What has the name stays until the new one is ready, whatever goes wrong before.
+//! These are what users name for commands of their own, on every system: links are followed, pipes and devices written.
+//! What root writes for a caller goes by a directory held open instead (run/place.rs).
 
 use std::{
     fs::{File, Metadata, OpenOptions},

@@ -29,6 +29,9 @@ pub fn parse(text: &str) -> Result<u64> {
     match parse_size::parse_size(text) {
         Ok(0) => bail!("--size {text} leaves nothing to send; give what PROGRAM has to move, such as 120GiB"),
         Ok(bytes) => Ok(bytes),
+        Err(parse_size::Error::PosOverflow) => {
+            bail!("cannot read the size '{text}', of more than 18 EB; write 120GiB, 40MB or a number of bytes")
+        }
         Err(_) => bail!("cannot read the size '{text}'; write 120GiB, 40MB or a number of bytes"),
     }
 }
@@ -174,6 +177,7 @@ mod tests {
     #[test]
     fn nothing_and_nonsense_are_refused() {
         assert!(parse("0").unwrap_err().to_string().contains("nothing to send"));
+        assert!(parse("16EiB").unwrap_err().to_string().contains("more than 18 EB"));
         for text in [
             "",
             "much",

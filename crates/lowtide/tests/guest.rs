@@ -6,7 +6,8 @@ use lowtide::guest::GuestPlayer;
 use lowtide_guest::{Guest, Image, Job, Program};
 use lowtide_lab::player::{Player, Request};
 use lowtide_sim::scenario::Scenario;
-use std::{env, path::Path};
+use serde_json::Value;
+use std::{env, fmt::Write as _, path::Path};
 
 const SCENARIO: &str = r#"
 duration = "12s"
@@ -93,6 +94,66 @@ fn laws_of_many_states_load_in_the_guests_kernel() {
     let outcome = guest.run(&job).unwrap();
     let result = String::from_utf8(outcome.result).unwrap();
     assert_eq!(result.lines().collect::<Vec<_>>(), laws, "{}", outcome.console);
+}
+
+/// The guest's clock is its own: each run is under way when it is set by an hour.
+#[test]
+fn a_clock_that_is_set_moves_an_absolute_deadline_and_no_relative_one() {
+    let Some(guest) = with_lowtide() else { return };
+    // all of it needs 16 s, so a deadline 10 s ahead is missed unless it moves
+    let cases = [("relative", 60, 3600), ("relative", 10, -3600), ("absolute", 600, 3600), ("absolute", 10, -3600)];
+    let mut script =
+        "set -e\n/usr/sbin/ip link set lo mtu 1500\n/usr/sbin/tc qdisc add dev lo root netem rate 1mbit limit 20\n\
+                      lowtide traffic sink --listen 127.0.0.1:9000 &\nsleep 1\n"
+            .to_owned();
+    for (kind, seconds, step) in cases {
+        let deadline = match kind {
+            "relative" => format!("+{seconds}s"),
+            _ => format!("$(date -u -d @$(($(date +%s) + {seconds})) +%Y-%m-%dT%H:%M:%SZ)"),
+        };
+        writeln!(
+            script,
+            "lowtide run --quiet --history none --size 2MB --deadline {deadline} --cc cubic --report report.json -- sh -c \
+             'lowtide traffic send --size 2MB --to 127.0.0.1:9000 & sleep 3; date -s @$(($(date +%s) + {step})); wait'\n\
+             cat report.json >> result; rm report.json"
+        )
+        .unwrap();
+    }
+    let outcome = guest.run(&Job::new(script)).unwrap();
+    let reports = serde_json::Deserializer::from_slice(&outcome.result).into_iter::<Value>();
+    let reports: Vec<Value> = reports.collect::<Result<_, _>>().unwrap();
+    let [relative_on, relative_back, absolute_on, absolute_back] = &reports[..] else { panic!("{reports:?}") };
+    let time = |report: &Value, field: &str| report[field].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let seconds =
+        |report: &Value, from: &str, to: &str| time(report, to).duration_since(time(report, from)).as_secs_f64();
+    let overdue = |report: &Value| {
+        let said = report["announcements"].as_array().unwrap();
+        said.iter().find(|said| said["outlook"] == "overdue").map(|said| said["t"].as_f64().unwrap())
+    };
+    for ((kind, length, step), report) in cases.iter().zip(&reports) {
+        let rest = seconds(report, "finished", "deadline");
+        println!("{kind} +{length} s, clock set by {step} s: {}, {rest:.1} s left", report["outcome"]);
+        assert!((16.0..30.0).contains(&seconds(report, "started", "finished")), "{}", outcome.console);
+    }
+    for (report, length) in [(relative_on, 60.0), (relative_back, 10.0)] {
+        assert!((seconds(report, "started", "deadline") - length).abs() < 0.01, "it is as long as it was");
+    }
+    assert_eq!((&relative_on["outcome"], overdue(relative_on)), (&"met".into(), None));
+    assert_eq!(relative_back["outcome"], "missed");
+    assert!(overdue(relative_back).is_some_and(|time| (10.0..11.0).contains(&time)), "{:?}", overdue(relative_back));
+
+    assert_eq!(absolute_on["outcome"], "missed");
+    let since = overdue(absolute_on).expect("it was told");
+    assert!((3.0..5.0).contains(&since), "overdue at once, not after {since} s");
+    let late: Vec<&Value> =
+        absolute_on["series"].as_array().unwrap().iter().filter(|row| row["t"].as_f64().unwrap() > since).collect();
+    assert!(late.len() > 10 && late.iter().all(|row| row["w"] == 1.0), "an ordinary flow from then on");
+    assert_eq!(absolute_back["outcome"], "met");
+    assert!(seconds(absolute_back, "finished", "deadline") > 3500.0, "an hour more");
+    assert_eq!(overdue(absolute_back), None);
+    let needed: Vec<f64> =
+        absolute_back["series"].as_array().unwrap().iter().filter_map(|row| row["target_bps"].as_f64()).collect();
+    assert!(needed[0] > 1e6 && *needed.last().unwrap() < 1e4, "bit/s needed: {needed:?}");
 }
 
 /// The guest's devices take one packet at a time: probes come in pairs all the same, and find the link free again.

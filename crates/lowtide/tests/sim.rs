@@ -69,6 +69,30 @@ fn json_goes_to_the_output() {
     assert_eq!((&summary["seed"], &summary["flows"][0]["name"]), (&9.into(), &"bg".into()));
 }
 
+/// A packet each ten seconds: what a span brings and what it could carry are counted by the same bounds.
+#[test]
+fn a_link_is_never_used_by_more_than_all_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("slow"), "10000\n").unwrap();
+    let used = |duration: &str, rest: &[&str]| {
+        let settings = [&["--json", "--set", "bottleneck.schedule=mahimahi:slow", "--set", duration], rest].concat();
+        let summary: serde_json::Value = serde_json::from_slice(&sim(directory.path(), &settings).stdout).unwrap();
+        summary["bottleneck"]["utilisation"].as_f64().unwrap()
+    };
+    // the requests to connect, four of 52 bytes, and then a segment of 1500 at each opportunity
+    for (duration, used_of) in [("10s", (208.0, 1500.0)), ("20s", (1708.0, 3000.0)), ("100s", (13708.0, 15000.0))] {
+        let used = used(&format!("duration={duration}"), &[]);
+        assert!((used - used_of.0 / used_of.1).abs() < 1e-3, "{duration}: {used}");
+    }
+    // one that was on its way when the span began counts whole
+    let used = |from: u32| {
+        let from = format!("measure_from={from}s");
+        used("duration=40s", &["--set", "bottleneck.schedule=0s:1kbit", "--set", &from])
+    };
+    let most = (20..40).map(used).fold(0.0, f64::max);
+    assert_eq!(most, 1.0);
+}
+
 #[test]
 fn a_result_can_be_repeated_from_its_own_scenario() {
     let directory = tempfile::tempdir().unwrap();

@@ -228,23 +228,27 @@ fn in_a_pipe_the_keyboard_is_given_on_demand() {
     assert!(is_in_order(&shown), "{shown}");
 }
 
+/// However Lowtide ends, also by a fault of its own: the session's leader puts the terminal in order.
 #[test]
 fn a_killed_lowtide_leaves_the_program_and_a_terminal_in_order() {
     if !kernel() {
         return;
     }
     let program = "echo ready; sleep 1.5; echo late; sleep 0.2; echo later";
-    let script = format!("{}; echo \"status $?\"; sleep 0.3; stty -a; sleep 3", as_nobody(program));
-    let mut terminal = Terminal::start(&script);
-    terminal.shows("ready");
-    let run = *children(terminal.shell()).first().expect("lowtide");
-    let leader = *children(run).first().expect("the session's leader");
-    kill(Pid::from_raw(run), Signal::SIGKILL).unwrap();
-    terminal.shows("status 137");
-    terminal.shows("later");
-    until("the leader's end", || (!is_alive(leader)).then_some(()));
-    let (_, shown) = terminal.end();
-    assert!(is_in_order(&shown), "{shown}");
+    let script = format!("ulimit -c 0; {}; echo \"status $?\"; sleep 0.3; stty -a; sleep 3", as_nobody(program));
+    for (signal, status) in [(Signal::SIGKILL, 137), (Signal::SIGABRT, 134)] {
+        let mut terminal = Terminal::start(&script);
+        terminal.shows("ready");
+        let run = *children(terminal.shell()).first().expect("lowtide");
+        let leader = *children(run).first().expect("the session's leader");
+        assert!(terminal.is_raw());
+        kill(Pid::from_raw(run), signal).unwrap();
+        terminal.shows(&format!("status {status}"));
+        terminal.shows("later");
+        until("the leader's end", || (!is_alive(leader)).then_some(()));
+        let (_, shown) = terminal.end();
+        assert!(is_in_order(&shown), "{signal}: {shown}");
+    }
 }
 
 #[test]
@@ -252,14 +256,17 @@ fn a_signal_that_ends_both_leaves_a_terminal_in_order() {
     if !kernel() {
         return;
     }
-    let mut terminal =
-        Terminal::start(&format!("{}; echo \"status $?\"; stty -a", as_nobody("echo ready; exec sleep 60")));
-    terminal.shows("ready");
-    let run = *children(terminal.shell()).first().expect("lowtide");
-    kill(Pid::from_raw(run), Signal::SIGTERM).unwrap();
-    terminal.shows("status 143");
-    let (_, shown) = terminal.end();
-    assert!(is_in_order(&shown), "{shown}");
+    for (signal, status) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129), (Signal::SIGQUIT, 131)] {
+        let script = format!("ulimit -c 0; {}; echo \"status $?\"; stty -a", as_nobody("echo ready; exec sleep 60"));
+        let mut terminal = Terminal::start(&script);
+        terminal.shows("ready");
+        assert!(terminal.is_raw());
+        let run = *children(terminal.shell()).first().expect("lowtide");
+        kill(Pid::from_raw(run), signal).unwrap();
+        terminal.shows(&format!("status {status}"));
+        let (_, shown) = terminal.end();
+        assert!(is_in_order(&shown), "{signal}: {shown}");
+    }
 }
 
 #[test]

@@ -114,6 +114,28 @@ fn bytes_are_those_of_the_program() {
     }
 }
 
+#[test]
+fn what_was_not_governed_is_told_once() {
+    if !kernel() {
+        return;
+    }
+    let place = Place::new("once");
+    let datagrams = "python3 -c \"import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(200): s.sendto(bytes(1000), ('127.0.0.1', 9))\"";
+    for (script, told, hint) in [
+        // long enough to be noticed while it runs
+        ("exec sleep 10.5", "no bytes of the 1.00 MB announced passed through governed connections; whether", true),
+        (datagrams, "governed connections (205.60 kB sent over UDP); whether the deadline was met is not known", false),
+    ] {
+        let run = place.run(&["--size", "1MB", "--deadline", "+1h"], script);
+        run.has(json!({"outcome": "not-governed"}));
+        let last = run.ended.err.lines().last().unwrap();
+        assert!(last.contains(told) && last.contains("may hand its work to a daemon") == hint, "{last}");
+        assert_eq!(run.ended.err.matches("not governed: ").count(), 1, "{:?}", run.ended);
+    }
+}
+
 /// As ssh does with ControlPersist: PROGRAM has sent most of what was announced and ends; what it left behind keeps an idle connection.
 #[test]
 fn the_end_of_the_group_is_not_the_end_of_the_program() {
@@ -204,6 +226,27 @@ fn a_job_is_expected_to_send_what_it_sent_last() {
     let size = third.report["size_bytes"].as_u64().unwrap();
     assert!((300_000..=600_000).contains(&size), "{size}");
     third.has(json!({"outcome": "met"}));
+}
+
+#[test]
+fn a_damaged_history_costs_the_estimate_and_not_the_job() {
+    if !kernel() {
+        return;
+    }
+    let place = Place::new("damaged");
+    let file = place.file("history.json");
+    let options = ["--history", file.to_str().unwrap(), "--name", "night", "--size", "last", "--deadline", "+1h"];
+    fs::write(&file, r#"{"schema": "lowtide-history/1", "jobs": ["#).unwrap();
+    let run = place.run(&options, &place.send(400_000));
+    run.has(json!({"size_bytes": null, "outcome": "met"}));
+    assert!(run.ended.err.contains("history.json: it is damaged (EOF"), "{:?}", run.ended);
+    let again = place.run(&options, &place.send(400_000)).report["size_bytes"].as_u64().unwrap();
+    assert!((400_000..600_000).contains(&again), "as the last time, and by the last segment more: {again}");
+    // somebody else's file is no estimate, and is not touched
+    fs::write(&file, "root:x:0:0::/root:/bin/bash\n").unwrap();
+    let refused = finish(&mut run_script(&options, "echo ran"));
+    assert_eq!((refused.status.code(), refused.out.as_str()), (Some(125), ""));
+    assert!(refused.sentence().ends_with("history.json: it is no file of Lowtide's; name another one"), "{refused:?}");
 }
 
 #[test]

@@ -24,7 +24,9 @@ pub(super) const EXPERT: &str = "Expert options";
 
 /// `lowtide run`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "lowtide run [OPTIONS] [--] PROGRAM [ARGUMENTS]...",
+    after_help = "\
 WHEN is one of these:
   06:00, 6:00, 6am, 6:30pm               the next time that the local clock reads so
   tomorrow 06:00, tomorrow 6am
@@ -38,14 +40,15 @@ The exit status is PROGRAM's own; 125 if Lowtide failed (or, after PROGRAM's 0, 
 none of this name; 3 under --require-governed.
 
   sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
-  sudo lowtide run rsync -a /srv/ backup:/srv/")]
+  sudo lowtide run rsync -a /srv/ backup:/srv/"
+)]
 pub struct RunArguments {
     /// When the transfer has to be finished; without it, background for ever
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     pub deadline: Option<String>,
 
     /// How much PROGRAM will send; a deadline needs it
-    #[arg(long, value_name = "SIZE|last")]
+    #[arg(long, value_name = "SIZE|last", allow_hyphen_values = true)]
     pub size: Option<String>,
 
     /// Take the size from the files under these paths; with --size last for a job that has not run before
@@ -89,11 +92,11 @@ pub struct RunArguments {
     pub report_arguments: bool,
 
     /// The least price weight: how submissive the transfer may be (0 < w <= 1)
-    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MIN, help_heading = EXPERT)]
+    #[arg(long, value_name = "W", allow_negative_numbers = true, default_value_t = lowtide_deadline::DEFAULT_W_MIN, help_heading = EXPERT)]
     pub w_min: f64,
 
     /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg, --actuator native) it takes more than its share from everybody else
-    #[arg(long, value_name = "W", default_value_t = lowtide_deadline::DEFAULT_W_MAX, help_heading = EXPERT)]
+    #[arg(long, value_name = "W", allow_negative_numbers = true, default_value_t = lowtide_deadline::DEFAULT_W_MAX, help_heading = EXPERT)]
     pub w_max: f64,
 
     /// Code point of the packets sent

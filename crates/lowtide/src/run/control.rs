@@ -45,7 +45,7 @@ fn control(wanted: Option<ControlArgument>, law: &Law, actuator: Actuator) -> Re
         (Some(ControlArgument::Pid), _) | (None, None) => Ok(Control::Pid),
         (_, Some(model)) => Ok(Control::ModelBased(Some(model))),
         (Some(ControlArgument::Mbc), None) => bail!(
-            "--control mbc: there is no model of --cc {} under --actuator {}; take --control pid, or --cc cdg, cubic or reno with the actuator that they have of themselves",
+            "--control mbc: there is no model of --cc {} under --actuator {}; take --control pid, or --cc cdg, cubic or reno with their default actuator",
             law.name(),
             actuator.name()
         ),

@@ -15,6 +15,9 @@ use super::state_file::StateFile;
 /// So many jobs are kept, the latest ones.
 const MOST: usize = 1000;
 
+/// Bytes of a name that the file has as it is. A thousand of them fit, however they are escaped.
+const LONGEST_NAME: usize = 100;
+
 /// A job's last run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Entry {
@@ -37,7 +40,11 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn new(file: &Path, caller: Caller, name: Option<&str>, command: &[OsString]) -> History {
-        let job = name.map_or_else(|| format!("sha256:{}", digest(command)), |name| format!("name:{name}"));
+        let job = match name {
+            None => format!("sha256:{}", digest(command)),
+            Some(name) if name.len() <= LONGEST_NAME => format!("name:{name}"),
+            Some(name) => format!("name-sha256:{}", digest(&[name.into()])),
+        };
         History { file: StateFile::new(file, "lowtide-history/1", caller), job }
     }
 
@@ -69,7 +76,8 @@ impl History {
 /// A new guess for a job that turns out to send more than the last time: a fourth more than what it has sent, or has ready to send, by now.
 pub(super) fn again(guess: u64, acknowledged: u64, unfinished: u64) -> Option<u64> {
     let known = acknowledged + unfinished;
-    (known > guess).then_some(known + known / 4)
+    // what is under way is counted in whole segments, and the end of a connection as a byte
+    (known > guess.saturating_add(guess / 1000)).then_some(known + known / 4)
 }
 
 /// Of the words and where they end.
@@ -119,11 +127,28 @@ mod tests {
 
     #[test]
     fn a_job_that_has_grown_is_guessed_again_some_times() {
-        assert_eq!((again(5_000, 4_000, 1_000), again(5_000, 5_000, 1)), (None, Some(6_251)));
+        assert_eq!((again(5_000, 4_000, 1_001), again(5_000, 5_000, 6)), (None, Some(6_257)));
+        assert_eq!(again(u64::MAX, 1, 0), None);
         let mut guess = 5_000_000;
         let all = 45_000_000;
         let guesses = (0..=all).step_by(100_000).filter_map(|sent| again(guess, sent, 60_000).map(|more| guess = more));
         assert!(guesses.count() <= 12);
+    }
+
+    #[test]
+    fn long_names_leave_room_for_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("history.json");
+        let job = |name: &str| History::new(&file, Caller::of_this_process(), Some(name), &words("true"));
+        let entries = |name: String| Entry { job: job(&name).job, ended: at(0), sent_bytes: u64::MAX };
+        let state = StateFile::new(&file, "lowtide-history/1", Caller::of_this_process());
+        state
+            .change(|all: &mut Entries| all.jobs = (0..MOST).map(|n| entries(format!("{n:\u{1}>100}"))).collect())
+            .unwrap();
+        let long = |last: char| job(&format!("{}{last}", "a".repeat(100_000)));
+        long('b').keep(7, at(10)).unwrap();
+        long('c').keep(8, at(20)).unwrap();
+        assert_eq!((long('b').last().unwrap(), long('c').last().unwrap()), (Some(7), Some(8)));
     }
 
     #[test]

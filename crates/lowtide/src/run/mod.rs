@@ -9,6 +9,7 @@ mod history;
 mod job;
 mod journal;
 pub(crate) mod memory;
+mod place;
 mod relay;
 mod report;
 mod report_file;
@@ -43,6 +44,7 @@ use report_file::ReportFile;
 use screen::Screen;
 use session::Session;
 use signals::{Event, Signals};
+use state_file::Damaged;
 use verdict::Outcome;
 
 /// Between two looks at the sockets.
@@ -90,8 +92,10 @@ pub fn run(arguments: &RunArguments) -> ExitCode {
 
 fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let caller = Caller::find()?;
-    restrictions::check(&caller, arguments.user.as_deref())?;
-    let plan = plan(arguments, &caller)?;
+    let named = arguments.user.as_deref().map(User::named).transpose()?;
+    restrictions::check(&caller, named.as_ref())?;
+    let user = caller.program_user(named)?;
+    let plan = plan(arguments, &caller, user)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     // blocked before anything else starts, so that nothing is missed
     let mut job = Job::new(plan.user.as_ref(), screen::has_line(arguments), !arguments.quiet)?;
@@ -131,7 +135,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     Ok(signals.end_like(exit, instead_of_success))
 }
 
-fn plan(arguments: &RunArguments, caller: &Caller) -> Result<Plan> {
+fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result<Plan> {
     let clock = Clock::start();
     let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
     let history = history(arguments, caller);
@@ -165,7 +169,7 @@ fn plan(arguments: &RunArguments, caller: &Caller) -> Result<Plan> {
         clock,
         policy,
         setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
-        user: User::choose(arguments.user.as_deref())?,
+        user,
         memory,
         history,
         wait_group: arguments.wait_group,
@@ -194,7 +198,15 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
         None => Ok((of_paths()?, false)),
         Some("last") => {
             let Some(history) = history else { bail!("--size last needs the history; leave out --history none") };
-            if let Some(bytes) = history.last()? {
+            // a damaged hint is no reason to leave a job undone
+            let last = history.last().or_else(|error| match error.downcast_ref::<Damaged>() {
+                Some(_) => {
+                    eprintln!("lowtide: {error:#}");
+                    Ok(None)
+                }
+                None => Err(error),
+            })?;
+            if let Some(bytes) = last {
                 return Ok((Some(bytes), true));
             }
             let size = of_paths()?;

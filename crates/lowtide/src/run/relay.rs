@@ -230,3 +230,76 @@ fn push(fd: BorrowedFd, bytes: &mut Vec<u8>) -> Result<(), Errno> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        env,
+        fs::File,
+        io::{Read, Write},
+        os::{
+            fd::{AsFd, AsRawFd},
+            unix::process::CommandExt,
+        },
+        process::Command,
+        thread,
+        time::Instant,
+    };
+
+    use nix::{
+        pty::openpty,
+        sys::termios::{LocalFlags, tcgetattr},
+    };
+
+    use super::*;
+
+    const PANIC: &str = "panics_while_the_program_has_the_keyboard";
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    #[test]
+    #[ignore = "the other test runs it on a terminal of its own"]
+    #[should_panic(expected = "in the middle of a run")]
+    fn panics_while_the_program_has_the_keyboard() {
+        let terminal = Terminal::open(None).unwrap().expect("a terminal");
+        let mut relay = Relay::new(terminal, true).unwrap();
+        relay.attach();
+        let keys = relay.files().remove(0);
+        poll(&mut [keys], PollTimeout::from(20_000u16)).unwrap(); // until somebody has looked at the terminal
+        panic!("in the middle of a run");
+    }
+
+    #[test]
+    fn a_panic_leaves_a_terminal_in_order() {
+        let pty = openpty(None, None).unwrap();
+        let (mut master, slave) = (File::from(pty.master), pty.slave);
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--ignored", "--nocapture", PANIC]);
+        command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave.try_clone().unwrap());
+        let fd = slave.as_raw_fd();
+        // SAFETY: between fork and exec only system calls are made, on a descriptor that the child has.
+        unsafe {
+            command.pre_exec(move || {
+                nix::unistd::setsid()?;
+                if libc::ioctl(fd, libc::TIOCSCTTY, 0) < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            });
+        }
+        let is_in_order = || {
+            let modes = tcgetattr(slave.as_fd()).unwrap().local_flags;
+            modes.contains(LocalFlags::ISIG | LocalFlags::ICANON | LocalFlags::ECHO)
+        };
+        assert!(is_in_order());
+        let mut child = command.spawn().unwrap();
+        let started = Instant::now();
+        while is_in_order() {
+            assert!(started.elapsed() < LIMIT, "it never took the keyboard");
+            thread::sleep(Duration::from_millis(20));
+        }
+        master.write_all(b"k").unwrap();
+        assert!(child.wait().unwrap().success(), "it panics, as it should");
+        assert!(is_in_order());
+        let mut shown = [0; 4096];
+        let length = master.read(&mut shown).unwrap();
+        let shown = String::from_utf8_lossy(&shown[..length]);
+        assert!(shown.contains("in the middle of a run"), "{shown}");
+    }
+}

@@ -2,13 +2,13 @@
 //! `/etc/lowtide.toml`: what those may do who call `lowtide run` through sudo. Without that file whoever may call it may be anybody.
 
 use std::{
-    fs::File,
+    fs::OpenOptions,
     io::{ErrorKind, Read},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use lowtide_kernel::{Caller, User};
 use serde::Deserialize;
 
@@ -34,15 +34,11 @@ struct Run {
 ///
 /// # Errors
 /// One sentence: not that user; or the file is not what it has to be, and nobody but root may call.
-pub(super) fn check(caller: &Caller, wanted: Option<&str>) -> Result<()> {
+pub(super) fn check(caller: &Caller, wanted: Option<&User>) -> Result<()> {
     let Some(name) = caller.name() else { return Ok(()) };
-    let Some(contents) = read(Path::new(FILE)).with_context(|| format!("{FILE}: it restricts who may run what"))?
-    else {
-        return Ok(());
-    };
+    let unusable = || format!("{FILE}, which restricts who may run what, is not as it has to be; ask root to mend it");
+    let Some(contents) = read(Path::new(FILE)).with_context(unusable)? else { return Ok(()) };
     let (Some(users), Some(wanted)) = (contents.run.users, wanted) else { return Ok(()) };
-    // a number is a user, too; one that does not exist is refused elsewhere
-    let Some(wanted) = User::find(wanted) else { return Ok(()) };
     if wanted.name() == name || users.iter().any(|user| user == wanted.name()) {
         return Ok(());
     }
@@ -51,7 +47,8 @@ pub(super) fn check(caller: &Caller, wanted: Option<&str>) -> Result<()> {
 
 /// `None` if there is no such file.
 fn read(path: &Path) -> Result<Option<Contents>> {
-    let file = match File::open(path) {
+    // a FIFO would wait for its writer
+    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -60,9 +57,20 @@ fn read(path: &Path) -> Result<Option<Contents>> {
     if !about.is_file() || about.uid() != 0 || about.mode() & 0o022 != 0 {
         bail!("it has to be a file that belongs to root and that nobody else can write");
     }
-    let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text)?;
-    Ok(Some(toml::from_str(&text)?))
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        bail!("it is larger than 64 KiB"); // what is cut off could restrict, too
+    }
+    let Ok(text) = String::from_utf8(bytes) else { bail!("it is no text in UTF-8") };
+    Ok(Some(toml::from_str(&text).map_err(|error| anyhow!(in_one_line(&error, &text)))?))
+}
+
+/// What a parser says of a text, and where.
+fn in_one_line(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let message = error.message().replace('\n', ", ");
+    format!("line {}: {message}", before.matches('\n').count() + 1)
 }
 
 #[cfg(test)]
@@ -88,11 +96,34 @@ mod tests {
             ("[run]\nusers = [\"backup\"]\n", 0o664, None),
             ("[run]\nuser = [\"backup\"]\n", 0o644, None),
             ("[run\n", 0o644, None),
+            (&"#".repeat(LARGEST as usize + 1), 0o644, None),
         ] {
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
             let found = read(&file).ok().flatten().map(|contents| contents.run.users);
-            assert_eq!(found, expected, "{text} {mode:o}");
+            assert_eq!(found, expected, "{text:.80} {mode:o}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_line() {
+        if !nix::unistd::geteuid().is_root() {
+            eprintln!("skipped: the file has to be root's");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("lowtide.toml");
+        for (text, said) in [
+            (&b"\n[run]\nusres = []\n"[..], "line 3: unknown field `usres`, expected `users`"),
+            (b"[run]\nusers = 7\n", "line 2: invalid type: integer `7`, expected a sequence"),
+            (b"[run\n", "line 1: unclosed table, expected `]`"),
+            (b"\xff", "it is no text in UTF-8"),
+        ] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(read(&file).unwrap_err().to_string(), said);
+        }
+        fs::remove_file(&file).unwrap();
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+        assert!(read(&file).unwrap_err().to_string().contains("has to be a file"));
     }
 }

@@ -20,6 +20,7 @@ use super::{
     job::{Job, is_pipe},
     journal::Journal,
     session::Ending,
+    verdict::Outcome,
     words,
 };
 use crate::{
@@ -200,6 +201,28 @@ fn manner(w: f64) -> String {
     format!("{word} (w {number})")
 }
 
+/// What was seen of bytes and sockets that are not governed.
+fn ungoverned(journal: &Journal, inherited: usize) -> Vec<String> {
+    let totals = journal.totals();
+    let bytes = |number: u64, way: &str| (number > 0).then(|| format!("{} {way}", size::show(number)));
+    let sockets = |number: u64, kind: &str, which: &str| match number {
+        0 => None,
+        1 => Some(format!("a {kind} {which}")),
+        _ => Some(format!("{number} {kind}s {which}")),
+    };
+    let received = if journal.is_download() { totals.received } else { 0 };
+    [
+        bytes(totals.udp_sent, "sent over UDP"),
+        sockets(inherited as u64, "TCP socket", "opened before"),
+        sockets(journal.own_law_sockets.into(), "socket", "on a law of the program's own"),
+        sockets(totals.law_refused, "socket", "that refused the law"),
+        bytes(received, "received"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 /// What the law went by, on so many connections. One that was too short to know its receiver's clock had round trips,
 /// and is not told of.
 fn delays(one_way: u64, round_trips: u64) -> Option<String> {
@@ -226,7 +249,9 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending, verbose
     let took = finished.since(Time::ZERO);
     let mean = totals.acknowledged as f64 / took.as_secs_f64().max(1e-3);
     let mut first = format!("{} in {}, {}", size::show(totals.acknowledged), spans::show(took), size::show_rate(mean));
-    if let Some(phrase) = verdict.phrase() {
+    let ungoverned = ungoverned(journal, inherited);
+    let told = verdict.outcome == Some(Outcome::NotGoverned);
+    if let Some(phrase) = verdict.phrase(&ungoverned) {
         first += &format!("; {phrase}");
     }
     let mut lines = vec![first];
@@ -258,26 +283,7 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending, verbose
         lines
             .push(format!("sockets whose peer does not echo every mark, which the law needs: {number}; they ran Reno"));
     }
-    let mut ungoverned = Vec::new();
-    let mut mention = |number: u64, text: String| {
-        if number > 0 {
-            ungoverned.push(text);
-        }
-    };
-    mention(totals.udp_sent, format!("{} sent over UDP", size::show(totals.udp_sent)));
-    mention(inherited as u64, format!("{inherited} TCP sockets opened before"));
-    mention(
-        journal.own_law_sockets.into(),
-        format!("{} sockets on a law of the program's own", journal.own_law_sockets),
-    );
-    mention(totals.law_refused, format!("{} sockets that refused the law", totals.law_refused));
-    if journal.is_silent() {
-        ungoverned.push("whatever was sent: no bytes passed through the program's group".to_owned());
-    }
-    if journal.is_download() {
-        ungoverned.push(format!("{} received", size::show(totals.received)));
-    }
-    if !ungoverned.is_empty() {
+    if !told && !ungoverned.is_empty() {
         lines.push(format!("not governed: {}", ungoverned.join(", ")));
     }
     lines

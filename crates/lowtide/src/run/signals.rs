@@ -61,8 +61,10 @@ impl Signals {
         if stops {
             set.add(Signal::SIGTSTP);
         }
+        let mut blocked = set;
+        blocked.add(Signal::SIGXFSZ); // a report that exceeds a limit on files is an error of its own
         let mut inherited = SigSet::empty();
-        signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), Some(&mut inherited)).context("blocking signals")?;
+        signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&blocked), Some(&mut inherited)).context("blocking signals")?;
         let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context("signalfd")?;
         Ok(Signals { file, inherited })
     }

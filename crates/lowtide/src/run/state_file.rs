@@ -2,9 +2,10 @@
 //! A small file that runs keep for the next one, in JSON: read with care, replaced whole, by one run at a time.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
-    io::{ErrorKind, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fmt,
+    fs::{DirBuilder, File},
+    io::{ErrorKind, Read},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -16,9 +17,11 @@ use lowtide_net::file;
 use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
+    sys::stat::Mode,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use tempfile::NamedTempFile;
+
+use super::place::{self, Place};
 
 /// None of these files grows so large by itself.
 const LARGEST: u64 = 1 << 20;
@@ -35,6 +38,18 @@ pub(super) struct StateFile {
     /// Whose rights it is opened with.
     caller: Caller,
 }
+
+/// It is one of ours, but not whole. The next run that writes it begins it anew.
+#[derive(Debug)]
+pub(super) struct Damaged(anyhow::Error);
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it is damaged ({}), and begins anew when a job has ended well", self.0)
+    }
+}
+
+impl std::error::Error for Damaged {}
 
 /// The object in it.
 #[derive(Debug, Serialize, serde::Deserialize)]
@@ -56,11 +71,17 @@ impl StateFile {
     /// What it holds; the default if it is not there.
     ///
     /// # Errors
-    /// It cannot be read, is none of ours, or is no regular file of a sensible size.
+    /// [`Damaged`]; or it cannot be read, is none of ours, or is no regular file of a sensible size.
     pub(super) fn read<T: Default + DeserializeOwned>(&self) -> Result<T> {
-        match self.caller.act(|| self.bytes())?? {
+        let bytes = || match Place::open(&self.path) {
+            Ok(place) => bytes(&place),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+        match self.caller.act(bytes)?? {
             None => Ok(T::default()),
-            Some(bytes) => parse(self.schema, &bytes),
+            Some(bytes) if self.is_ours(&bytes) => Ok(parse(self.schema, &bytes).map_err(Damaged)?),
+            Some(_) => bail!("it is no file of Lowtide's; name another one"),
         }
     }
 
@@ -76,43 +97,18 @@ impl StateFile {
     }
 
     fn change_as_caller<T: Default + Serialize + DeserializeOwned>(&self, edit: impl FnOnce(&mut T)) -> Result<()> {
-        let directory = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let _lock = lock(directory)?;
-        let mut rest = match self.bytes()? {
+        DirBuilder::new().recursive(true).mode(0o700).create(place::parent(&self.path))?;
+        let place = Place::open(&self.path)?;
+        let _lock = lock(&place)?;
+        let mut rest = match bytes(&place)? {
             None => T::default(),
             Some(bytes) if self.is_ours(&bytes) => parse(self.schema, &bytes).unwrap_or_default(),
             Some(_) => bail!("it is no file of Lowtide's and stays as it is; name another one"),
         };
         edit(&mut rest);
         let text = print(self.schema, rest)?;
-        // for its owner alone, as such a file is made
-        let mut file = NamedTempFile::new_in(directory)?;
-        file.write_all(&text)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path).map_err(|error| error.error)?;
-        Ok(())
-    }
-
-    fn bytes(&self) -> Result<Option<Vec<u8>>> {
-        // a FIFO would wait for its writer, and a link may be anybody's
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let file = match OpenOptions::new().read(true).custom_flags(flags).open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => bail!("it is a symbolic link; name the file"),
-            Err(error) => return Err(error.into()),
-        };
-        file::regular(&file.metadata()?)?;
-        let mut bytes = Vec::new();
-        file.take(LARGEST + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > LARGEST {
-            bail!("it is larger than 1 MiB, which no file of Lowtide's is");
-        }
-        Ok(Some(bytes))
+        // it is nobody else's business
+        Ok(place.replace(&text, Mode::from_bits_truncate(0o600))?)
     }
 
     /// An empty file holds nothing that could be lost; a damaged one is known by the name of its schema.
@@ -121,6 +117,22 @@ impl StateFile {
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(100)]);
         bytes.is_empty() || head.trim_start().starts_with('{') && head.contains(family)
     }
+}
+
+fn bytes(place: &Place) -> Result<Option<Vec<u8>>> {
+    let file = match place.read() {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => bail!("it is a symbolic link; name the file"),
+        Err(error) => return Err(error.into()),
+    };
+    file::regular(&file.metadata()?)?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        bail!("it is larger than 1 MiB, which no file of Lowtide's is");
+    }
+    Ok(Some(bytes))
 }
 
 /// What a file of this schema holds.
@@ -138,8 +150,8 @@ pub(super) fn print<T: Serialize>(schema: &str, rest: T) -> Result<Vec<u8>> {
 }
 
 /// One run at a time.
-fn lock(directory: &Path) -> Result<Flock<File>> {
-    let mut directory = File::open(directory)?;
+fn lock(place: &Place) -> Result<Flock<File>> {
+    let mut directory = File::from(place.directory().try_clone_to_owned()?);
     for _ in 0..PATIENCE {
         match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),

@@ -10,6 +10,8 @@ use crate::{size, spans};
 const REACHED: f64 = 0.98;
 /// A group through which less than this part of the announced bytes went did something else than the transfer.
 const LITTLE: f64 = 0.01;
+/// So many bytes may go another way beside a transfer: names looked up, handshakes. More of them are the transfer.
+const FEW: u64 = 100_000;
 /// Where less than this part of all bytes seen was governed, most of the transfer went another way.
 const MOST: f64 = 0.5;
 
@@ -103,9 +105,9 @@ impl Verdict {
         }
     }
 
-    /// What follows the figures in the summary.
-    pub(super) fn phrase(&self) -> Option<String> {
-        let Seen { size, governed, deadline, finished, .. } = self.seen;
+    /// What follows the figures in the summary; `ungoverned`: what was seen to go another way.
+    pub(super) fn phrase(&self, ungoverned: &[String]) -> Option<String> {
+        let Seen { size, governed, elsewhere, deadline, finished, .. } = self.seen;
         let spare = |end: Timestamp| deadline.map(|deadline| deadline.duration_since(end));
         let span = |length: SignedDuration| spans::show(length.unsigned_abs());
         Some(match self.outcome? {
@@ -121,11 +123,13 @@ impl Verdict {
             }
             Outcome::NotGoverned => {
                 let of = size.map(|size| format!(" of the {} announced", size::show(size))).unwrap_or_default();
-                let met = if deadline.is_some() { "whether the deadline was met is not known" } else { "" };
-                let rest = [met, "the program may hand its work to a daemon or to a connection that was open before"];
-                let rest: Vec<_> = rest.into_iter().filter(|part| !part.is_empty()).collect();
+                let met = deadline.map(|_| "whether the deadline was met is not known");
+                let why = "the program may hand its work to a daemon or to a connection that was open before";
+                let rest: Vec<_> = met.into_iter().chain((elsewhere <= FEW).then_some(why)).collect();
+                let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(": ")) };
                 let passed = if governed == 0 { "no bytes".to_owned() } else { size::show(governed) };
-                format!("not governed: {passed}{of} passed through the program's group; {}", rest.join(": "))
+                let ways = if ungoverned.is_empty() { String::new() } else { format!(" ({})", ungoverned.join(", ")) };
+                format!("not governed: {passed}{of} passed through governed connections{ways}{rest}")
             }
         })
     }
@@ -193,7 +197,8 @@ mod tests {
 
     #[test]
     fn each_has_a_sentence() {
-        let phrase = |seen| Verdict::new(seen).phrase().unwrap_or_default();
+        let ways = |seen: &Seen| if seen.elsewhere > 0 { vec!["a way".to_owned()] } else { Vec::new() };
+        let phrase = |seen| Verdict::new(seen).phrase(&ways(&seen)).unwrap_or_default();
         let part = |governed| Seen { governed, completed: None, ..seen() };
         for (seen, sentence) in [
             (seen(), "done 20 s before the deadline"),
@@ -203,9 +208,23 @@ mod tests {
             (Seen { deadline: None, ..part(50_000_000) }, "ended after 50.00 MB of 100.00 MB"),
             (
                 part(0),
-                "not governed: no bytes of the 100.00 MB announced passed through the program's group; whether the \
+                "not governed: no bytes of the 100.00 MB announced passed through governed connections; whether the \
                  deadline was met is not known: the program may hand its work to a daemon or to a connection that \
                  was open before",
+            ),
+            (
+                Seen { elsewhere: 300, deadline: None, size: None, ..part(0) },
+                "not governed: no bytes passed through governed connections (a way); the program may hand its work \
+                 to a daemon or to a connection that was open before",
+            ),
+            (
+                Seen { elsewhere: 90_000_000, ..part(2_000_000) },
+                "not governed: 2.00 MB of the 100.00 MB announced passed through governed connections (a way); \
+                 whether the deadline was met is not known",
+            ),
+            (
+                Seen { elsewhere: 90_000_000, deadline: None, size: None, ..part(0) },
+                "not governed: no bytes passed through governed connections (a way)",
             ),
             (Seen { deadline: None, ..seen() }, ""),
         ] {

@@ -15,7 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::pty::{Winsize, openpty};
+use nix::{
+    pty::{Winsize, openpty},
+    sys::termios::{LocalFlags, tcgetattr},
+};
 
 use super::lifecycle::{PATIENCE, Running, is_alive, until};
 
@@ -29,7 +32,7 @@ fn size(rows: u16, columns: u16) -> Winsize {
 pub(crate) struct Terminal {
     master: File,
     /// Kept, so that what is shown last can be read after the end.
-    _slave: OwnedFd,
+    slave: OwnedFd,
     shell: Running,
     bytes: Vec<u8>,
     pub(crate) shown: String,
@@ -69,7 +72,7 @@ impl Terminal {
         let shell = Running::start(&mut command);
         // SAFETY: a system call with integer arguments.
         unsafe { libc::fcntl(master.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-        Terminal { master: master.into(), _slave: slave, shell, bytes: Vec::new(), shown: String::new() }
+        Terminal { master: master.into(), slave, shell, bytes: Vec::new(), shown: String::new() }
     }
 
     /// The shell's process.
@@ -103,6 +106,11 @@ impl Terminal {
     /// What is typed.
     pub(crate) fn types(&mut self, keys: &[u8]) {
         self.master.write_all(keys).unwrap();
+    }
+
+    /// Whether keys pass through it as they are.
+    pub(crate) fn is_raw(&self) -> bool {
+        !tcgetattr(&self.slave).unwrap().local_flags.intersects(LocalFlags::ISIG | LocalFlags::ICANON)
     }
 
     /// Somebody pulls at the window's corner.

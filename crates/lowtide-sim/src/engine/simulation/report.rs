@@ -8,7 +8,7 @@ use crate::{
     observe::{BottleneckSample, FlowSample},
     scenario::Transport,
 };
-use lowtide_net::Statistics;
+use lowtide_net::{Statistics, Time};
 
 impl Simulation<'_> {
     /// The measured span begins.
@@ -112,10 +112,14 @@ impl Simulation<'_> {
 
     fn bottleneck(&self, meter: &Meter<'_>) -> BottleneckOutcome {
         let span = difference(&self.network.link(meter.link).statistics(), &meter.before);
-        let capacity = meter.capacity.bytes_between(self.measure_from, self.end) as f64;
+        let after = |time: Time| Time::from_nanos(time.as_nanos().saturating_add(1));
+        // what arrives as the span ends belongs to it, and so does the capacity that brought it
+        let capacity = meter.capacity.bytes_between(after(self.measure_from), after(self.end)) as f64;
+        let used = if capacity > 0.0 { span.delivered.bytes as f64 / capacity } else { 0.0 };
         BottleneckOutcome {
             name: meter.bottleneck.name.clone(),
-            utilisation: if capacity > 0.0 { span.delivered.bytes as f64 / capacity } else { 0.0 },
+            // a packet counts when it arrives; one that arrives in the span may have been sent before it
+            utilisation: used.min(1.0),
             mean_queue_ms: meter.queue.mean_ms().unwrap_or(0.0),
             p95_queue_ms: meter.queue.p95_ms().unwrap_or(0.0),
             drops: (span.overflow + span.aqm).packets,

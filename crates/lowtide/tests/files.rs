@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that `lowtide run` writes and reads beside PROGRAM's work: whose they are, and what happens where they cannot be.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{
+    fs,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt, chown},
+        process::ExitStatusExt,
+    },
+    path::Path,
+    process::Command,
+};
+
+use lifecycle::{finish, kernel, lowtide, lowtide_environment, public_copy, report, run_script};
+use serde_json::json;
+
+#[test]
+fn a_full_disk_at_the_report_costs_the_report_and_not_the_transfer() {
+    if !kernel() {
+        return;
+    }
+    let full = tempfile::tempdir().unwrap();
+    // in a mount namespace of its own: the tiny file system goes with it
+    let script = format!(
+        "mount -t tmpfs -o size=4k,mode=755 none {0} && exec {1} run --quiet --report {0}/report.json -- \
+         sh -c 'head -c 4096 /dev/zero > {0}/filler; ls {0}; echo ran'",
+        full.path().display(),
+        env!("CARGO_BIN_EXE_lowtide")
+    );
+    let ended = finish(Command::new("unshare").args(["-m", "sh", "-c", &script]));
+    assert!(ended.out.lines().any(|line| line == "ran"), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(125), "{ended:?}");
+    assert!(ended.sentence().contains("report.json") && ended.sentence().contains("No space left"), "{ended:?}");
+}
+
+#[test]
+fn limits_of_files_are_one_sentence() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let run = |limit: &str, program: &str| {
+        let script = format!(
+            "{limit}; exec {} run --quiet --report {}/report.json -- {program}",
+            env!("CARGO_BIN_EXE_lowtide"),
+            directory.path().display()
+        );
+        finish(lowtide_environment(Command::new("bash").args(["-c", &script])))
+    };
+    // a block of 1024 bytes; every report is larger
+    let large = run("ulimit -f 1", "echo ran");
+    assert_eq!((large.status.code(), large.out.as_str()), (Some(125), "ran\n"), "{large:?}");
+    assert!(large.sentence().contains("report.json") && large.sentence().contains("File too large"), "{large:?}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left of it");
+    // PROGRAM has the limit's signal
+    let shot = run("ulimit -c 0 -f 1", "head -c 2000 /dev/zero");
+    assert_eq!(shot.status.signal(), Some(libc::SIGXFSZ), "{shot:?}");
+    let few = run("ulimit -n 16", "echo ran");
+    assert_eq!((few.status.code(), few.out.as_str()), (Some(125), ""), "{few:?}");
+    assert!(few.sentence().contains("raise the limit of open files"), "{few:?}");
+}
+
+#[test]
+fn a_memory_of_paths_that_never_ends_is_one_sentence() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for file in [pipe.to_str().unwrap(), "/dev/zero"] {
+        let ended = finish(&mut run_script(&["--quiet", "--path-memory", file], "echo ran"));
+        assert_eq!((ended.status.code(), ended.out.as_str()), (Some(0), "ran\n"), "{file}: {ended:?}");
+        assert!(ended.sentence().contains("it is a pipe or a device"), "{file}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_report_has_the_mode_that_the_umask_gives_and_leaves_nothing_beside_it() {
+    if !kernel() {
+        return;
+    }
+    for (umask, mode) in [("022", 0o644), ("077", 0o600)] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("report.json");
+        let script = format!(
+            "umask {umask}; exec {} run --quiet --report \"$1\" -- sh -c 'exit 3'",
+            env!("CARGO_BIN_EXE_lowtide")
+        );
+        let ended = finish(lowtide_environment(Command::new("sh").args(["-c", &script, "sh"]).arg(&file)));
+        assert_eq!(ended.status.code(), Some(3));
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, mode);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing but the report is left");
+    }
+}
+
+#[test]
+fn a_report_holds_arguments_only_if_asked() {
+    if !kernel() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    for (options, program) in
+        [(&[][..], json!(["true"])), (&["--report-arguments"], json!(["true", "--password=secret"]))]
+    {
+        let mut command = lowtide(["run", "--quiet", "--report"]);
+        command.arg(&file).args(options).args(["--", "true", "--password=secret"]);
+        assert!(finish(&mut command).status.success());
+        assert_eq!(report(&file)["program"], program, "{options:?}");
+    }
+}
+
+/// Under sudo the report belongs to who called, and goes where that user may write.
+#[test]
+fn a_report_is_written_with_the_callers_rights() {
+    if !kernel() {
+        return;
+    }
+    let (_copy, program) = public_copy();
+    let theirs = tempfile::tempdir().unwrap();
+    let ours = tempfile::tempdir().unwrap();
+    chown(theirs.path(), Some(65534), Some(65534)).unwrap();
+    let run = |directory: &Path| {
+        let mut command = Command::new(&program);
+        command.args(["run", "--quiet", "--report"]).arg(directory.join("report.json")).args(["--", "true"]);
+        finish(lowtide_environment(&mut command).env("SUDO_UID", "65534").current_dir("/"))
+    };
+    assert!(run(theirs.path()).status.success());
+    assert_eq!(fs::metadata(theirs.path().join("report.json")).unwrap().uid(), 65534);
+    let refused = run(ours.path());
+    assert_eq!(refused.status.code(), Some(125), "{refused:?}");
+    assert!(refused.sentence().contains("--report") && refused.sentence().contains("Permission denied"), "{refused:?}");
+}
