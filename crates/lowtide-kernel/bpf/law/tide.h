@@ -65,7 +65,9 @@ static inline bool tide_refutes_hint(const struct tide *t)
 
 static inline void tide_begin(struct tide *t, const struct tide_parameters *p, struct law_window *w, u32 nxt)
 {
-	__builtin_memset(t, 0, sizeof(*t));
+	/* a BPF compiler clears no more than a kilobyte at a time */
+	__builtin_memset(&t->path, 0, sizeof(t->path));
+	__builtin_memset(&t->round, 0, sizeof(*t) - sizeof(t->path));
 	tide_hint(t, p->base_rtt_us);
 	t->window_q16 = TIDE_LEAST_Q16;
 	t->round.end = nxt;
@@ -244,7 +246,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	}
 	share = share * TIDE_PART_Q16(1.2) / srtt;
 	often = ((tide_probe_burst(&t->listen) == 4 ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
-	if (t->listen.probes >= 4 && !t->listen.good)
+	if (t->listen.probes >= 4 && !t->listen.good && !tide_looks(t))
 		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p, tide_probe_burst(&t->listen)), often), share));
 	return at_least(often, share);
 }
@@ -262,7 +264,7 @@ static inline u32 tide_inspect(const struct tide *t, const struct tide_parameter
 	u64 queue;
 
 	values[0] = t->path.base.current ? (s64)tide_base(&t->path) : LAW_NO_VALUE;
-	values[1] = t->path.noise;
+	values[1] = tide_noise(&t->path);
 	values[2] = tide_own_queue(&t->path);
 	values[3] = tide_rate_q32(&t->path) ? (s64)tide_rate_q32(&t->path) : LAW_NO_VALUE;
 	values[4] = tide_safe_q16(t) ? (s64)tide_safe_q16(t) : LAW_NO_VALUE;

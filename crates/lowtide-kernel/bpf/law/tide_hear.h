@@ -98,22 +98,34 @@ VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
 	return 0;
 }
 
+VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt)
+{
+	u64 base, spread;
+
+	if (!t)
+		return 0;
+	base = tide_base(&t->path);
+	tide_heard(&t->listen, now_us, rtt, base);
+	spread = tide_spread_heard(&t->listen, base);
+	if (spread)
+		tide_path_spread(&t->path, spread);
+	return 0;
+}
+
 /* A round of listening is over that found this round trip at least. */
 static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 {
 	struct tide_listen *l = &t->listen;
-	u64 base = tide_base(&t->path), noise = t->path.noise, queue = ~0ULL, safe, waited = 0, packet;
+	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
-	u32 back = at_most(at_least(noise / TIDE_MS, 1), TIDE_HEARD);
-	bool anew;
+	u32 back = at_most(at_least(noise / (TIDE_MS / 4), 1), TIDE_HEARD);
+	bool anew, looks;
 	int found;
 
-	l->peak = at_least(l->peak, rtt - base);
-	l->heard[l->probes & (TIDE_HEARD - 1)] = rtt;
-	if (l->probes + 1)
-		l->probes++;
+	tide_note_probe(t, a->now_us, rtt);
+	looks = tide_looks(t);
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
-		u64 heard = l->heard[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
+		u64 heard = l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
 
 		if (i < back && i < l->probes && heard < queue)
 			queue = heard;
@@ -123,7 +135,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	/* among the packets of other connections trains tell nothing */
 	if (t->senders > 1)
 		l->trains = 0;
-	anew = l->first && !t->path.hint.base && !l->trains;
+	anew = l->first && !t->path.hint.base && !l->trains && !looks;
 	/* in doubt whether the path is another one, only an empty link is free */
 	if (!anew && (found == TIDE_APART || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
 		l->good = 0;
@@ -135,7 +147,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 		return;
 	l->closer = 0;
 	l->good++;
-	if (!anew && (l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))
+	if (!anew && (looks || l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))
 		return;
 	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
 	/* whoever held a queue for long has a buffer that takes a ramp of as much */

@@ -7,17 +7,21 @@
 #define LOWTIDE_TIDE_LISTEN_H
 
 #include "law.h"
+#include "tide_eight.h"
 #include "tide_fair.h"
 
 #define TIDE_ALIKE_PART 5	/* of a packet's time: round trips of probes that differ by less have not waited for others' in service */
-#define TIDE_HEARD 8			/* the latest probes */
+#define TIDE_HEARD TIDE_EIGHT		/* the latest probes */
+#define TIDE_SPREAD_STEPS 4		/* of what eight of them differ by at random the middle step from one to the next is a quarter */
+#define TIDE_SPREAD_TURNS 3		/* of six: a queue grows or shrinks; four are to be expected of chance */
+#define TIDE_SAME (TIDE_MS / 4)		/* three that are no longer than that are alike: there is nothing to look at */
 #define TIDE_TRAINS 3			/* to measure how long a packet takes on the link */
 
 struct tide_listen {
 	u64 began_us;
 	u64 pause_us;		/* it listens for so long at the least */
 	u64 peak;
-	u64 heard[TIDE_HEARD];	/* a circle */
+	struct tide_eight heard;	/* a circle */
 	u64 whole_q32;		/* in a fair queue: the rate of the whole link; else 0 */
 	u64 acknowledged_us;
 	u64 us;			/* from the first ACK of what left together in the latest probe to the last, and the packets of these */
@@ -34,6 +38,8 @@ struct tide_listen {
 	u8 stale;		/* what comes back first was sent before */
 	u8 first;		/* it has never filled the link: so it does not know its noise */
 	u32 rtt_us;		/* of the latest ACK */
+	u32 close;		/* probes in a row that came soon after each other, */
+	u64 probed_us;		/* and when the latest did */
 };
 
 /* A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together. */
@@ -75,8 +81,8 @@ static inline bool tide_still(const struct tide_listen *l, u64 least)
 
 	/* a host that was slow once is no sign: the longest does not count */
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
-		most = at_least(most, at_most(longest, l->heard[i]));
-		longest = at_least(longest, l->heard[i]);
+		most = at_least(most, at_most(longest, l->heard.of[i]));
+		longest = at_least(longest, l->heard.of[i]);
 	}
 	return l->probes > TIDE_HEARD && (most - least) * TIDE_ALIKE_PART < l->packet;
 }
@@ -121,8 +127,54 @@ static inline u64 tide_least_heard(const struct tide_listen *l)
 	u64 least = ~0ULL;
 
 	for (u32 i = 0; i < TIDE_HEARD; i++)
-		least = at_most(least, l->heard[i]);
+		least = at_most(least, l->heard.of[i]);
 	return least;
+}
+
+/* A probe has come back that found this round trip. */
+static inline void tide_heard(struct tide_listen *l, u64 now_us, u64 rtt, u64 base)
+{
+	l->peak = at_least(l->peak, rtt - base);
+	l->heard.of[l->probes & (TIDE_HEARD - 1)] = rtt;
+	if (l->probes + 1)
+		l->probes++;
+	if (l->stale)
+		return;
+	l->close = (now_us - l->probed_us) << 8 < 3 * base ? l->close + 1 : 1;
+	l->probed_us = now_us;
+}
+
+/*
+ * How much longer than the empty one round trips of this path are at the most where it is free, if it is, and the latest probes tell; else 0.
+ */
+VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
+{
+	struct tide_eight steps = {};
+	u64 spread, it, next, after, falls, differ = 0, turns = 0;
+
+	if (!l || l->close < 3)
+		return 0;
+	if (l->close < TIDE_HEARD) {
+		for (u32 i = 0; i < TIDE_HEARD; i++)
+			differ += is_at_most(base + TIDE_SAME, l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)]) & is_at_most(i + 1, l->close);
+		return !differ;
+	}
+	if (l->close & (TIDE_HEARD - 1))
+		return 0;
+	for (u32 i = 0; i + 1 < TIDE_HEARD; i++) {
+		it = l->heard.of[(l->probes + i) & (TIDE_HEARD - 1)];
+		next = l->heard.of[(l->probes + i + 1) & (TIDE_HEARD - 1)];
+		after = l->heard.of[(l->probes + i + 2) & (TIDE_HEARD - 1)];
+		falls = is_at_most(next, it);
+		/* without a branch, as a verifier would follow both */
+		steps.of[i] = falls * (it - next) + (1 - falls) * (next - it);
+		turns += (falls ^ is_at_most(after, next)) & (i + 2 < TIDE_HEARD);
+	}
+	/* one of the eight is 0: the middle one of the seven */
+	spread = at_least(TIDE_SPREAD_STEPS * tide_middle_of(&steps), 1);
+	if (turns < TIDE_SPREAD_TURNS || tide_least_heard(l) >= base + at_least(spread / 2, TIDE_SAME))
+		return 0;
+	return spread;
 }
 
 /* It is told of somebody else. Whether the path is another one than it was, as round trips have stood still for so long as it looked closer. */

@@ -7,12 +7,12 @@
 #define LOWTIDE_TIDE_PATH_H
 
 #include "law.h"
+#include "tide_eight.h"
 
-#define TIDE_MS (1000ULL << 8)
 #define TIDE_PACKET (TIDE_MS * 12 / 10)	/* the time of one on a link of 10 Mbit/s */
 #define TIDE_BASE_SPAN_US 300000000ULL	/* a route may change */
 #define TIDE_RATE_SPAN_US 30000000ULL	/* capacity may go */
-#define TIDE_ROUNDS 8			/* the middle one shows the noise */
+#define TIDE_ROUNDS TIDE_EIGHT		/* the middle one shows the noise */
 #define TIDE_RTT_MOST_US (1U << 23)
 #define TIDE_HINT_STILL_US 10000000ULL	/* round trips that stand still for so long are no queue */
 #define TIDE_HINT_SPANS 6		/* and for so many spans */
@@ -54,9 +54,10 @@ struct tide_path {
 	u64 train, trained_us;	/* the time of a packet on the link as trains of packets told it last, and when; 0: never */
 	u64 fastest;		/* that as it was measured, however short; 0: never */
 	struct tide_filter fast, slow;
-	u64 differences[TIDE_ROUNDS];	/* how much the round trips of the latest rounds differed: a circle */
+	struct tide_eight differences;	/* how much the round trips of the latest rounds differed: a circle */
 	struct tide_extreme medians;	/* the least one */
 	u64 noise;		/* that */
+	u64 spread;		/* how much longer than the empty one round trips of a free link take at the most, as probes told; 0: they did not */
 	u32 rounds;		/* counted, for the circle */
 	u32 queued;		/* a queue has been seen at all */
 };
@@ -178,17 +179,34 @@ static inline u64 tide_packet_at_most(const struct tide_path *p)
 	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
 }
 
+static inline u64 tide_spread(const struct tide_path *p)
+{
+	return at_most(p->spread, tide_base(p));
+}
+
+/* Probes have told of so much. By chance that differs from one time to the next. */
+static inline void tide_path_spread(struct tide_path *p, u64 spread)
+{
+	p->spread = at_least(p->spread ? (p->spread + spread) / 2 : spread, 1);
+}
+
+/* How much round trips differ without a queue. Of what differs at random the mean step from one to the next is a third. */
+static inline u64 tide_noise(const struct tide_path *p)
+{
+	return at_least(p->noise, tide_spread(p) / 3);
+}
+
 static inline u64 tide_allowance(const struct tide_path *p)
 {
 	return at_most(p->noise, tide_base(p) / 16);
 }
 
-/* The queue that Tide keeps itself at the most. */
+/* The queue that Tide keeps itself at the most, and what looks like one: three quarters of the spread may be there without a queue. */
 VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
 {
 	if (!p)
 		return 0;
-	return at_least(tide_packet_at_most(p), TIDE_MS) + tide_allowance(p);
+	return at_least(tide_packet_at_most(p), TIDE_MS) + tide_allowance(p) + tide_spread(p) * 3 / 4;
 }
 
 /*
@@ -197,7 +215,7 @@ VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
  */
 static inline u32 tide_samples(const struct tide_path *p, u64 window_q16)
 {
-	u64 samples = 20 * p->noise / tide_own_queue(p);
+	u64 samples = 20 * tide_noise(p) / tide_own_queue(p);
 
 	/* the next power of two, of 4 to 32 */
 	samples = 4 + (is_at_most(5, samples) << 2) + (is_at_most(9, samples) << 3) + (is_at_most(17, samples) << 4);
@@ -209,13 +227,13 @@ VERIFIED_APART u64 tide_foreign_queue(const struct tide_path *p)
 {
 	if (!p)
 		return 0;
-	return tide_own_queue(p) + at_least(2 * tide_packet_at_most(p), 2 * TIDE_MS) + tide_allowance(p);
+	return tide_own_queue(p) + at_least(2 * tide_packet_at_most(p), 2 * TIDE_MS) + tide_allowance(p) + tide_spread(p) * 3 / 4;
 }
 
-/* Between the two: what a probe may find on a link that nobody uses. */
+/* Between the two, but for the spread, of which it is a half: what probes may find on a link that nobody uses. */
 static inline u64 tide_middle(const struct tide_path *p)
 {
-	return (tide_own_queue(p) + tide_foreign_queue(p)) / 2;
+	return (tide_own_queue(p) + tide_foreign_queue(p) - tide_spread(p) * 5 / 4) / 2;
 }
 
 /* The queue that a filter sees; false: nothing yet. */
@@ -325,8 +343,8 @@ VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us,
 	another = tide_base_sample(p, now_us, rtt);
 	base = tide_base(p);
 	samples = tide_samples(p, window_q16);
-	tide_filter_add(&p->fast, now_us, rtt, samples, at_most(base, 4 * p->noise));
-	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * p->noise), base / 4));
+	tide_filter_add(&p->fast, now_us, rtt, samples, at_most(base, 4 * tide_noise(p)));
+	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * tide_noise(p)), base / 4));
 	return another | tide_doubts_hint(p, now_us);
 }
 
@@ -352,21 +370,12 @@ static inline void tide_path_forget_rate(struct tide_path *p)
 /* The round trips of a round differed by so much. */
 VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 difference)
 {
-	u64 middle = 0;
+	u64 middle;
 
 	if (!p)
 		return 0;
-	p->differences[p->rounds++ & (TIDE_ROUNDS - 1)] = difference;
-	/* the one that half of them and itself are at most, in some order of equal ones; a verifier goes through a loop once for each sum */
-#pragma GCC unroll 8
-	for (u32 i = 0; i < TIDE_ROUNDS; i++) {
-		u64 it = p->differences[i], below = 0;
-
-#pragma GCC unroll 8
-		for (u32 j = 0; j < TIDE_ROUNDS; j++)
-			below += is_at_most(p->differences[j] + (j > i), it);
-		middle |= it & -is_at_most(below ^ (TIDE_ROUNDS / 2 + 1), 0);
-	}
+	p->differences.of[p->rounds++ & (TIDE_ROUNDS - 1)] = difference;
+	middle = tide_middle_of(&p->differences);
 	if (p->rounds < TIDE_ROUNDS)
 		return 0;
 	tide_extreme_add(&p->medians, now_us, at_least(middle, 1), TIDE_RATE_SPAN_US, true);

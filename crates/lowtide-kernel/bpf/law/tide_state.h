@@ -112,6 +112,12 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 	return (window_q16 * part_q16) >> 16;
 }
 
+/* Whether it has not had as many probes as tell how much round trips differ. */
+static inline bool tide_looks(const struct tide *t)
+{
+	return !t->path.spread && t->listen.probes <= TIDE_HEARD;
+}
+
 /* What it may grow to fast; 0: not known. */
 static inline u64 tide_safe_q16(const struct tide *t)
 {
@@ -137,7 +143,7 @@ static inline u64 tide_whole_q32(const struct tide *t)
 {
 	u64 rate = tide_rate_q32(&t->path);
 
-	return t->path.noise * TIDE_ALIKE_PART * rate < 1ULL << 40 ? rate : 0;
+	return tide_noise(&t->path) * TIDE_ALIKE_PART * rate < 1ULL << 40 ? rate : 0;
 }
 
 /*

@@ -63,11 +63,12 @@ impl Tide {
             self.path.forget_rate();
         }
         let whole = self.path.whole();
-        listen.peak = listen.peak.max(rtt - base);
-        listen.heard.rotate_right(1);
-        listen.heard[0] = rtt;
-        listen.probes = listen.probes.saturating_add(1);
-        let look_back = (noise / 1e-3).clamp(1.0, 8.0) as usize;
+        listen.on_probe(ack.now, rtt, base);
+        if let Some(spread) = listen.spread(base) {
+            self.path.on_spread(spread);
+        }
+        let looks = !self.path.knows_spread() && listen.looks();
+        let look_back = (noise / 0.25e-3).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (mem::take(&mut listen.seconds), mem::take(&mut listen.packets));
@@ -93,7 +94,7 @@ impl Tide {
         // what its weight sends leaves otherwise
         let told = listen.whole.or(whole.filter(|_| listen.confirming())).filter(|_| probes_only);
         let apart = !stale && told.is_some_and(|whole| packets >= 2.0 && !Fair::together(seconds, packets, whole));
-        let anew = listen.first && !self.path.is_hinted() && listen.trains == 0;
+        let anew = listen.first && !self.path.is_hinted() && listen.trains == 0 && !looks;
         // in doubt whether the path is another one, only an empty link is free
         if !anew && (queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart) {
             listen.good = 0;
@@ -115,7 +116,7 @@ impl Tide {
         listen.closer = 0;
         listen.good += 1;
         let enough = if listen.whole.is_some() { GOOD_APART } else { GOOD };
-        if !anew && (listen.trains > 0 || listen.good < enough || since.as_secs_f64() < listen.pause) {
+        if !anew && (looks || listen.trains > 0 || listen.good < enough || since.as_secs_f64() < listen.pause) {
             return;
         }
         self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };

@@ -24,8 +24,11 @@ pub(super) struct Listen {
     pub(super) probes: u32,
     /// The latest of them that found a free link, in a row.
     pub(super) good: u32,
-    /// Round trips of the latest eight.
+    /// Round trips of the latest eight, the latest first.
     pub(super) heard: [f64; 8],
+    /// How many in a row came soon after each other, and when the latest did.
+    pub(super) close: u32,
+    pub(super) probed: Time,
     /// In a fair queue: the rate of the whole link, packets per second.
     pub(super) whole: Option<f64>,
     /// Probes of four to come that measure how long a packet takes on the link; the least that it has taken so far, seconds; and how many of them
@@ -57,9 +60,51 @@ impl Listen {
     /// Trains that tell how long a packet takes on the link.
     pub(super) const TRAINS: u32 = 3;
 
+    /// Of eight round trips that differ at random, the middle step from one to the next is a quarter of what they differ by.
+    const STEPS: f64 = 4.0;
+    /// Turns of six that tell chance from a queue, which grows or shrinks: four are to be expected of chance.
+    const TURNS: usize = 3;
+    /// Three that are no longer than that are alike: there is nothing to look at. Seconds.
+    const SAME: f64 = 0.25e-3;
+
     /// Packets of a probe.
     pub(super) const fn burst(&self) -> u64 {
         if self.whole.is_some() || self.closer > 0 || self.trains > 0 || self.confirming() { Self::FOUR } else { 2 }
+    }
+
+    /// A probe has come back that found this round trip.
+    pub(super) fn on_probe(&mut self, now: Time, rtt: f64, base: f64) {
+        self.peak = self.peak.max(rtt - base);
+        self.heard.rotate_right(1);
+        self.heard[0] = rtt;
+        self.probes = self.probes.saturating_add(1);
+        if !self.stale {
+            let soon = (now - self.probed).as_secs_f64() < 3.0 * base;
+            (self.close, self.probed) = (if soon { self.close + 1 } else { 1 }, now);
+        }
+    }
+
+    /// Whether it has not had as many probes as tell how much they differ.
+    pub(super) const fn looks(&self) -> bool {
+        self.probes as usize <= self.heard.len()
+    }
+
+    /// How much longer than the empty one round trips of this path are at the most where it is free, if it is, and the latest probes tell.
+    pub(super) fn spread(&self, base: f64) -> Option<f64> {
+        let heard = &self.heard[..(self.close as usize).min(self.heard.len())];
+        if heard.len() < self.heard.len() {
+            let same = heard.iter().all(|rtt| rtt - base < Self::SAME);
+            return (heard.len() >= 3 && same).then_some(0.0);
+        }
+        let (mut steps, mut falls) = ([0.0; 7], [false; 7]);
+        for (n, it) in heard.windows(2).enumerate() {
+            (steps[n], falls[n]) = ((it[0] - it[1]).abs(), it[0] <= it[1]);
+        }
+        let turns = falls.windows(2).filter(|it| it[0] != it[1]).count();
+        steps.sort_unstable_by(f64::total_cmp);
+        let spread = Self::STEPS * steps[3];
+        let free = turns >= Self::TURNS && self.least() - base < (spread / 2.0).max(Self::SAME);
+        (free && self.close.is_multiple_of(8)).then_some(spread)
     }
 
     /// A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together.

@@ -105,6 +105,8 @@ pub(super) struct Path {
     rounds: usize,
     /// The least of their medians: what others do to round trips for a while is none of the path's noise.
     noise: Extreme,
+    /// How much longer than the empty one round trips of a free link take at the most, as probes told: seconds.
+    spread: Option<f64>,
     fast: Filter,
     slow: Filter,
     mss: f64,
@@ -117,6 +119,14 @@ impl Path {
     const BASE_SPAN: Duration = Duration::from_secs(300);
     /// How long a greatest rate counts, and a least noise: capacity may go, and a path may change.
     const RATE_SPAN: Duration = Duration::from_secs(30);
+    /// Where order is kept, a packet waits for those that are late before it: the closer packets come, the more of the spread is in every round trip.
+    /// So much of it may be there without a queue, and may be for a moment.
+    const SPREAD_OWN: f64 = 0.75;
+    const SPREAD_FOREIGN: f64 = 1.5;
+    /// The least of eight probes of a free link finds less than this part of it.
+    const SPREAD_FREE: f64 = 0.5;
+    /// Of what differs at random the mean step from one to the next is a third.
+    const SPREAD_STEP: f64 = 1.0 / 3.0;
     /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
     const ROUNDS: usize = 8;
 
@@ -132,6 +142,7 @@ impl Path {
             differences: [0.0; Self::ROUNDS],
             rounds: 0,
             noise: Extreme::least(Self::RATE_SPAN),
+            spread: None,
             fast: Filter::default(),
             slow: Filter::default(),
             mss: f64::from(mss),
@@ -240,7 +251,25 @@ impl Path {
 
     /// How much round trips differ without a queue.
     pub(super) fn noise(&self) -> f64 {
+        self.measured_noise().max(Self::SPREAD_STEP * self.spread())
+    }
+
+    /// As rounds have shown it.
+    fn measured_noise(&self) -> f64 {
         self.noise.value().unwrap_or(0.0)
+    }
+
+    /// Probes have told how much longer than the empty one round trips of a free link take. By chance that differs from one time to the next.
+    pub(super) fn on_spread(&mut self, spread: f64) {
+        self.spread = Some(self.spread.map_or(spread, |known| (known + spread) / 2.0));
+    }
+
+    pub(super) fn knows_spread(&self) -> bool {
+        self.spread.is_some()
+    }
+
+    fn spread(&self) -> f64 {
+        self.spread.unwrap_or(0.0).min(self.base())
     }
 
     /// Whether that has been measured.
@@ -305,22 +334,32 @@ impl Path {
     }
 
     fn allowance(&self) -> f64 {
-        self.noise().min(self.base() / 16.0)
+        self.measured_noise().min(self.base() / 16.0)
     }
 
-    /// The queue that Tide keeps itself at the most: well under what AQM drops for, and what ends Hybrid Slow Start.
-    pub(super) fn own_queue(&self) -> f64 {
+    /// Well under what AQM drops for, and what ends Hybrid Slow Start.
+    fn own(&self) -> f64 {
         self.packet_at_most().max(1e-3) + self.allowance()
     }
 
-    /// A queue that can only be somebody else's: windows are of whole packets, and an ACK comes for two, so two packets more may be its own.
-    pub(super) fn foreign_queue(&self) -> f64 {
-        self.own_queue() + (2.0 * self.packet_at_most()).max(2e-3) + self.allowance()
+    /// Windows are of whole packets, and an ACK comes for two, so two packets more may be its own.
+    fn foreign(&self) -> f64 {
+        self.own() + (2.0 * self.packet_at_most()).max(2e-3) + self.allowance()
     }
 
-    /// Between the two: what a probe may find on a link that nobody uses.
+    /// The queue that Tide keeps itself at the most, and what looks like one.
+    pub(super) fn own_queue(&self) -> f64 {
+        self.own() + Self::SPREAD_OWN * self.spread()
+    }
+
+    /// A queue that can only be somebody else's.
+    pub(super) fn foreign_queue(&self) -> f64 {
+        self.foreign() + Self::SPREAD_FOREIGN * self.spread()
+    }
+
+    /// Between the two: what probes may find on a link that nobody uses.
     pub(super) fn middle(&self) -> f64 {
-        (self.own_queue() + self.foreign_queue()) / 2.0
+        (self.own() + self.foreign()) / 2.0 + Self::SPREAD_FREE * self.spread()
     }
 
     /// The queue of the last few packets.

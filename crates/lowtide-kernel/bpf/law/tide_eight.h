@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Delays that Tide looks at together, without kernel access: units of 2^-8 us. */
+#ifndef LOWTIDE_TIDE_EIGHT_H
+#define LOWTIDE_TIDE_EIGHT_H
+
+#include "law.h"
+
+#define TIDE_MS (1000ULL << 8)
+#define TIDE_EIGHT 8
+
+struct tide_eight {
+	u64 of[TIDE_EIGHT];
+};
+
+/* The one that four and itself are at most, in some order of equal ones; a verifier goes through a loop once for each sum. */
+VERIFIED_APART u64 tide_middle_of(const struct tide_eight *eight)
+{
+	u64 middle = 0;
+
+	if (!eight)
+		return 0;
+#pragma GCC unroll 8
+	for (u32 i = 0; i < TIDE_EIGHT; i++) {
+		u64 it = eight->of[i], below = 0;
+
+#pragma GCC unroll 8
+		for (u32 j = 0; j < TIDE_EIGHT; j++)
+			below += is_at_most(eight->of[j] + (j > i), it);
+		middle |= it & -is_at_most(below ^ (TIDE_EIGHT / 2 + 1), 0);
+	}
+	return middle;
+}
+
+#endif
