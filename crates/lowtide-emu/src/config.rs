@@ -27,8 +27,8 @@ pub struct Config {
     pub burst: u64,
     /// Base round-trip time: half of it is the propagation delay of either direction.
     pub rtt: Duration,
-    /// Base round-trip time over time, from the start of the emulator on, in the place of `rtt`, which is then what the buffer's
-    /// size refers to. Packets keep their order where it falls; see [`LinkConfig::delay`].
+    /// Base round-trip time over time, from the start of the emulator on, in the place of `rtt`, which is then what
+    /// the buffer's size refers to. Packets keep their order where it falls; see [`LinkConfig::delay`].
     pub rtt_schedule: Option<DelaySchedule>,
     /// For each of them, B has a further address whose base round-trip time is so much longer, half of it behind the link in
     /// either direction; see [`Emulator::far4`](crate::Emulator::far4).

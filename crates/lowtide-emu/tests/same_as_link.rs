@@ -116,14 +116,6 @@ fn the_same_packets_have_the_same_fate() {
         ),
         (
             Config {
-                rtt_schedule: Some("0s:10ms,100ms:60ms,200ms:4ms".parse().unwrap()),
-                jitter: "1ms".parse().unwrap(),
-                ..queue("delay", "droptail")
-            },
-            vec![|s| s.overflow.packets],
-        ),
-        (
-            Config {
                 loss: "ge:p=5%,r=30%".parse::<LossModel>().unwrap(),
                 jitter: "3ms:normal".parse().unwrap(),
                 reordering: "10%:5ms".parse().unwrap(),

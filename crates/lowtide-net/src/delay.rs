@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// A delay over time, from [`Time::ZERO`] on: always the same, or steps.
 ///
-/// Steps are written `0s:20ms,10s:200ms`, each as the time from which on the delay holds; with `,every:20s` at the end they
-/// repeat. What the delay is of, one way or a round trip, is up to the one who asks for it.
+/// Steps are written `0s:20ms,10s:200ms`, each as the time from which on the delay holds; with `,every:20s` at the
+/// end they repeat. What the delay is of, one way or a round trip, is up to the one who asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelaySchedule {
     /// Times in ns, rising, the first one 0; with one of them the delay is always the same.
@@ -30,7 +30,8 @@ impl DelaySchedule {
     /// Each delay holds from its time on. With a `period` all of it repeats.
     ///
     /// # Errors
-    /// The first time is not zero, the times do not rise, the period is not after the last one, or a time is above 584 years.
+    /// The first time is not zero, the times do not rise, the period is not after the last one, or a time is above
+    /// 584 years.
     pub fn steps(steps: &[(Duration, Duration)], period: Option<Duration>) -> Result<Self, TextError> {
         steps::check(steps.iter().map(|(at, _)| *at), period)?;
         let steps = steps.iter().map(|(at, delay)| (steps::nanos(*at), *delay)).collect();

@@ -92,8 +92,8 @@ impl Schedule {
         Ok(Self(Shape::Trace { name: name.into(), opportunities: opportunities.into() }))
     }
 
-    /// The mean rate over one period, rounded down, but at least 1 bit/s; `None` of steps that do not repeat, which have no
-    /// period.
+    /// The mean rate over one period, rounded down, but at least 1 bit/s; `None` of steps that do not repeat, which
+    /// have no period.
     pub fn mean_rate(&self) -> Option<Rate> {
         let (from, to) = match &self.0 {
             Shape::Constant(rate) => return Some(*rate),
