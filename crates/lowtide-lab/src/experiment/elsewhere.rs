@@ -37,7 +37,7 @@ pub(super) struct Changes {
     #[serde(default)]
     measure: BTreeMap<String, String>,
     /// Runs of each cell; the experiment's own number, if this is not given.
-    runs: Option<u32>,
+    pub(super) runs: Option<u32>,
     /// The figures that are drawn of it, by name.
     #[serde(default)]
     figures: Vec<String>,

@@ -8,7 +8,16 @@ use super::{
 use crate::error::{LabError, Result};
 use std::collections::BTreeSet;
 
+/// Cells of an experiment at most, and runs of all of them together.
+const MOST_CELLS: usize = 1_000_000;
+const MOST_RUNS: usize = 10_000_000;
+/// Places besides the simulator: each has a copy of the experiment.
+const MOST_PLACES: usize = 16;
+
 impl Experiment {
+    /// Bytes of a file with an experiment at most.
+    pub const MOST_BYTES: u64 = 1 << 20;
+
     /// Reads the text of a file that is called `path`: a directory, the paper, and the name of the experiment.
     ///
     /// # Errors
@@ -44,9 +53,7 @@ impl Experiment {
         if let Some(name) = self.draw.keys().find(|name| !plain(name)) {
             return Err(LabError::new(format!("draw: `{name}` has to be a word of letters, digits and _")));
         }
-        if self.runs == 0 || self.quick_runs == 0 {
-            return Err(LabError::new("runs and quick_runs have to be 1 or more"));
-        }
+        self.check_size()?;
         if self.scenario.is_none() && !(self.axes.is_empty() && self.measures.is_empty() && self.series.is_empty()) {
             return Err(LabError::new("there is no [scenario], so there is nothing to vary or to measure"));
         }
@@ -54,6 +61,26 @@ impl Experiment {
         self.check_sample()?;
         self.targets.iter().try_for_each(|target| self.check_target(target))?;
         self.check_panels()
+    }
+
+    /// Whether its plan fits into the memory.
+    fn check_size(&self) -> Result<()> {
+        let fail = |what: String| Err(LabError::new(what));
+        let runs = self.changes.values().filter_map(|changes| changes.runs).chain([self.runs, self.quick_runs]).max();
+        if self.runs == 0 || self.quick_runs == 0 {
+            return fail("runs and quick_runs have to be 1 or more".to_owned());
+        }
+        let cells = self.axes.iter().try_fold(1_usize, |cells, axis| cells.checked_mul(axis.values.len()));
+        let Some(cells) = cells.filter(|cells| *cells <= MOST_CELLS) else {
+            return fail(format!("the values of all axes make more than {MOST_CELLS} cells; take fewer"));
+        };
+        if cells.saturating_mul(runs.unwrap_or(1) as usize) > MOST_RUNS {
+            return fail(format!("all cells together have more than {MOST_RUNS} runs; take fewer runs"));
+        }
+        if self.changes.len() > MOST_PLACES {
+            return fail(format!("on: there are more than {MOST_PLACES} places"));
+        }
+        Ok(())
     }
 
     fn check_comparison(&self, measure: &Measure) -> Result<()> {
@@ -195,6 +222,20 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
+        }
+        let places: String = (0..17).map(|n| format!("[on.k{n}]\nplace = \"kernel\"\n")).collect();
+        let values = (0..1001).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        let axes: String =
+            ["g", "h"].map(|name| format!("[[axis]]\nname = \"{name}\"\nvalues = [{values}]\n")).concat();
+        for (text, part) in [
+            (format!("runs = 0\n{SCENARIO}"), "runs and quick_runs have to be 1 or more"),
+            (format!("runs = 10000001\n{SCENARIO}"), "more than 10000000 runs"),
+            (format!("{SCENARIO}[on.kernel]\nruns = 10000001"), "more than 10000000 runs"),
+            (format!("{SCENARIO}{axes}"), "more than 1000000 cells"),
+            (format!("{SCENARIO}{places}"), "more than 16 places"),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(part), "{error}");
         }
         let target = "[[target]]\nid = \"C-01\"\nkind = \"quantitative\"\nclaim = \"c\"\n";
         for (text, part) in [
