@@ -92,6 +92,9 @@ impl Axis {
                 return fail(format!("the value {} is there twice", value.written()));
             }
         }
+        if self.quick.as_ref().is_some_and(Vec::is_empty) {
+            return fail("`quick` has no values; without it a quick look is at all of them".to_owned());
+        }
         match self.quick.iter().flatten().find(|value| !known.contains(&value.written())) {
             Some(value) => fail(format!("`quick` has {}, which is not one of its values", value.written())),
             None => Ok(()),
@@ -134,7 +137,7 @@ impl AxisValue {
 }
 
 /// How they are written.
-fn words(values: &[AxisValue]) -> BTreeSet<String> {
+pub(super) fn words(values: &[AxisValue]) -> BTreeSet<String> {
     values.iter().map(AxisValue::written).collect()
 }
 

@@ -2,11 +2,11 @@
 //! From a file to an experiment.
 
 use super::{
-    Experiment, Kind, Measure, Plot, Target,
-    axis::{plain, written},
+    Experiment, Kind, Plot, Target,
+    axis::{plain, words, written},
 };
 use crate::error::{LabError, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Cells of an experiment at most, and runs of all of them together.
 const MOST_CELLS: usize = 1_000_000;
@@ -57,7 +57,7 @@ impl Experiment {
         if self.scenario.is_none() && !(self.axes.is_empty() && self.measures.is_empty() && self.series.is_empty()) {
             return Err(LabError::new("there is no [scenario], so there is nothing to vary or to measure"));
         }
-        self.comparisons().try_for_each(|measure| self.check_comparison(measure))?;
+        self.check_comparisons()?;
         self.check_sample()?;
         self.targets.iter().try_for_each(|target| self.check_target(target))?;
         self.check_panels()
@@ -83,13 +83,16 @@ impl Experiment {
         Ok(())
     }
 
-    fn check_comparison(&self, measure: &Measure) -> Result<()> {
-        for (name, value) in &measure.with {
-            let fail = |what: String| Err(LabError::new(format!("measure {}: with: {what}", measure.name)));
-            let Some(axis) = self.axis(name) else { return fail(format!("there is no axis `{name}`")) };
-            let written = written(value)?;
-            if !axis.values.iter().any(|it| it.written() == written) {
-                return fail(format!("the axis `{name}` has no value {written}"));
+    fn check_comparisons(&self) -> Result<()> {
+        let axes: BTreeMap<_, _> = self.axes.iter().map(|axis| (&axis.name, words(&axis.values))).collect();
+        for measure in self.comparisons() {
+            for (name, value) in &measure.with {
+                let fail = |what: String| Err(LabError::new(format!("measure {}: with: {what}", measure.name)));
+                let Some(values) = axes.get(name) else { return fail(format!("there is no axis `{name}`")) };
+                let written = written(value)?;
+                if !values.contains(&written) {
+                    return fail(format!("the axis `{name}` has no value {written}"));
+                }
             }
         }
         Ok(())
@@ -140,19 +143,22 @@ impl Experiment {
     }
 
     fn check_panels(&self) -> Result<()> {
+        let known_axes: BTreeSet<_> = self.axes.iter().map(|it| &it.name).collect();
+        let known_measures: BTreeSet<_> = self.measures.iter().map(|it| &it.name).collect();
+        let known_series: BTreeSet<_> = self.series.iter().map(|it| &it.name).collect();
         for figure in &self.figures {
             for (number, panel) in figure.panels.iter().enumerate() {
                 let fail =
                     |what: String| Err(LabError::new(format!("figure {}, panel {}: {what}", figure.name, number + 1)));
                 let axes = panel.x.iter().chain(&panel.each).chain(panel.place.keys());
-                if let Some(name) = axes.into_iter().find(|name| self.axis(name).is_none()) {
+                if let Some(name) = axes.into_iter().find(|name| !known_axes.contains(name)) {
                     return fail(format!("there is no axis `{name}`"));
                 }
                 let named = panel.columns.iter().flat_map(|column| column.least.iter().chain(&column.greatest));
-                if let Some(name) = panel.measure.iter().chain(named).find(|name| self.measure(name).is_none()) {
+                if let Some(name) = panel.measure.iter().chain(named).find(|name| !known_measures.contains(name)) {
                     return fail(format!("there is no measure `{name}`"));
                 }
-                if let Some(name) = panel.series.iter().find(|name| !self.series.iter().any(|it| it.name == **name)) {
+                if let Some(name) = panel.series.iter().find(|name| !known_series.contains(name)) {
                     return fail(format!("there is no series `{name}`"));
                 }
                 if let Some(column) = panel.columns.iter().find(|column| column.parts() != 1) {
@@ -216,6 +222,7 @@ mod tests {
             ("[[axis]]\nname = \"g\"\nvalues = []", "no values"),
             ("[[axis]]\nname = \"g\"\nvalues = [1, 1.0]", "the value 1 is there twice"),
             ("[[axis]]\nname = \"g\"\nvalues = [1, 2]\nquick = [3]", "`quick` has 3"),
+            ("[[axis]]\nname = \"g\"\nvalues = [1, 2]\nquick = []", "`quick` has no values"),
             ("[[axis]]\nname = \"g\"\nvalues = [{ cc = \"reno\" }]", "a case needs a label"),
             ("[[axis]]\nname = \"g\"\nvalues = [1]", "there is no [scenario]"),
             ("[draw]\ng = \"1\"\n[[axis]]\nname = \"g\"\nvalues = [1]", "two of the variable `g`"),

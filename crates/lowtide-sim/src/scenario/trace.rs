@@ -14,6 +14,9 @@ const COLUMNS: [&str; 2] = ["time_s", "bytes"];
 /// Entries of a file at most: a printed scenario, which has all of them, is not longer than a file may be.
 const MOST_ENTRIES: usize = 1_000_000;
 
+/// Bytes of a line at most. There are two short fields in it; a field takes more memory than its separator.
+const LONGEST_LINE: usize = 1000;
+
 /// Reads a CSV file; see [`parse`].
 pub(super) fn read(path: &Path) -> Result<Trace, SourceError> {
     let name = path.display().to_string();
@@ -24,6 +27,9 @@ pub(super) fn read(path: &Path) -> Result<Trace, SourceError> {
 /// Reads CSV: the header `time_s,bytes`, then a line for each amount of data, times in seconds from the flow's start
 /// as decimal fractions. `name` is the file's, for messages.
 pub(super) fn parse(name: &str, text: &[u8]) -> Result<Trace, SourceError> {
+    if let Some(before) = text.split(|byte| *byte == b'\n').position(|line| line.len() > LONGEST_LINE) {
+        return Err(SourceError(format!("{name}, line {}: it is longer than {LONGEST_LINE} bytes", before + 1)));
+    }
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
     if reader.headers().map_err(|error| unreadable(name, &error))? != COLUMNS[..] {
         return Err(SourceError(format!("the first line of the trace {name} has to be {}", COLUMNS.join(","))));
@@ -124,8 +130,11 @@ mod tests {
             let error = source.unwrap_err().to_string();
             assert!(error.contains(part), "{text:?}: {error}");
         }
-        let (_folder, source) = file(&format!("time_s,bytes\n{},1\n", "x".repeat(100_000)));
-        assert!(source.unwrap_err().to_string().len() < 300, "a long line is cut");
+        let quoted = format!("time_s,bytes\n\"{}\",1\n", "x\n".repeat(1000));
+        let error = file(&quoted).1.unwrap_err().to_string();
+        assert!(error.contains("is not a time in seconds") && error.len() < 300, "what is wrong is cut: {error}");
+        let error = parse("t.csv", format!("time_s,bytes\n0,1\n{}", ",".repeat(1001)).as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "t.csv, line 3: it is longer than 1000 bytes");
         let missing = Source::read("trace:none.csv", Path::new("/no/such")).unwrap_err().to_string();
         assert!(missing.contains("cannot read the trace /no/such/none.csv"), "{missing}");
     }
