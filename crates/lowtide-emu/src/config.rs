@@ -2,7 +2,9 @@
 //! What an emulator is asked to be.
 
 use crate::{Error, far};
-use lowtide_net::{BufferSize, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
+use lowtide_net::{
+    BufferSize, DelaySchedule, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule,
+};
 use std::time::Duration;
 
 /// The two namespaces and the link between them.
@@ -25,6 +27,9 @@ pub struct Config {
     pub burst: u64,
     /// Base round-trip time: half of it is the propagation delay of either direction.
     pub rtt: Duration,
+    /// Base round-trip time over time, from the start of the emulator on, in the place of `rtt`, which is then what
+    /// the buffer's size refers to. Packets keep their order where it falls; see [`LinkConfig::delay`].
+    pub rtt_schedule: Option<DelaySchedule>,
     /// For each of them, B has a further address whose base round-trip time is so much longer, half of it behind the link in
     /// either direction; see [`Emulator::far4`](crate::Emulator::far4).
     pub extra_delays: Vec<Duration>,
@@ -66,6 +71,7 @@ impl Config {
             reverse_schedule: None,
             burst: 0,
             rtt,
+            rtt_schedule: None,
             extra_delays: Vec::new(),
             buffer: BufferSize::Bdp(1.0),
             discipline: Discipline::DropTail,
@@ -82,7 +88,7 @@ impl Config {
 
     /// The link from A to B.
     pub fn forward(&self) -> LinkConfig {
-        self.direction(self.rate, self.schedule.as_ref(), self.rtt / 2, self.seed)
+        self.direction(self.rate, self.schedule.as_ref(), |rtt| rtt / 2, self.seed)
     }
 
     /// The link from B to A.
@@ -90,10 +96,18 @@ impl Config {
         let rate = self.reverse_rate.unwrap_or(self.rate);
         let inherited = self.schedule.as_ref().filter(|_| self.reverse_rate.is_none());
         let schedule = self.reverse_schedule.as_ref().or(inherited);
-        self.direction(rate, schedule, self.rtt - self.rtt / 2, self.seed.wrapping_add(1))
+        self.direction(rate, schedule, |rtt| rtt - rtt / 2, self.seed.wrapping_add(1))
     }
 
-    fn direction(&self, rate: Rate, schedule: Option<&Schedule>, delay: Duration, seed: u64) -> LinkConfig {
+    /// `part` is this direction's of a round trip.
+    fn direction(
+        &self,
+        rate: Rate,
+        schedule: Option<&Schedule>,
+        part: impl Fn(Duration) -> Duration,
+        seed: u64,
+    ) -> LinkConfig {
+        let delay = self.rtt_schedule.as_ref().map_or_else(|| part(self.rtt).into(), |rtt| rtt.map(&part));
         LinkConfig {
             burst: self.burst,
             jitter: self.jitter,
@@ -147,7 +161,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_net::Limit;
+    use lowtide_net::{Limit, Time};
 
     fn config() -> Config {
         Config::new("a", "b", "20mbit".parse().unwrap(), Duration::from_millis(41))
@@ -157,10 +171,21 @@ mod tests {
     fn the_directions_share_the_round_trip() {
         let config = Config { reverse_rate: Some("2mbit".parse().unwrap()), ..config() };
         let (forward, reverse) = (config.forward(), config.reverse());
-        assert_eq!(forward.delay + reverse.delay, config.rtt);
+        let at = Time::ZERO;
+        assert_eq!(forward.delay.at(at) + reverse.delay.at(at), config.rtt);
         assert_eq!(forward.limit, Limit::Bytes(102_500));
         assert_eq!(reverse.limit, Limit::Bytes(10_250));
         assert_ne!(forward.seed, reverse.seed);
+    }
+
+    #[test]
+    fn a_round_trip_that_changes_is_shared_all_the_time() {
+        let rtt: DelaySchedule = "0s:20ms,10s:201ns,every:15s".parse().unwrap();
+        let config = Config { rtt_schedule: Some(rtt), ..config() };
+        let (forward, reverse) = (config.forward(), config.reverse());
+        assert_eq!(forward.delay.to_string(), "0s:10ms,10s:100ns,every:15s");
+        assert_eq!(reverse.delay.to_string(), "0s:10ms,10s:101ns,every:15s");
+        assert_eq!(forward.limit, Limit::Bytes(102_500), "of the round trip that is given");
     }
 
     #[test]

@@ -63,6 +63,36 @@ fn nothing_passes_before_time_begins() {
 }
 
 #[test]
+fn the_round_trip_follows_its_schedule() {
+    if !kernel() {
+        return;
+    }
+    let rtt_schedule = Some("0s:20ms,500ms:200ms,1500ms:20ms".parse().unwrap());
+    let emulator = Emulator::start(Config { rtt_schedule, ..config("schedule", "20mbit", "20ms") }).unwrap();
+    let (left, right) = (udp(emulator.a(), emulator.a4()), udp(emulator.b(), emulator.b4()));
+    let to = right.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 16];
+        while let Ok((length, from)) = right.recv_from(&mut buffer) {
+            right.send_to(&buffer[..length], from).unwrap();
+        }
+    });
+    let begin = Instant::now();
+    let mut buffer = [0; 16];
+    // one after the other, so that none is under way when the round trip falls
+    for (at, rtt) in [(100, 20), (600, 200), (1700, 20)] {
+        std::thread::sleep(Duration::from_millis(at).saturating_sub(begin.elapsed()));
+        let sent = Instant::now();
+        left.send_to(b"tide", to).unwrap();
+        assert_eq!(left.recv(&mut buffer).unwrap(), 4);
+        let took = sent.elapsed().as_millis();
+        println!("after {at} ms: {took} ms");
+        assert!((rtt..rtt + 60).contains(&took), "{took} ms where {rtt} ms are due");
+    }
+    emulator.stop().unwrap();
+}
+
+#[test]
 fn some_addresses_are_farther_away() {
     if !kernel() {
         return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One direction of a network bottleneck: a [`Link`] with a capacity that may change, a propagation
-//! delay, a finite queue of one of several disciplines, and chance: loss, jitter and reordering.
+//! One direction of a network bottleneck: a [`Link`] with a capacity and a propagation delay that
+//! may change, a finite queue of one of several disciplines, and chance: loss, jitter and reordering.
 //!
 //! The crate never reads a clock. Whoever drives a link passes the [`Time`] in, which is a count of
 //! nanoseconds from any origin. The same code therefore runs in a simulator's virtual time and, in
@@ -30,6 +30,7 @@ pub mod file;
 pub mod ip;
 pub mod units;
 
+mod delay;
 mod discipline;
 mod drops;
 mod jitter;
@@ -41,11 +42,13 @@ mod queue;
 mod random;
 mod schedule;
 mod statistics;
+mod steps;
 mod supply;
 mod text;
 mod time;
 mod transmitter;
 
+pub use delay::DelaySchedule;
 pub use discipline::Discipline;
 pub use drops::{Cause, Dropped, Drops};
 pub use jitter::{Jitter, JitterShape, Reordering};

@@ -8,7 +8,8 @@ use crate::police::Policer;
 use crate::statistics::Counters;
 use crate::transmitter::Transmitter;
 use crate::{
-    Amount, Discipline, Jitter, Limit, LossModel, Packet, Police, Queue, Queued, Reordering, Schedule, Statistics, Time,
+    Amount, DelaySchedule, Discipline, Jitter, Limit, LossModel, Packet, Police, Queue, Queued, Rate, Reordering,
+    Schedule, Statistics, Time,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,8 +22,11 @@ pub struct LinkConfig {
     /// Size of the shaper's token bucket in bytes: so much of what the idle link could have carried
     /// is saved, and then sent at once. Zero: nothing is saved. The bucket is full in the beginning.
     pub burst: u64,
-    /// One-way propagation delay, from the last bit sent to its arrival.
-    pub delay: Duration,
+    /// One-way propagation delay, from the last bit sent to its arrival, over time. A length of time becomes one by
+    /// `.into()`. A packet has the delay of the moment at which its last bit is sent. Where the delay falls, what is
+    /// sent from then on does not overtake what is under way: it comes out together with the last of that, or later.
+    /// Only `reordering` exempts a packet from that.
+    pub delay: DelaySchedule,
     /// Random delay on top of it that keeps the order.
     pub jitter: Jitter,
     /// Packets that fall back behind others.
@@ -41,11 +45,11 @@ pub struct LinkConfig {
 
 impl LinkConfig {
     /// A link with tail drop, and with nothing random about it.
-    pub fn new(capacity: impl Into<Schedule>, delay: Duration, limit: Limit) -> Self {
+    pub fn new(capacity: impl Into<Schedule>, delay: impl Into<DelaySchedule>, limit: Limit) -> Self {
         Self {
             capacity: capacity.into(),
             burst: 0,
-            delay,
+            delay: delay.into(),
             jitter: Jitter::NONE,
             reordering: Reordering::NONE,
             limit,
@@ -54,6 +58,12 @@ impl LinkConfig {
             police: None,
             seed: 1,
         }
+    }
+
+    /// A way that only takes time: no packet waits there until another one is sent.
+    pub fn wire(delay: impl Into<DelaySchedule>) -> Self {
+        let unlimited = Rate::from_bits_per_second(u64::MAX).expect("it is above zero");
+        Self::new(unlimited, delay, Limit::Packets(u64::MAX))
     }
 }
 
@@ -90,7 +100,9 @@ struct InService<T> {
 /// called: transmissions follow each other without a gap while packets wait, and each packet has
 /// the delivery time that an infinitely fast caller would have seen.
 pub struct Link<T> {
-    delay: Duration,
+    delay: DelaySchedule,
+    /// The least of them.
+    least_delay: Duration,
     delays: Delays,
     loss: Loss,
     policer: Option<Policer>,
@@ -111,7 +123,8 @@ impl<T: Send + 'static> Link<T> {
     /// An idle link.
     pub fn new(config: &LinkConfig) -> Self {
         Self {
-            delay: config.delay,
+            delay: config.delay.clone(),
+            least_delay: config.delay.least(),
             delays: Delays::new(config.jitter, config.reordering, config.seed),
             loss: Loss::new(config.loss, config.seed),
             policer: config.police.map(Policer::new),
@@ -174,16 +187,16 @@ impl<T> Link<T> {
     }
 
     /// When to call [`Link::poll`] next: no packet comes out earlier, whatever arrives until then.
-    /// Mostly it is when the next packet does come out; where that depends on what is not decided
-    /// yet (after an outage, or with reordering) it may be earlier, and a call at that time brings
-    /// nothing but a later one. `None` if nothing is under way, or nothing will ever come out.
+    /// Mostly it is when the next packet does come out; where that depends on what is not decided yet
+    /// (after an outage, or with reordering) it may be earlier, and a call at that time brings nothing
+    /// but a later one. `None` if nothing is under way, or nothing will ever come out.
     pub fn next_event(&self) -> Option<Time> {
         let on_the_wire = self.on_the_wire.front().map(|next| next.at);
         let next = match &self.in_service {
             // A packet behind it could overtake it.
-            Some(next) if self.delays.reorders() => Some(next.ends + self.delay),
+            Some(next) if self.delays.reorders() => Some(next.ends + self.least_delay),
             Some(next) => Some(next.delivery.at),
-            None => self.starts.map(|starts| starts + self.delay),
+            None => self.starts.map(|starts| starts + self.least_delay),
         };
         let next = next.filter(|at| *at != Time::NEVER);
         [on_the_wire, next].into_iter().flatten().min()
@@ -274,7 +287,7 @@ impl<T> Link<T> {
             self.counters.now.marked += Amount::one(bytes);
         }
         let ends = self.transmitter.transmit(now, bytes);
-        let mut at = ends + self.delay + self.delays.jitter();
+        let mut at = ends + self.delay.at(ends) + self.delays.jitter();
         match self.delays.setback() {
             Some(setback) => at = at + setback,
             None => {
@@ -519,8 +532,11 @@ mod tests {
     fn a_trace_delivers_at_its_opportunities() {
         // Nine opportunities in 10 ms: at 0, 2, 5, 5, 5, 8, 9, 10, 10 ms.
         let trace = Schedule::trace("test", "0\n2\n5\n5\n5\n8\n9\n10\n10\n").unwrap();
-        let mut link =
-            Link::new(&LinkConfig { delay: Duration::ZERO, capacity: trace, ..config("1mbit", Limit::Packets(99)) });
+        let mut link = Link::new(&LinkConfig {
+            delay: Duration::ZERO.into(),
+            capacity: trace,
+            ..config("1mbit", Limit::Packets(99))
+        });
         let mut number = 0;
         let mut send = |link: &mut Link<u32>, at, sizes: &[u32]| {
             for &bytes in sizes {
@@ -554,6 +570,49 @@ mod tests {
         let out: Vec<_> =
             std::iter::from_fn(|| link.poll(FOREVER)).map(|out| (out.queueing_delay, out.packet.ecn)).collect();
         assert_eq!(out, [(Duration::from_nanos(99_999_999), Ecn::Ce), (Duration::from_millis(198), Ecn::Ce)]);
+    }
+
+    #[test]
+    fn a_delay_that_changes_is_that_of_the_moment() {
+        let delay = "0s:10ms,100ms:50ms,200ms:5ms".parse().unwrap();
+        let mut link = Link::new(&LinkConfig { delay, ..config("12mbit", Limit::Packets(9)) });
+        let mut out = Vec::new();
+        for (number, at) in [98, 99, 198, 199, 230, 250].into_iter().enumerate() {
+            out.extend(drain(&mut link, ms(at)));
+            link.arrive(ms(at), packet(1500, number as u32));
+        }
+        assert_eq!(link.next_event(), Some(ms(256)));
+        out.extend(drain(&mut link, FOREVER));
+        let times: Vec<(u32, Time)> = out.iter().map(|out| (out.0, out.1)).collect();
+        // it depends on the last bit; what is sent after the fall waits for what is under way
+        let expected = [109, 150, 249, 249, 249, 256].into_iter().enumerate();
+        assert_eq!(times, expected.map(|(number, at)| (number as u32, ms(at))).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn only_what_falls_back_is_not_held_up_by_what_is_under_way() {
+        let delay = "0s:100ms,10ms:1ms".parse().unwrap();
+        let reordering = "50%:5ms".parse().unwrap();
+        let mut link = Link::new(&LinkConfig { delay, reordering, ..config("12mbit", Limit::Packets(99)) });
+        for number in 0..50 {
+            link.arrive(ms(0), packet(1500, number));
+        }
+        // the others come out together with the last one that was sent before the step and kept its place
+        let (alone, held): (Vec<_>, Vec<_>) =
+            drain(&mut link, FOREVER).into_iter().filter(|out| out.0 >= 9).partition(|out| out.1 < ms(101));
+        assert!(alone.iter().all(|out| out.1 == ms(u64::from(out.0) + 1 + 1 + 5)), "{alone:?}");
+        assert!(held.iter().all(|out| out.1 == held[0].1 && out.1 <= ms(109)), "{held:?}");
+        assert!(alone.len() > 10 && held.len() > 10, "{} and {}", alone.len(), held.len());
+    }
+
+    #[test]
+    fn on_a_wire_nothing_waits() {
+        let mut link = Link::new(&LinkConfig::wire(Duration::from_millis(7)));
+        for number in 0..1000 {
+            link.arrive(ms(3), packet(65_535, number));
+        }
+        let out = drain(&mut link, ms(10));
+        assert!(out.len() == 1000 && out.iter().all(|it| it.1 == ms(10) && it.2.is_zero()), "{out:?}");
     }
 
     #[test]

@@ -2,8 +2,7 @@
 //! How much a link can carry, and when.
 
 use crate::text::{TextError, why};
-use crate::units::{format_duration, parse_duration};
-use crate::{Rate, Time};
+use crate::{Rate, Time, steps};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -48,28 +47,15 @@ impl Schedule {
     /// The first time is not zero, the times do not rise, the period is not after the last one, a time
     /// is above 584 years, or there is no rate at all.
     pub fn steps(steps: &[(Duration, Option<Rate>)], period: Option<Duration>) -> Result<Self, TextError> {
-        let wrong = |what: &str| Err(TextError::new(format!("the steps of a schedule {what}")));
-        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        if steps.iter().map(|(at, _)| *at).chain(period).any(|at| nanos(at) == u64::MAX) {
-            return wrong("have to be over within 584 years");
-        }
-        if steps.first().is_none_or(|(at, _)| !at.is_zero()) {
-            return wrong("have to begin at 0s");
-        }
-        if !steps.is_sorted_by(|(a, _), (b, _)| a < b) {
-            return wrong("have to come in the order of their times, each time once");
-        }
+        steps::check(steps.iter().map(|(at, _)| *at), period)?;
         if steps.iter().all(|(_, rate)| rate.is_none()) {
-            return wrong("need a rate above zero somewhere");
-        }
-        if period.is_some_and(|period| steps.iter().any(|(at, _)| *at >= period)) {
-            return wrong("have to be over before they repeat");
+            return Err(TextError::new("the steps of a schedule need a rate above zero somewhere"));
         }
         let step = |&(at, rate): &(Duration, Option<Rate>)| Step {
-            at: nanos(at),
+            at: steps::nanos(at),
             rate: rate.map_or(0, Rate::bits_per_second),
         };
-        Ok(Self(Shape::Steps { steps: steps.iter().map(step).collect(), period: period.map(nanos) }))
+        Ok(Self(Shape::Steps { steps: steps.iter().map(step).collect(), period: period.map(steps::nanos) }))
     }
 
     /// A packet delivery trace in the format of Mahimahi (Netravali et al., USENIX ATC 2015): a line
@@ -106,6 +92,20 @@ impl Schedule {
         Ok(Self(Shape::Trace { name: name.into(), opportunities: opportunities.into() }))
     }
 
+    /// The mean rate over one period, rounded down, but at least 1 bit/s; `None` of steps that do not repeat, which
+    /// have no period.
+    pub fn mean_rate(&self) -> Option<Rate> {
+        let (from, to) = match &self.0 {
+            Shape::Constant(rate) => return Some(*rate),
+            Shape::Steps { period, .. } => (0, (*period)?),
+            // its first period has not yet the opportunity at the end of the one before
+            Shape::Trace { opportunities, .. } => opportunities.last().map(|last| (*last, 2 * last))?,
+        };
+        let units = crate::supply::Supply::new(self).pass(Time::from_nanos(from), Time::from_nanos(to));
+        let mean = units / u128::from(to - from); // a unit in a nanosecond is a bit in a second
+        Rate::from_bits_per_second(u64::try_from(mean).unwrap_or(u64::MAX).max(1))
+    }
+
     /// Bytes that the link can carry between two points in time, rounded down.
     pub fn bytes_between(&self, from: Time, to: Time) -> u64 {
         let mut supply = crate::supply::Supply::new(self);
@@ -131,23 +131,7 @@ impl FromStr for Schedule {
         if !text.contains([':', ',']) {
             return text.parse().map(Self::constant).map_err(|error| TextError::new(why(error)));
         }
-        let (mut steps, mut period) = (Vec::new(), None);
-        for part in text.split(',') {
-            let Some((at, value)) = part.split_once(':') else {
-                return Err(TextError::new(format!(
-                    "\"{part}\" is not a step of a schedule; write them like 0s:20mbit,10s:5mbit,every:20s"
-                )));
-            };
-            if period.is_some() {
-                return Err(TextError::new("every: comes last in a schedule"));
-            }
-            let duration = |text| parse_duration(text).map_err(|error| TextError::new(why(error)));
-            if at == "every" {
-                period = Some(duration(value)?);
-            } else {
-                steps.push((duration(at)?, rate_or_outage(value)?));
-            }
-        }
+        let (steps, period) = steps::read(text, "0s:20mbit,10s:5mbit,every:20s", rate_or_outage)?;
         Self::steps(&steps, period)
     }
 }
@@ -168,12 +152,8 @@ impl fmt::Display for Schedule {
             Shape::Constant(rate) => fmt::Display::fmt(rate, f),
             Shape::Trace { name, .. } => f.pad(&format!("mahimahi:{name}")),
             Shape::Steps { steps, period } => {
-                let time = |nanos| format_duration(Duration::from_nanos(nanos));
                 let rate = |bits| Rate::from_bits_per_second(bits).map_or("0bit".to_owned(), |rate| rate.to_string());
-                let steps = steps.iter().map(|step| format!("{}:{}", time(step.at), rate(step.rate)));
-                let period = period.map(|period| format!("every:{}", time(period)));
-                let parts: Vec<String> = steps.chain(period).collect();
-                f.pad(&parts.join(","))
+                f.pad(&steps::print(steps.iter().map(|step| (step.at, rate(step.rate))), *period))
             }
         }
     }
@@ -240,6 +220,18 @@ mod tests {
         ] {
             assert_eq!(Schedule::trace("cell.up", text).unwrap_err().to_string(), sentence);
         }
+    }
+
+    #[test]
+    fn what_repeats_has_a_mean_rate() {
+        let mean = |text: &str| text.parse::<Schedule>().unwrap().mean_rate().map(|rate| rate.to_string());
+        assert_eq!(mean("20mbit").as_deref(), Some("20mbit"));
+        assert_eq!(mean("0s:8mbit,1s:0mbit,2s:16mbit,every:4s").as_deref(), Some("10mbit"));
+        assert_eq!(mean("0s:1bit,1ns:0bit,every:1s").as_deref(), Some("1bit"));
+        assert_eq!(mean("0s:8mbit,1s:16mbit"), None);
+        // 4 opportunities in 5 ms
+        let trace = Schedule::trace("cell.up", "0\n1\n1\n5\n").unwrap();
+        assert_eq!(trace.mean_rate().unwrap().to_string(), "9.6mbit");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! What holds for every link and every arrival pattern.
 
 use lowtide_net::{
-    Amount, Arrival, Cause, Class, Delivery, Discipline, Ecn, Jitter, Limit, Link, LinkConfig, Packet, Rate,
-    Reordering, Schedule, Time,
+    Amount, Arrival, Cause, Class, DelaySchedule, Delivery, Discipline, Ecn, Jitter, Limit, Link, LinkConfig, Packet,
+    Rate, Reordering, Schedule, Time,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -69,6 +69,24 @@ fn capacities() -> impl Strategy<Value = Schedule> {
     prop_oneof![2 => constant, 1 => outages, 1 => trace]
 }
 
+/// Delays as they are written down: times and what holds from them on, in ns.
+fn delays() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    prop::collection::vec((1..30_000_000_u64, 0..50_000_000_u64), 1..5).prop_map(|steps| {
+        let mut at = 0;
+        let step = |(length, delay)| {
+            at += length;
+            (at - length, delay)
+        };
+        steps.into_iter().map(step).collect()
+    })
+}
+
+fn delay_schedule(steps: &[(u64, u64)]) -> DelaySchedule {
+    let nanos = Duration::from_nanos;
+    let steps: Vec<_> = steps.iter().map(|&(at, delay)| (nanos(at), nanos(delay))).collect();
+    DelaySchedule::steps(&steps, None).unwrap()
+}
+
 /// Links whose packets keep their order, except for the queue.
 fn configs() -> impl Strategy<Value = LinkConfig> {
     let limit = prop_oneof![(1..40_u64).prop_map(Limit::Packets), (1..60_000_u64).prop_map(Limit::Bytes)];
@@ -77,7 +95,9 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
     let police = prop::sample::select(vec![None, None, Some("5mbit:5kB")]);
     let burst = prop::sample::select(vec![0, 0, 3080]);
     let queue = (limit, disciplines(), burst);
-    (capacities(), 0..50_u64, queue, loss, jitter, police, any::<u64>()).prop_map(
+    let constant = (0..50_u64).prop_map(|ms| Duration::from_millis(ms).into());
+    let delay = prop_oneof![2 => constant, 1 => delays().prop_map(|steps| delay_schedule(&steps))];
+    (capacities(), delay, queue, loss, jitter, police, any::<u64>()).prop_map(
         |(capacity, delay, (limit, discipline, burst), loss, jitter, police, seed)| LinkConfig {
             burst,
             discipline,
@@ -85,7 +105,7 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
             jitter: jitter.parse().unwrap(),
             police: police.map(|text| text.parse().unwrap()),
             seed,
-            ..LinkConfig::new(capacity, Duration::from_millis(delay), limit)
+            ..LinkConfig::new(capacity, delay, limit)
         },
     )
 }
@@ -208,11 +228,33 @@ proptest! {
     }
 
     #[test]
+    fn a_packet_takes_the_delay_of_its_moment_and_none_overtakes(
+        config in configs(),
+        delays in delays(),
+        steps in steps(),
+    ) {
+        let without = LinkConfig { jitter: Jitter::NONE, delay: Duration::ZERO.into(), ..config };
+        let with = LinkConfig { delay: delay_schedule(&delays), ..without.clone() };
+        // without a delay a packet comes out when its last bit is sent
+        let sent = run(&without, &steps, |_| {}).deliveries;
+        let deliveries = run(&with, &steps, |_| {}).deliveries;
+        prop_assert_eq!(sent.len(), deliveries.len());
+        let mut latest = 0;
+        for (sent, out) in sent.iter().zip(&deliveries) {
+            prop_assert_eq!(sent.packet.payload, out.packet.payload);
+            let at = sent.at.as_nanos();
+            let delay = delays.iter().rev().find(|(from, _)| *from <= at).expect("the first one is at 0").1;
+            latest = latest.max(at + delay);
+            prop_assert_eq!(out.at.as_nanos(), latest);
+        }
+    }
+
+    #[test]
     fn no_packet_is_early(config in reordering_configs(), steps in steps()) {
         let Run { arrivals, deliveries, .. } = run(&config, &steps, |_| {});
         for out in deliveries {
             let arrived = arrivals[out.packet.payload].0;
-            prop_assert!(out.at >= arrived + out.queueing_delay + config.delay);
+            prop_assert!(out.at >= arrived + out.queueing_delay + config.delay.least());
             // With the time to send it, unless there is a bucket to send it from.
             if config.burst == 0 {
                 let start = arrived + out.queueing_delay;
@@ -224,16 +266,15 @@ proptest! {
 
     #[test]
     fn the_capacity_is_not_exceeded_over_any_window(config in configs(), steps in steps()) {
-        let config = LinkConfig { jitter: Jitter::NONE, ..config };
+        let config = LinkConfig { jitter: Jitter::NONE, delay: Duration::ZERO.into(), ..config };
         let deliveries = run(&config, &steps, |_| {}).deliveries;
-        let sent = |at: Time| Time::from_nanos(at.as_nanos() - config.delay.as_nanos() as u64);
         for (first, begin) in deliveries.iter().enumerate() {
             let mut bytes = 0;
             for end in &deliveries[first + 1..] {
                 bytes += u64::from(end.packet.bytes);
                 // Times are rounded down to 1 ns, and so are bytes.
-                let until = Time::from_nanos(sent(end.at).as_nanos() + 1);
-                let carried = config.capacity.bytes_between(sent(begin.at), until) + 1;
+                let until = Time::from_nanos(end.at.as_nanos() + 1);
+                let carried = config.capacity.bytes_between(begin.at, until) + 1;
                 prop_assert!(bytes <= carried + config.burst, "{bytes} bytes where {carried} fit");
             }
         }
@@ -297,7 +338,8 @@ proptest! {
         delay in 0..50_u64,
         sizes in prop::collection::vec(1..3000_u32, 1..80),
     ) {
-        let config = LinkConfig::new(capacity.clone(), Duration::from_millis(delay), Limit::Packets(80));
+        let delay = Duration::from_millis(delay);
+        let config = LinkConfig::new(capacity.clone(), delay, Limit::Packets(80));
         let burst = sizes.iter().map(|&bytes| Step {
             gap: Duration::ZERO,
             bytes,
@@ -308,7 +350,7 @@ proptest! {
         });
         let deliveries = run(&config, &burst.collect::<Vec<_>>(), |_| {}).deliveries;
         let bytes: u64 = sizes.iter().map(|&bytes| u64::from(bytes)).sum();
-        let end = deliveries.last().unwrap().at.as_nanos() - config.delay.as_nanos() as u64;
+        let end = deliveries.last().unwrap().at.as_nanos() - delay.as_nanos() as u64;
         // It is all sent within the nanosecond that begins then, and was not before.
         prop_assert!(capacity.bytes_between(Time::ZERO, Time::from_nanos(end + 1)) >= bytes);
         prop_assert!(capacity.bytes_between(Time::ZERO, Time::from_nanos(end)) <= bytes);

@@ -2,7 +2,9 @@
 //! Whatever is typed is either read, and printed so that it reads back as the same, or refused.
 
 use lowtide_net::units::parse_duration;
-use lowtide_net::{BufferSize, Discipline, Jitter, LossModel, Police, Probability, Rate, Reordering, Schedule, Time};
+use lowtide_net::{
+    BufferSize, DelaySchedule, Discipline, Jitter, LossModel, Police, Probability, Rate, Reordering, Schedule, Time,
+};
 use proptest::prelude::*;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -106,6 +108,7 @@ proptest! {
     fn any_text_is_read_or_refused(text in texts()) {
         holds::<Discipline>(&text);
         holds::<Schedule>(&text);
+        holds::<DelaySchedule>(&text);
         holds::<LossModel>(&text);
         holds::<Jitter>(&text);
         holds::<Reordering>(&text);

@@ -2,7 +2,7 @@
 //! Scenarios as texts: what is read, what is refused and how, what is printed.
 
 use lowtide_deadline::{Bounds, Control as Law, Cubic, Model, RatioPolicy, RatioRule};
-use lowtide_net::{BufferSize, Class, Discipline, LossModel, Rate};
+use lowtide_net::{BufferSize, Class, Discipline, Jitter, Limit, LossModel, Rate};
 use lowtide_sim::scenario::{
     Control, Deadline, Direction, Experiment, Flow, RatioKind, Scenario, Source, Steering, Tcp, Transport,
 };
@@ -305,6 +305,49 @@ fn schedules_may_repeat() {
 }
 
 #[test]
+fn round_trips_may_change_and_the_way_back_may_jitter() {
+    let text = with(
+        "rtt",
+        "rtt_schedule = [{ at = \"20s\", rtt = \"200ms\" }, { at = \"30s\", rtt = \"25ms\" }]\nreverse_jitter = \"5ms\"\nrtt",
+    );
+    let scenario = parse(&text, &[]).unwrap();
+    let link = &scenario.bottlenecks[0];
+    assert_eq!(link.rtt_schedule.as_ref().unwrap().to_string(), "0s:40ms,20s:200ms,30s:25ms");
+    assert_eq!((link.jitter, link.reverse_jitter), (Jitter::NONE, "5ms".parse().unwrap()));
+    assert_eq!(parse(&scenario.to_toml(), &[]).as_ref(), Ok(&scenario));
+    let [there, back] = link.wires(7).map(Option::unwrap);
+    assert_eq!(there.delay.to_string(), "0s:20ms,20s:100ms,30s:12.5ms");
+    assert_eq!((back.delay, back.jitter), (there.delay, link.reverse_jitter));
+    assert_eq!(link.link(secs(0), 1).limit, Limit::Bytes(50_000), "of the rtt");
+    assert_eq!(small(&[]).bottlenecks[0].wires(1), [None, None]);
+    let again = small(&["bottleneck.rtt_schedule=0s:10ms,5s:1ms,every:9s", "flow.rtt=40ms"]);
+    assert_eq!(again.bottlenecks[0].rtt_schedule.as_ref().unwrap().to_string(), "0s:10ms,5s:1ms,every:9s");
+    for (overrides, sentence) in [
+        (&["bottleneck.rtt_schedule=5s:1ms"][..], "rtt_schedule: the steps of a schedule have to begin at 0s"),
+        (&["bottleneck.rtt_schedule=[{at=\"5s\"}]"], "`rtt` is missing here; write it like rtt = \"200ms\""),
+        (
+            &["bottleneck.rtt_schedule=0s:1ms", "flow.rtt=39ms"],
+            "rtt: the bottlenecks with an `rtt_schedule` on its path have more; it has to be 40ms or more",
+        ),
+        (
+            &["reverse.rate=1mbit", "reverse.rtt=1ms", "bottleneck.reverse_jitter=1ms"],
+            "reverse_jitter of `bottleneck`: with [reverse] write it there, as `jitter`",
+        ),
+        (
+            &["reverse.rate=1mbit", "reverse.rtt=1ms", "reverse.reverse_jitter=1ms"],
+            "reverse_jitter: here it is called `jitter`",
+        ),
+        (
+            &["reverse.rate=1mbit", "reverse.rtt=1ms", "reverse.rtt_schedule=0s:1ms"],
+            "rtt_schedule: a round trip is both ways; write it in [bottleneck]",
+        ),
+    ] {
+        let error = parse(SMALL, overrides).unwrap_err();
+        assert!(error.ends_with(sentence), "{error}");
+    }
+}
+
+#[test]
 fn traces_are_found_beside_the_file_and_travel_with_the_scenario() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.csv"), "time_s,bytes\n0,1500\n2.5,3000\n").unwrap();
@@ -355,7 +398,8 @@ fn overrides_that_lead_nowhere_are_refused() {
             SMALL,
             "bottleneck.ratee=1mbit",
             "--set bottleneck.ratee=1mbit: unknown key `ratee`; did you mean `rate`? There are \
-                          name, rate, rtt, schedule, buffer, queue, loss, jitter, reordering, police and burst",
+                          name, rate, rtt, schedule, rtt_schedule, buffer, queue, loss, jitter, reverse_jitter, reordering, police \
+                          and burst",
         ),
         (
             SMALL,

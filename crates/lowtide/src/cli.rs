@@ -9,7 +9,8 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_net::{
-    BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, file, units::parse_duration,
+    BufferSize, DelaySchedule, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, file,
+    units::parse_duration,
 };
 
 mod run;
@@ -183,12 +184,13 @@ QUEUE is a name, or a name with parameters: the defaults are those of its RFC. W
 
   sudo lowtide emulate --rate 20mbit --rtt 40ms --buffer 1bdp --between A,B
   sudo lowtide emulate --rate 20mbit --rtt 40ms --queue fq_codel --schedule 0s:20mbit,10s:5mbit,every:20s --between A,B
+  sudo lowtide emulate --schedule mahimahi:cell.up --rtt 20ms --rtt-schedule 0s:20ms,10s:200ms --between A,B
 
 Namespaces, addresses and routes go when this ends; those that a killed emulator left go at the next start.")]
 pub struct EmulateArguments {
-    /// Capacity: 20mbit, 1.5gbit
-    #[arg(long)]
-    pub rate: Rate,
+    /// Capacity: 20mbit, 1.5gbit; not needed with a --schedule that repeats, as a mahimahi:FILE does
+    #[arg(long, required_unless_present = "schedule")]
+    pub rate: Option<Rate>,
 
     /// Capacity from the second namespace to the first; as --rate unless given
     #[arg(long)]
@@ -197,6 +199,10 @@ pub struct EmulateArguments {
     /// Round-trip time of the empty link, half of it in each direction
     #[arg(long, value_parser = parse_duration)]
     pub rtt: Duration,
+
+    /// Round-trip time over time instead of --rtt: 0s:20ms,10s:200ms,every:20s; where it falls no packet overtakes those under way, and the buffer's size still goes by --rtt
+    #[arg(long, value_name = "SCHEDULE")]
+    pub rtt_schedule: Option<DelaySchedule>,
 
     /// Further addresses of the second namespace, each with so much more round-trip time: 20ms,60ms
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = parse_duration)]
@@ -210,7 +216,7 @@ pub struct EmulateArguments {
     #[arg(long, default_value = "droptail")]
     pub queue: Discipline,
 
-    /// Capacity over time instead of --rate: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each chance to send 1500 bytes, in ms); the buffer's size still goes by --rate
+    /// Capacity over time instead of --rate: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each chance to send 1500 bytes, in ms); the buffer's size still goes by --rate or, without that, by the mean rate of a schedule that repeats
     #[arg(long, value_parser = parse_schedule)]
     pub schedule: Option<Schedule>,
 

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 use lowtide_emu::{Config, Emulator, Second};
 use lowtide_kernel::{Need, diagnose};
-use lowtide_net::{Reordering, Statistics, units::format_duration};
+use lowtide_net::{Reordering, Schedule, Statistics, units::format_duration};
 
 use crate::{cli::EmulateArguments, interruption::Interruption};
 
@@ -22,27 +22,13 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
     let [a, b] = arguments.between.as_slice() else {
         bail!("--between takes two names, as in --between A,B");
     };
+    let config = configuration(arguments, a, b)?;
     if let Some(sentence) = diagnose().verdict(&[Need::Emulate]) {
         bail!("cannot emulate a link here: {sentence}");
     }
     let interruption = Interruption::block()?;
 
-    let emulator = Emulator::start(Config {
-        reverse_rate: arguments.reverse_rate,
-        schedule: arguments.schedule.clone(),
-        reverse_schedule: arguments.reverse_schedule.clone(),
-        burst: arguments.burst,
-        extra_delays: arguments.extra_delay.clone(),
-        buffer: arguments.buffer,
-        discipline: arguments.queue.clone(),
-        loss: arguments.loss,
-        jitter: arguments.jitter,
-        reordering: arguments.reorder.unwrap_or(Reordering::NONE),
-        police: arguments.police,
-        seed: arguments.seed,
-        realtime: true,
-        ..Config::new(a, b, arguments.rate, arguments.rtt)
-    })?;
+    let emulator = Emulator::start(config)?;
     explain(&mut io::stdout(), &emulator, a, b)?;
 
     let started = Instant::now();
@@ -61,6 +47,33 @@ pub fn emulate(arguments: &EmulateArguments) -> Result<ExitCode> {
     }
     emulator.stop().map_err(|error| anyhow!(error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is emulated between the namespaces `a` and `b`.
+fn configuration(arguments: &EmulateArguments, a: &str, b: &str) -> Result<Config> {
+    let mean = |schedule: &Option<Schedule>| schedule.as_ref().and_then(Schedule::mean_rate);
+    let rate = arguments.rate.or_else(|| mean(&arguments.schedule)).ok_or_else(|| {
+        anyhow!("the steps of --schedule do not repeat and have no mean rate; give --rate, for the buffer's size")
+    })?;
+    // where no rate is given, each direction goes by its own schedule
+    let reverse_mean = || arguments.rate.is_none().then(|| mean(&arguments.reverse_schedule)).flatten();
+    Ok(Config {
+        reverse_rate: arguments.reverse_rate.or_else(reverse_mean),
+        schedule: arguments.schedule.clone(),
+        reverse_schedule: arguments.reverse_schedule.clone(),
+        burst: arguments.burst,
+        rtt_schedule: arguments.rtt_schedule.clone(),
+        extra_delays: arguments.extra_delay.clone(),
+        buffer: arguments.buffer,
+        discipline: arguments.queue.clone(),
+        loss: arguments.loss,
+        jitter: arguments.jitter,
+        reordering: arguments.reorder.unwrap_or(Reordering::NONE),
+        police: arguments.police,
+        seed: arguments.seed,
+        realtime: true,
+        ..Config::new(a, b, rate, arguments.rtt)
+    })
 }
 
 fn explain(out: &mut impl Write, emulator: &Emulator, a: &str, b: &str) -> io::Result<()> {
@@ -96,4 +109,51 @@ fn print_second(out: &mut impl Write, second: &Second) -> io::Result<()> {
     };
     let (there, back) = (direction("->", &second.forward), direction("<-", &second.reverse));
     writeln!(out, "{:5} s  {there}   {back}", second.number + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+    use lowtide_net::Limit;
+
+    fn configured(words: &[&str]) -> Result<Config> {
+        let words = ["lowtide", "emulate", "--rtt", "40ms", "--between", "A,B"].iter().chain(words);
+        match Cli::try_parse_from(words).expect("they are the words of a link").command {
+            Command::Emulate(arguments) => configuration(&arguments, "A", "B"),
+            _ => unreachable!("emulate was asked for"),
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_repeats_needs_no_rate() {
+        let directory = tempfile::tempdir().unwrap();
+        // 12 and 6 Mbit/s
+        let [up, down] = [("up", "1\n2\n"), ("down", "2\n")].map(|(name, lines)| {
+            let file = directory.path().join(name);
+            std::fs::write(&file, lines).unwrap();
+            format!("mahimahi:{}", file.display())
+        });
+        let limits = |words: &[&str]| {
+            let config = configured(words).unwrap();
+            [config.forward().limit, config.reverse().limit]
+        };
+        assert_eq!(limits(&["--schedule", &up]), [Limit::Bytes(60_000), Limit::Bytes(60_000)]);
+        let both = limits(&["--schedule", &up, "--reverse-schedule", &down]);
+        assert_eq!(both, [Limit::Bytes(60_000), Limit::Bytes(30_000)]);
+        let given = limits(&["--rate", "20mbit", "--schedule", &up, "--reverse-schedule", &down]);
+        assert_eq!(given, [Limit::Bytes(100_000), Limit::Bytes(100_000)]);
+        let steps = limits(&["--schedule", "0s:8mbit,1s:16mbit,every:2s", "--buffer", "10ms"]);
+        assert_eq!(steps, [Limit::Bytes(15_000), Limit::Bytes(15_000)]);
+        let error = configured(&["--schedule", "0s:8mbit,1s:16mbit"]).unwrap_err().to_string();
+        assert!(error.contains("do not repeat") && error.contains("--rate"), "{error}");
+    }
+
+    #[test]
+    fn the_round_trip_may_change() {
+        let config = configured(&["--rate", "20mbit", "--rtt-schedule", "0s:20ms,10s:200ms"]).unwrap();
+        assert_eq!(config.forward().delay.to_string(), "0s:10ms,10s:100ms");
+        assert_eq!(config.forward().limit, Limit::Bytes(100_000), "of --rtt");
+    }
 }

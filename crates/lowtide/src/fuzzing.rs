@@ -6,11 +6,12 @@ use std::{fmt::Display, path::Path, str::FromStr};
 
 use jiff::{Timestamp, Zoned};
 use lowtide_kernel::Law;
-use lowtide_lab::Recording;
+use lowtide_lab::{Recording, experiment};
 use lowtide_net::{
-    BufferSize, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, Time, units::parse_duration,
+    BufferSize, DelaySchedule, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, Time,
+    units::parse_duration,
 };
-use lowtide_sim::scenario::Experiment;
+use lowtide_sim::scenario::{Experiment, Source};
 
 use crate::{run, size, trace, when};
 
@@ -31,6 +32,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("recording", recording),
     ("discipline", discipline),
     ("chance", chance),
+    ("experiment", experiment),
+    ("traffic", traffic),
 ];
 
 /// What is wrong is one sentence.
@@ -146,13 +149,14 @@ pub fn trace(bytes: &[u8]) {
     });
 }
 
-/// `--schedule`, rates, sizes of buffers and lengths of time.
+/// `--schedule`, `--rtt-schedule`, rates, sizes of buffers and lengths of time.
 ///
 /// # Panics
 /// It is wrong.
 pub fn schedule(bytes: &[u8]) {
     with_text(bytes, |text| {
         reads_back::<Schedule>(text);
+        reads_back::<DelaySchedule>(text);
         reads_back::<Rate>(text);
         reads_back::<BufferSize>(text);
         if let Err(error) = parse_duration(text) {
@@ -219,4 +223,34 @@ pub fn chance(bytes: &[u8]) {
         reads_back::<Reordering>(text);
         reads_back::<Police>(text);
     });
+}
+
+/// An experiment of `lowtide lab`.
+///
+/// # Panics
+/// It is wrong.
+pub fn experiment(bytes: &[u8]) {
+    with_text(bytes, |text| match experiment::Experiment::parse("000/a.toml", text) {
+        Ok(experiment) => {
+            // each place has what the experiment has, or less
+            let least = |it: &experiment::Experiment| it.axes.iter().map(|axis| axis.values_of(true).len()).min();
+            let elsewhere = experiment.elsewhere.iter().map(|place| &place.experiment);
+            assert!(elsewhere.chain([&experiment]).all(|it| least(it).is_none_or(|values| values > 0) && it.runs > 0));
+        }
+        Err(error) => is_a_sentence(error),
+    });
+}
+
+/// Traffic of a scenario as a CSV file.
+///
+/// # Panics
+/// It is wrong.
+pub fn traffic(bytes: &[u8]) {
+    match Source::from_csv("a.csv", bytes) {
+        Ok(source) => {
+            let printed = source.to_string();
+            assert_eq!(printed.parse::<Source>().ok().as_ref(), Some(&source), "it prints as {printed:?}");
+        }
+        Err(error) => is_a_sentence(error),
+    }
 }

@@ -163,6 +163,18 @@ fn capacity_that_falls_to_a_twentieth_and_comes_back() {
     assert!(part(&report, "retransmitted_bytes") < 0.1, "{}", report["retransmitted_bytes"]);
 }
 
+/// The route becomes a longer one: 20 ms, then 200 ms.
+#[test]
+#[ignore = "a battery of its own: make faults"]
+fn a_round_trip_that_becomes_ten_times_as_long() {
+    let change = |it: &mut Config| it.rtt_schedule = Some("0s:20ms,3s:200ms".parse().unwrap());
+    let Some(report) = survives("farther", "+60s", 10_000_000, change) else { return };
+    assert_eq!(report["outcome"], "met");
+    let again = part(&report, "retransmitted_bytes");
+    println!("{:.1} Mbit/s; sent again: {:.2} %", 1e-6 * report["mean_bps"].as_f64().unwrap(), 100.0 * again);
+    assert!(again < 0.1, "{again}");
+}
+
 #[test]
 #[ignore = "a battery of its own: make faults"]
 fn one_packet_of_twenty_lost() {

@@ -82,7 +82,7 @@ fn attempt(config: Config, options: &[&str], size: &str, senders: usize) -> Seen
     Seen {
         report: report(&file),
         tcp,
-        episodes: episodes(&arrivals, &fates(Link::new(&forward), &arrivals), forward.delay),
+        episodes: episodes(&arrivals, &fates(Link::new(&forward), &arrivals), forward.delay.least()),
         dropped: (totals.lost + totals.dropped()).packets,
         marked: totals.marked.packets,
     }

@@ -255,6 +255,10 @@ fn emulate_refuses_what_it_cannot_build() {
     };
     let one = emulate(&["--rate", "20mbit", "--rtt", "40ms", "--between", "A"]);
     assert!(one.sentence().contains("--between A,B"), "{one:?}");
+    let rateless = emulate(&["--schedule", "0s:2mbit,9s:1mbit", "--rtt", "40ms", "--between", "A,B"]);
+    assert!(rateless.sentence().contains("do not repeat"), "{rateless:?}");
+    let nothing = emulate(&["--rtt", "40ms", "--between", "A,B"]);
+    assert!(nothing.err.contains("--rate"), "{nothing:?}");
     for (arguments, culprit) in [
         (["--rate", "20furlongs", "--rtt", "40ms", "--between", "A,B"], "--rate"),
         (["--rate", "20mbit", "--rtt", "soon", "--between", "A,B"], "--rtt"),
@@ -278,6 +282,8 @@ fn emulate_says_what_is_wrong_with_a_link() {
         ("--schedule", "mahimahi:/nowhere", "cannot read the trace /nowhere"),
         ("--schedule", &trace, "cell.up, line 3: \"soon\" is not a time in whole milliseconds"),
         ("--reverse-schedule", "0s:0mbit", "a rate above zero"),
+        ("--rtt-schedule", "0s:20mbit,1s:2ms", "\"20mbit\" is not a length of time"),
+        ("--rtt-schedule", "1s:20ms", "have to begin at 0s"),
         ("--loss", "200%", "is not a probability"),
         ("--jitter", "2", "is not a length of time"),
         ("--reorder", "5ms", "write it like 1%:5ms"),

@@ -67,10 +67,14 @@ fn an_emulator_that_nobody_reads_takes_its_namespaces_down() {
     if !kernel() {
         return;
     }
-    for first_line in [false, true] {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("cell.up"), "1\n2\n").unwrap();
+    let trace = format!("mahimahi:{}", directory.path().join("cell.up").display());
+    // a trace is a capacity of its own
+    for (capacity, first_line) in [(["--rate", "20mbit"], false), (["--schedule", &trace], true)] {
         let (a, b) = (name("ua"), name("ub"));
-        let mut command = lowtide(["emulate", "--rate", "20mbit", "--rtt", "40ms", "--between"]);
-        command.arg(format!("{a},{b}"));
+        let mut command = lowtide(["emulate", "--rtt", "40ms", "--rtt-schedule", "0s:40ms,1s:80ms", "--between"]);
+        command.arg(format!("{a},{b}")).args(capacity);
         let (ended, line) = unread(command, first_line);
         assert!(ended.status.success() && ended.err.is_empty(), "{ended:?}");
         assert!(!first_line || line.starts_with(&a), "{line}");

@@ -4,6 +4,7 @@
 use crate::error::{LabError, Result};
 use rhai::{Dynamic, Scope};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 /// An axis: a variable of the experiment's expressions, and its values.
@@ -48,16 +49,17 @@ impl Axis {
         match self.quick.as_ref().filter(|_| quick) {
             None => self.values.iter().collect(),
             Some(some) => {
-                let wanted = |value: &&AxisValue| some.iter().any(|it| it.written() == value.written());
-                self.values.iter().filter(wanted).collect()
+                let wanted = words(some);
+                self.values.iter().filter(|value| wanted.contains(&value.written())).collect()
             }
         }
     }
 
     /// Leaves these values, as they are written.
     pub(super) fn keep(&mut self, some: &[AxisValue]) -> Result<(), String> {
-        let written = |value: &AxisValue| some.iter().any(|it| it.written() == value.written());
-        if let Some(value) = some.iter().find(|it| !self.values.iter().any(|own| own.written() == it.written())) {
+        let (wanted, own) = (words(some), words(&self.values));
+        let written = |value: &AxisValue| wanted.contains(&value.written());
+        if let Some(value) = some.iter().find(|it| !own.contains(&it.written())) {
             return Err(format!("the axis `{}` has no value {}", self.name, value.written()));
         }
         self.values.retain(written);
@@ -70,13 +72,14 @@ impl Axis {
     /// What is wrong with it.
     pub(super) fn check(&self) -> Result<()> {
         let fail = |what: String| Err(LabError::new(format!("axis {}: {what}", self.name)));
-        if !rhai::Engine::new_raw().compile_expression(&self.name).is_ok_and(|_| plain(&self.name)) {
+        if !plain(&self.name) || rhai::Engine::new_raw().compile_expression(&self.name).is_err() {
             return fail("its name has to be a word of letters, digits and _, and not one of Rhai's own".to_owned());
         }
         if self.values.is_empty() {
             return fail("it has no values".to_owned());
         }
-        for (at, value) in self.values.iter().enumerate() {
+        let mut known = BTreeSet::new();
+        for value in &self.values {
             if let AxisValue::Case(table) = value {
                 if !matches!(table.get("label"), Some(Value::String(_))) {
                     return fail("a case needs a label, like { label = \"CUBIC\", cc = \"cubic\" }".to_owned());
@@ -85,12 +88,14 @@ impl Axis {
                     return fail(format!("`{name}` of a case has to be a word with a number, a text or a truth"));
                 }
             }
-            if self.values[..at].iter().any(|before| before.written() == value.written()) {
+            if !known.insert(value.written()) {
                 return fail(format!("the value {} is there twice", value.written()));
             }
         }
-        let unknown = |value: &&AxisValue| !self.values.iter().any(|it| it.written() == value.written());
-        match self.quick.iter().flatten().find(unknown) {
+        if self.quick.as_ref().is_some_and(Vec::is_empty) {
+            return fail("`quick` has no values; without it a quick look is at all of them".to_owned());
+        }
+        match self.quick.iter().flatten().find(|value| !known.contains(&value.written())) {
             Some(value) => fail(format!("`quick` has {}, which is not one of its values", value.written())),
             None => Ok(()),
         }
@@ -129,6 +134,11 @@ impl AxisValue {
             }
         }
     }
+}
+
+/// How they are written.
+pub(super) fn words(values: &[AxisValue]) -> BTreeSet<String> {
+    values.iter().map(AxisValue::written).collect()
 }
 
 /// A value of a case as a variable.

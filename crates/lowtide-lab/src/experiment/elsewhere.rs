@@ -7,7 +7,7 @@ use crate::{
     error::{LabError, Result},
 };
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What of an experiment runs on a kernel: `[on.kernel]`, `[on.guest]`, or another name with its `place`.
 #[derive(Clone, Debug, Deserialize)]
@@ -37,7 +37,7 @@ pub(super) struct Changes {
     #[serde(default)]
     measure: BTreeMap<String, String>,
     /// Runs of each cell; the experiment's own number, if this is not given.
-    runs: Option<u32>,
+    pub(super) runs: Option<u32>,
     /// The figures that are drawn of it, by name.
     #[serde(default)]
     figures: Vec<String>,
@@ -101,20 +101,23 @@ impl Changes {
             return Err("there is no [scenario] to run".to_owned());
         }
         cut.functions = self.functions.clone().unwrap_or(cut.functions);
-        if let Some(id) = self.reason.keys().chain(self.targets.iter().flatten()).find(|id| !has_target(experiment, id))
-        {
+        let known: BTreeSet<_> = experiment.targets.iter().map(|target| &target.id).collect();
+        if let Some(id) = self.reason.keys().chain(self.targets.iter().flatten()).find(|id| !known.contains(id)) {
             return Err(format!("there is no target {id}"));
         }
         if let Some(targets) = &self.targets {
-            cut.targets.retain(|target| targets.contains(&target.id));
+            let meant: BTreeSet<_> = targets.iter().collect();
+            cut.targets.retain(|target| meant.contains(&target.id));
         }
-        if let Some(name) = self.figures.iter().find(|name| cut.figures.iter().all(|it| it.name != **name)) {
+        let known: BTreeSet<_> = experiment.figures.iter().map(|figure| &figure.name).collect();
+        if let Some(name) = self.figures.iter().find(|name| !known.contains(name)) {
             return Err(format!("there is no figure {name}"));
         }
-        cut.figures.retain(|figure| self.figures.contains(&figure.name));
-        let drawn: Vec<&String> =
+        let meant: BTreeSet<_> = self.figures.iter().collect();
+        cut.figures.retain(|figure| meant.contains(&figure.name));
+        let drawn: BTreeSet<&String> =
             cut.figures.iter().flat_map(|it| &it.panels).flat_map(|panel| &panel.series).collect();
-        cut.series.retain(|series| drawn.contains(&&series.name));
+        cut.series.retain(|series| drawn.contains(&series.name));
         for (name, expression) in &self.draw {
             let drawn =
                 cut.draw.get_mut(name).ok_or_else(|| format!("draw: `{name}` is not drawn in the experiment"))?;
@@ -130,8 +133,4 @@ impl Changes {
         }
         Ok(cut)
     }
-}
-
-fn has_target(experiment: &Experiment, id: &str) -> bool {
-    experiment.targets.iter().any(|target| target.id == *id)
 }

@@ -38,7 +38,7 @@ impl Library {
         let mut texts = BTreeMap::new();
         for folder in entries(directory)?.into_iter().filter(|path| path.is_dir()) {
             for file in entries(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")) {
-                let text = file::read_text(&file, file::MOST).map_err(LabError::at("read", &file))?;
+                let text = file::read_text(&file, Experiment::MOST_BYTES).map_err(LabError::at("read", &file))?;
                 texts.insert(file.display().to_string(), text);
             }
         }

@@ -2,13 +2,22 @@
 //! From a file to an experiment.
 
 use super::{
-    Experiment, Kind, Measure, Plot, Target,
-    axis::{plain, written},
+    Experiment, Kind, Plot, Target,
+    axis::{plain, words, written},
 };
 use crate::error::{LabError, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Cells of an experiment at most, and runs of all of them together.
+const MOST_CELLS: usize = 1_000_000;
+const MOST_RUNS: usize = 10_000_000;
+/// Places besides the simulator: each has a copy of the experiment.
+const MOST_PLACES: usize = 16;
 
 impl Experiment {
+    /// Bytes of a file with an experiment at most.
+    pub const MOST_BYTES: u64 = 1 << 20;
+
     /// Reads the text of a file that is called `path`: a directory, the paper, and the name of the experiment.
     ///
     /// # Errors
@@ -44,25 +53,46 @@ impl Experiment {
         if let Some(name) = self.draw.keys().find(|name| !plain(name)) {
             return Err(LabError::new(format!("draw: `{name}` has to be a word of letters, digits and _")));
         }
-        if self.runs == 0 || self.quick_runs == 0 {
-            return Err(LabError::new("runs and quick_runs have to be 1 or more"));
-        }
+        self.check_size()?;
         if self.scenario.is_none() && !(self.axes.is_empty() && self.measures.is_empty() && self.series.is_empty()) {
             return Err(LabError::new("there is no [scenario], so there is nothing to vary or to measure"));
         }
-        self.comparisons().try_for_each(|measure| self.check_comparison(measure))?;
+        self.check_comparisons()?;
         self.check_sample()?;
         self.targets.iter().try_for_each(|target| self.check_target(target))?;
         self.check_panels()
     }
 
-    fn check_comparison(&self, measure: &Measure) -> Result<()> {
-        for (name, value) in &measure.with {
-            let fail = |what: String| Err(LabError::new(format!("measure {}: with: {what}", measure.name)));
-            let Some(axis) = self.axis(name) else { return fail(format!("there is no axis `{name}`")) };
-            let written = written(value)?;
-            if !axis.values.iter().any(|it| it.written() == written) {
-                return fail(format!("the axis `{name}` has no value {written}"));
+    /// Whether its plan fits into the memory.
+    fn check_size(&self) -> Result<()> {
+        let fail = |what: String| Err(LabError::new(what));
+        let runs = self.changes.values().filter_map(|changes| changes.runs).chain([self.runs, self.quick_runs]).max();
+        if self.runs == 0 || self.quick_runs == 0 {
+            return fail("runs and quick_runs have to be 1 or more".to_owned());
+        }
+        let cells = self.axes.iter().try_fold(1_usize, |cells, axis| cells.checked_mul(axis.values.len()));
+        let Some(cells) = cells.filter(|cells| *cells <= MOST_CELLS) else {
+            return fail(format!("the values of all axes make more than {MOST_CELLS} cells; take fewer"));
+        };
+        if cells.saturating_mul(runs.unwrap_or(1) as usize) > MOST_RUNS {
+            return fail(format!("all cells together have more than {MOST_RUNS} runs; take fewer runs"));
+        }
+        if self.changes.len() > MOST_PLACES {
+            return fail(format!("on: there are more than {MOST_PLACES} places"));
+        }
+        Ok(())
+    }
+
+    fn check_comparisons(&self) -> Result<()> {
+        let axes: BTreeMap<_, _> = self.axes.iter().map(|axis| (&axis.name, words(&axis.values))).collect();
+        for measure in self.comparisons() {
+            for (name, value) in &measure.with {
+                let fail = |what: String| Err(LabError::new(format!("measure {}: with: {what}", measure.name)));
+                let Some(values) = axes.get(name) else { return fail(format!("there is no axis `{name}`")) };
+                let written = written(value)?;
+                if !values.contains(&written) {
+                    return fail(format!("the axis `{name}` has no value {written}"));
+                }
             }
         }
         Ok(())
@@ -113,19 +143,22 @@ impl Experiment {
     }
 
     fn check_panels(&self) -> Result<()> {
+        let known_axes: BTreeSet<_> = self.axes.iter().map(|it| &it.name).collect();
+        let known_measures: BTreeSet<_> = self.measures.iter().map(|it| &it.name).collect();
+        let known_series: BTreeSet<_> = self.series.iter().map(|it| &it.name).collect();
         for figure in &self.figures {
             for (number, panel) in figure.panels.iter().enumerate() {
                 let fail =
                     |what: String| Err(LabError::new(format!("figure {}, panel {}: {what}", figure.name, number + 1)));
                 let axes = panel.x.iter().chain(&panel.each).chain(panel.place.keys());
-                if let Some(name) = axes.into_iter().find(|name| self.axis(name).is_none()) {
+                if let Some(name) = axes.into_iter().find(|name| !known_axes.contains(name)) {
                     return fail(format!("there is no axis `{name}`"));
                 }
                 let named = panel.columns.iter().flat_map(|column| column.least.iter().chain(&column.greatest));
-                if let Some(name) = panel.measure.iter().chain(named).find(|name| self.measure(name).is_none()) {
+                if let Some(name) = panel.measure.iter().chain(named).find(|name| !known_measures.contains(name)) {
                     return fail(format!("there is no measure `{name}`"));
                 }
-                if let Some(name) = panel.series.iter().find(|name| !self.series.iter().any(|it| it.name == **name)) {
+                if let Some(name) = panel.series.iter().find(|name| !known_series.contains(name)) {
                     return fail(format!("there is no series `{name}`"));
                 }
                 if let Some(column) = panel.columns.iter().find(|column| column.parts() != 1) {
@@ -189,12 +222,27 @@ mod tests {
             ("[[axis]]\nname = \"g\"\nvalues = []", "no values"),
             ("[[axis]]\nname = \"g\"\nvalues = [1, 1.0]", "the value 1 is there twice"),
             ("[[axis]]\nname = \"g\"\nvalues = [1, 2]\nquick = [3]", "`quick` has 3"),
+            ("[[axis]]\nname = \"g\"\nvalues = [1, 2]\nquick = []", "`quick` has no values"),
             ("[[axis]]\nname = \"g\"\nvalues = [{ cc = \"reno\" }]", "a case needs a label"),
             ("[[axis]]\nname = \"g\"\nvalues = [1]", "there is no [scenario]"),
             ("[draw]\ng = \"1\"\n[[axis]]\nname = \"g\"\nvalues = [1]", "two of the variable `g`"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
+        }
+        let places: String = (0..17).map(|n| format!("[on.k{n}]\nplace = \"kernel\"\n")).collect();
+        let values = (0..1001).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        let axes: String =
+            ["g", "h"].map(|name| format!("[[axis]]\nname = \"{name}\"\nvalues = [{values}]\n")).concat();
+        for (text, part) in [
+            (format!("runs = 0\n{SCENARIO}"), "runs and quick_runs have to be 1 or more"),
+            (format!("runs = 10000001\n{SCENARIO}"), "more than 10000000 runs"),
+            (format!("{SCENARIO}[on.kernel]\nruns = 10000001"), "more than 10000000 runs"),
+            (format!("{SCENARIO}{axes}"), "more than 1000000 cells"),
+            (format!("{SCENARIO}{places}"), "more than 16 places"),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(part), "{error}");
         }
         let target = "[[target]]\nid = \"C-01\"\nkind = \"quantitative\"\nclaim = \"c\"\n";
         for (text, part) in [

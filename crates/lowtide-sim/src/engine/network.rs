@@ -22,7 +22,7 @@ pub(super) struct Traveller {
     /// Its route.
     pub(super) route: u32,
     /// How many links of it lie behind.
-    hop: u8,
+    hop: u32,
     /// Time spent in queues.
     pub(super) queued: Duration,
     /// When it left its host.
@@ -87,7 +87,7 @@ impl Network {
     pub(super) fn forward(&mut self, now: Time, packet: Packet<Traveller>, events: &mut Events) {
         let index = packet.payload.route;
         let route = &mut self.routes[index as usize];
-        let Some(&link) = route.links.get(usize::from(packet.payload.hop)) else {
+        let Some(&link) = route.links.get(packet.payload.hop as usize) else {
             route.pipe.push_back((now + route.delay, packet));
             route.wake.arm(route.pipe.front().map(|head| head.0), now, Event::Pipe(index), events);
             return;

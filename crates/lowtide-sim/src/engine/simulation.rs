@@ -73,16 +73,22 @@ impl<'a> Simulation<'a> {
     fn new(scenario: &'a Scenario, observer: &'a mut dyn Observer) -> Self {
         let mut seeds = Random::new(scenario.seed);
         let (mut network, mut events) = (Network::default(), Events::default());
-        let mut meters = Vec::new();
+        let (mut meters, mut wires) = (Vec::new(), Vec::new());
         for bottleneck in scenario.bottlenecks.iter().chain(&scenario.reverse) {
-            let config = bottleneck.link(Duration::ZERO, seeds.bits());
+            let seed = seeds.bits();
+            let config = bottleneck.link(Duration::ZERO, seed);
             let link = network.add_link(&config);
             let (queue, before, sampled) = (Times::new(), Statistics::default(), Statistics::default());
             meters.push(Meter { bottleneck, capacity: config.capacity, link, queue, before, sampled });
+            // the chance of the way back is another one
+            wires.push(bottleneck.wires(seed.wrapping_add(1)));
         }
+        // behind the bottlenecks, which are the first links
+        let wires: Vec<Wires> =
+            wires.iter().map(|both| both.each_ref().map(|it| it.as_ref().map(|it| network.add_link(it)))).collect();
         let mut flows = Vec::new();
         for (index, flow) in scenario.flows.iter().enumerate() {
-            let (data, back) = routes(&mut network, scenario, flow);
+            let (data, back) = routes(&mut network, scenario, flow, &wires);
             let mut state = FlowState::new(flow, data, back, seeds.bits());
             state.wake.arm(state.application.next(), Time::ZERO, Event::Source(index as u32), &mut events);
             flows.push(state);
@@ -496,20 +502,29 @@ fn sack_option(acknowledgement: &Acknowledgement) -> u32 {
     }
 }
 
-/// The ways of a flow's data and of its acknowledgements.
-fn routes(network: &mut Network, scenario: &Scenario, flow: &Flow) -> (u32, u32) {
-    let path: Vec<u32> = flow.path.iter().map(|&index| index as u32).collect();
-    let reverse: Vec<u32> = scenario.reverse.iter().map(|_| scenario.bottlenecks.len() as u32).collect();
+/// What lies behind a bottleneck, and what on the way back, by the number of the link.
+type Wires = [Option<u32>; 2];
+
+/// The ways of a flow's data and of its acknowledgements. `wires` are those of the bottlenecks, in their order.
+fn routes(network: &mut Network, scenario: &Scenario, flow: &Flow, wires: &[Wires]) -> (u32, u32) {
+    let there = flow.path.iter().flat_map(|&index| [Some(index as u32), wires[index][0]]);
+    let reverse = scenario.reverse.iter().map(|_| Some(scenario.bottlenecks.len() as u32));
+    let back = reverse.chain(flow.path.iter().rev().map(|&index| wires[index][1]));
+    let (there, back): (Vec<u32>, Vec<u32>) = (there.flatten().collect(), back.flatten().collect());
     let (mut data, back) = match flow.direction {
-        Direction::Forward => (path, reverse),
-        Direction::Reverse => (reverse, path),
+        Direction::Forward => (there, back),
+        Direction::Reverse => (back, there),
     };
     if let Some(access) = flow.access {
         let link = network.add_link(&LinkConfig::new(access, Duration::ZERO, Limit::Packets(ACCESS_QUEUE)));
         data.insert(0, link);
     }
-    let there = flow.rtt / 2;
-    (network.add_route(data, there), network.add_route(back, flow.rtt - there))
+    // the wires of a schedule have the part of their bottleneck
+    let path = flow.path.iter().map(|&index| &scenario.bottlenecks[index]);
+    let scheduled: Duration = path.filter(|link| link.rtt_schedule.is_some()).map(|link| link.rtt).sum();
+    let rest = flow.rtt.saturating_sub(scheduled);
+    let half = rest / 2;
+    (network.add_route(data, half), network.add_route(back, rest - half))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{
     tree::{Node, Table, Value, boolean, unknown, whole},
 };
 use lowtide_cc::{Actuator, Flow as Controlled, Law, LawError};
-use lowtide_net::Class;
+use lowtide_net::{Class, units::format_duration};
 use lowtide_port::Ported;
 use std::{path::Path, time::Duration};
 
@@ -31,7 +31,7 @@ pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>
     let deadline = deadline::read(table, &source, &transport, actuator.as_ref())?;
     let weight = weight(table, &transport, deadline.is_some())?;
     let path = path(table, around.bottlenecks)?;
-    let rtt = table.read("rtt", time_or_none)?.unwrap_or(path.iter().map(|link| around.bottlenecks[*link].rtt).sum());
+    let rtt = rtt(table, path.iter().map(|link| &around.bottlenecks[*link]))?;
     let access = table.read("access", str::parse)?;
     let direction = table.read("direction", direction)?.unwrap_or_default();
     let class = table.read("class", class)?.unwrap_or_default();
@@ -192,6 +192,19 @@ fn weight(table: &Table, transport: &Transport, deadline: bool) -> Result<Option
         }
         Transport::Udp => Err(table.error("weight", "weight: it needs TCP; name a law, like cc = \"cdg\"")),
     }
+}
+
+/// The base round trip; what its bottlenecks add unless given.
+fn rtt<'a>(table: &Table, path: impl Iterator<Item = &'a Bottleneck> + Clone) -> Result<Duration, ScenarioError> {
+    let Some(rtt) = table.read("rtt", time_or_none)? else { return Ok(path.map(|link| link.rtt).sum()) };
+    let changing: Duration = path.filter(|link| link.rtt_schedule.is_some()).map(|link| link.rtt).sum();
+    if rtt < changing {
+        let least = format_duration(changing);
+        let what =
+            format!("rtt: the bottlenecks with an `rtt_schedule` on its path have more; it has to be {least} or more");
+        return Err(table.error("rtt", what));
+    }
+    Ok(rtt)
 }
 
 /// Names of bottlenecks, in their order; all of them if there is no `path`.

@@ -29,7 +29,9 @@ pub use source::{Arrivals, Connections, Source, SourceError, Web};
 pub use steering::{Control, RatioKind, Steering};
 
 use lowtide_cc::{Actuator, Law};
-use lowtide_net::{BufferSize, Class, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule};
+use lowtide_net::{
+    BufferSize, Class, DelaySchedule, Discipline, Jitter, LinkConfig, LossModel, Police, Rate, Reordering, Schedule,
+};
 use std::time::Duration;
 
 /// Bytes of the largest IP packet; a datagram source cuts its frames to fit.
@@ -79,6 +81,9 @@ pub struct Bottleneck {
     pub schedule: Option<Schedule>,
     /// What it adds to the base round-trip time of flows that set none of their own; what `bdp` in `buffer` refers to.
     pub rtt: Duration,
+    /// What it adds over time, where that changes, half of it either way; then `rtt` is a part of what flows set for
+    /// their own. Only of the forward direction.
+    pub rtt_schedule: Option<DelaySchedule>,
     /// The buffer.
     pub buffer: BufferSize,
     /// The queue discipline.
@@ -87,6 +92,8 @@ pub struct Bottleneck {
     pub loss: LossModel,
     /// Random delay that keeps the order.
     pub jitter: Jitter,
+    /// The same for what goes the other way, where there is no `reverse` bottleneck. Only of the forward direction.
+    pub reverse_jitter: Jitter,
     /// Packets that fall back behind others.
     pub reordering: Reordering,
     /// What exceeds a rate is dropped before the queue.
@@ -103,10 +110,12 @@ impl Bottleneck {
             rate,
             schedule: None,
             rtt,
+            rtt_schedule: None,
             buffer: BufferSize::Bdp(1.0),
             queue: Discipline::DropTail,
             loss: LossModel::NONE,
             jitter: Jitter::NONE,
+            reverse_jitter: Jitter::NONE,
             reordering: Reordering::NONE,
             police: None,
             burst: 0,
@@ -116,6 +125,16 @@ impl Bottleneck {
     /// What it can carry, and when.
     pub fn capacity(&self) -> Schedule {
         self.schedule.clone().unwrap_or(Schedule::constant(self.rate))
+    }
+
+    /// What lies behind the link, and what on the way back, where that takes a time of its own: no packet waits for
+    /// another one there. With this seed of its chance.
+    pub fn wires(&self, seed: u64) -> [Option<LinkConfig>; 2] {
+        let there = self.rtt_schedule.as_ref().map(|rtt| rtt.map(|rtt| rtt / 2));
+        let back = self.rtt_schedule.as_ref().map(|rtt| rtt.map(|rtt| rtt - rtt / 2));
+        let back = back.or_else(|| (self.reverse_jitter != Jitter::NONE).then(|| Duration::ZERO.into()));
+        let back = back.map(|back| LinkConfig { jitter: self.reverse_jitter, seed, ..LinkConfig::wire(back) });
+        [there.map(LinkConfig::wire), back]
     }
 
     /// The link, with this one-way propagation delay after it and this seed of its chance.

@@ -46,6 +46,9 @@ fn link_table(link: &Bottleneck) -> Table {
         table.insert("schedule".into(), text(schedule));
     }
     table.insert("rtt".into(), time(link.rtt));
+    if let Some(schedule) = &link.rtt_schedule {
+        table.insert("rtt_schedule".into(), text(schedule));
+    }
     table.insert("buffer".into(), text(link.buffer));
     table.insert("queue".into(), text(&link.queue));
     if link.loss != LossModel::NONE {
@@ -53,6 +56,9 @@ fn link_table(link: &Bottleneck) -> Table {
     }
     if link.jitter != Jitter::NONE {
         table.insert("jitter".into(), text(link.jitter));
+    }
+    if link.reverse_jitter != Jitter::NONE {
+        table.insert("reverse_jitter".into(), text(link.reverse_jitter));
     }
     if link.reordering != Reordering::NONE {
         table.insert("reordering".into(), text(link.reordering));

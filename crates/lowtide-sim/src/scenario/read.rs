@@ -42,12 +42,9 @@ pub(super) fn scenario(root: &Table, folder: &Path) -> Result<Scenario, Scenario
     }
     let bottlenecks = bottlenecks(root, folder)?;
     let reverse = match root.get("reverse") {
-        Some(node) => Some(link::read(node.table("reverse")?, "reverse", folder)?),
+        Some(node) => Some(link::read_reverse(node.table("reverse")?, &bottlenecks, folder)?),
         None => None,
     };
-    if let Some(reverse) = reverse.as_ref().filter(|reverse| bottlenecks.iter().any(|link| link.name == reverse.name)) {
-        return Err(root.error("reverse", format!("reverse: a bottleneck has the name `{}`, too", reverse.name)));
-    }
     let tcp = root.get("tcp").map(|node| node.table("tcp")).transpose()?;
     if let Some(tcp) = tcp {
         // also where no flow goes by TCP, a mistake is one

@@ -151,6 +151,15 @@ impl Source {
         matches!(self, Self::Web(_) | Self::Connections(_))
     }
 
+    /// Reads the text of the file that `trace:FILE` names: CSV with the header `time_s,bytes`. `name` is the file's,
+    /// for messages.
+    ///
+    /// # Errors
+    /// Another header, a line that is no time and bytes, times that fall, no entry, or more than 1,000,000.
+    pub fn from_csv(name: &str, text: &[u8]) -> Result<Self, SourceError> {
+        trace::parse(name, text).map(Self::Trace)
+    }
+
     /// Reads a source. The file of a trace is looked for in `folder`.
     ///
     /// # Errors

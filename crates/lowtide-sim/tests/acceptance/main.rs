@@ -10,6 +10,7 @@ mod connections;
 mod conservation;
 mod da_lbe;
 mod deadline;
+mod delay;
 mod determinism;
 mod engine;
 mod shared;

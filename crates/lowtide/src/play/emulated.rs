@@ -4,7 +4,7 @@
 use super::route::{Counts, Route};
 use anyhow::Result;
 use lowtide_emu::{Config, DEVICE, Emulator, Namespace};
-use lowtide_net::{Amount, Jitter, LossModel, Rate, Reordering, Statistics};
+use lowtide_net::{Amount, LossModel, Rate, Reordering, Statistics};
 use lowtide_sim::scenario::{Bottleneck, Scenario};
 use std::{
     net::Ipv4Addr,
@@ -19,18 +19,18 @@ pub(super) fn refusal(scenario: &Scenario) -> Option<String> {
     let [link] = scenario.bottlenecks.as_slice() else {
         return Some("the emulator has one bottleneck, and this scenario more".to_owned());
     };
-    let chance = |it: &Bottleneck| (it.loss, it.jitter, it.reordering, it.police);
+    let chance = |it: &Bottleneck| (it.loss, it.reordering, it.police);
     let same = match &scenario.reverse {
         Some(reverse) => {
             let queue = |it: &Bottleneck| (it.schedule.clone(), it.rtt, it.buffer, it.queue.clone(), it.burst);
-            queue(link) == queue(reverse) && chance(link) == chance(reverse)
+            queue(link) == queue(reverse) && chance(link) == chance(reverse) && link.jitter == reverse.jitter
         }
         // a burst of a direction where nothing waits is none
-        None => chance(link) == (LossModel::NONE, Jitter::NONE, Reordering::NONE, None),
+        None => chance(link) == (LossModel::NONE, Reordering::NONE, None) && link.jitter == link.reverse_jitter,
     };
     if !same {
         let what = "both directions of the emulator have the same queue, buffer, round trip, schedule, burst, policer, loss, jitter and \
-                    reordering, which `reverse` of this scenario has not";
+                    reordering, which this scenario has not";
         return Some(what.to_owned());
     }
     let nearer = scenario.flows.iter().find(|flow| flow.rtt < link.rtt);
@@ -48,6 +48,7 @@ fn configuration(scenario: &Scenario) -> Result<Config> {
         schedule: link.schedule.clone(),
         reverse_schedule: scenario.reverse.as_ref().and_then(|reverse| reverse.schedule.clone()),
         burst: link.burst,
+        rtt_schedule: link.rtt_schedule.clone(),
         extra_delays: scenario.flows.iter().map(|flow| flow.rtt.saturating_sub(link.rtt)).collect(),
         buffer: link.buffer,
         discipline: link.queue.clone(),
@@ -121,5 +122,37 @@ fn counts(statistics: &Statistics, queue: Amount) -> Counts {
         queued_packets: queue.packets,
         queued_bytes: queue.bytes,
         waited: statistics.queueing_delay_sum,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn scenario(link: &str) -> Scenario {
+        let text = format!(
+            "duration = \"9s\"\n[bottleneck]\nrate = \"10mbit\"\nrtt = \"20ms\"\n{link}[[flow]]\nname = \"a\"\ncc = \"reno\"\n"
+        );
+        Scenario::parse(&text, Path::new("test"), &[]).unwrap()
+    }
+
+    #[test]
+    fn jitter_and_round_trips_are_those_of_the_simulator() {
+        let scenario = scenario(
+            "jitter = \"3ms:normal\"\nreverse_jitter = \"3ms:normal\"\nrtt_schedule = [{ at = \"5s\", rtt = \"80ms\" }]\n",
+        );
+        assert_eq!(refusal(&scenario), None);
+        let (config, link) = (configuration(&scenario).unwrap(), &scenario.bottlenecks[0]);
+        let [there, back] = link.wires(1).map(|wire| wire.expect("the round trip changes"));
+        assert_eq!((config.forward().jitter, config.reverse().jitter), (link.jitter, back.jitter));
+        assert_eq!((config.forward().delay, config.reverse().delay), (there.delay, back.delay));
+    }
+
+    #[test]
+    fn jitter_of_one_way_alone_is_refused() {
+        for link in ["jitter = \"3ms\"\n", "reverse_jitter = \"3ms\"\n"] {
+            assert!(refusal(&scenario(link)).unwrap().contains("both directions of the emulator"), "{link}");
+        }
     }
 }

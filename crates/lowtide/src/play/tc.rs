@@ -61,7 +61,8 @@ fn refusal_of_link(link: &Bottleneck) -> Option<String> {
     let name = &link.name;
     let what = match () {
         () if link.schedule.is_some() => "a rate that changes",
-        () if link.jitter != Jitter::NONE => "jitter",
+        () if link.rtt_schedule.is_some() => "a round trip that changes",
+        () if link.jitter != Jitter::NONE || link.reverse_jitter != Jitter::NONE => "jitter",
         () if link.reordering != Reordering::NONE => "reordering",
         () if link.police.is_some() => "a policer",
         () if matches!(link.loss, LossModel::GilbertElliott(_)) => "loss in bursts",
@@ -367,7 +368,9 @@ mod tests {
             ("queue = \"dualpi2\"", "no queue dualpi2"),
             ("queue = \"pie:derandomise=on\"", "does not derandomise"),
             ("jitter = \"1ms\"", "no jitter"),
+            ("reverse_jitter = \"1ms\"", "no jitter"),
             ("schedule = \"0s:10mbit,1s:5mbit\"", "a rate that changes"),
+            ("rtt_schedule = \"0s:10ms,1s:20ms\"", "a round trip that changes"),
         ] {
             let sentence = refusal(&scenario(link)).unwrap_or_default();
             assert!(sentence.contains(part), "{link}: {sentence}");
