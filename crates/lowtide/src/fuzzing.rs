@@ -38,8 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
 
 /// What is wrong is one sentence.
 fn is_a_sentence(error: impl Display) {
-    let sentence = format!("{error:#}");
-    assert!(!sentence.is_empty() && !sentence.contains("panicked"), "{sentence:?}");
+    assert!(!format!("{error:#}").trim().is_empty());
 }
 
 /// What is read prints as a text that reads as the same.
