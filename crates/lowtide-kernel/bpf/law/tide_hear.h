@@ -107,7 +107,7 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt)
 	base = tide_base(&t->path);
 	tide_heard(&t->listen, now_us, rtt, base);
 	spread = tide_spread_heard(&t->listen, base);
-	if (spread)
+	if (spread && t->senders < 2)
 		tide_path_spread(&t->path, spread);
 	return 0;
 }

@@ -112,10 +112,10 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 	return (window_q16 * part_q16) >> 16;
 }
 
-/* Whether it has not had as many probes as tell how much round trips differ. */
+/* Whether it has not had as many probes as tell how much round trips differ. Several connections make queues of their own when they begin. */
 static inline bool tide_looks(const struct tide *t)
 {
-	return !t->path.spread && t->listen.probes <= TIDE_HEARD;
+	return t->senders < 2 && !t->path.spread && t->listen.probes <= TIDE_HEARD;
 }
 
 /* What it may grow to fast; 0: not known. */

@@ -64,10 +64,12 @@ impl Tide {
         }
         let whole = self.path.whole();
         listen.on_probe(ack.now, rtt, base);
-        if let Some(spread) = listen.spread(base) {
+        // several connections make queues of their own when they begin
+        let alone = self.senders < 2;
+        if let Some(spread) = listen.spread(base).filter(|_| alone) {
             self.path.on_spread(spread);
         }
-        let looks = !self.path.knows_spread() && listen.looks();
+        let looks = alone && listen.looks(&self.path);
         let look_back = (noise / 0.25e-3).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;

@@ -4,7 +4,7 @@
 //! differ by less than a part of a packet's time, it looks closer: by probes of four, whose ACKs tell how long a packet takes on the link now, and
 //! which are out of step with whatever is periodic there. What stands still by that measure as well is the path.
 
-use super::fair::Fair;
+use super::{fair::Fair, path::Path};
 use crate::Time;
 
 /// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
@@ -85,8 +85,8 @@ impl Listen {
     }
 
     /// Whether it has not had as many probes as tell how much they differ.
-    pub(super) const fn looks(&self) -> bool {
-        self.probes as usize <= self.heard.len()
+    pub(super) fn looks(&self, path: &Path) -> bool {
+        !path.knows_spread() && self.probes as usize <= self.heard.len()
     }
 
     /// How much longer than the empty one round trips of this path are at the most where it is free, if it is, and the latest probes tell.
