@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the battery of programs (`make life`) judges what it measured, and what its page says; the battery itself is benches/life.
+//! How the battery of programs (`make life`) judges what it measured, and what its page says; the battery itself is
+//! benches/life.
 
 // what only measures is not called here
 #[allow(dead_code)]

@@ -69,7 +69,8 @@ fn name(&(law, control, seed): &Job) -> String {
     format!("any-law-{}-{control}-{seed}", LAWS[law].0)
 }
 
-/// The yardsticks: one plain CUBIC flow in the transfer's place. Lines with the same competitors and queue have them in common.
+/// The yardsticks: one plain CUBIC flow in the transfer's place. Lines with the same competitors and queue have them in
+/// common.
 fn plain_jobs() -> Vec<Job> {
     let mut plains: Vec<Job> = Vec::new();
     for job in jobs() {

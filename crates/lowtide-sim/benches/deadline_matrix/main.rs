@@ -20,8 +20,8 @@
 //! round-trip time and by neighbour, so that not every feasible deadline can be met by every host.
 //!
 //! **What CUBIC meets.** So there is a second yardstick beside the bound: the same cell with a plain CUBIC flow in the transfer's
-//! place, with the same bytes and seed, and with no weight and no deadline. If that is done in 85 % of the time, CUBIC meets the
-//! deadline, and so should every host; the report says how many of those it met.
+//! place, with the same bytes and seed, and with no weight and no deadline. If that is done in 85 % of the time, CUBIC meets
+//! the deadline, and so should every host; the report says how many of those it met.
 //!
 //! **Times.** A transfer has 300 s, on paths of more than 100 ms 600 s. The governor updates the weight each sixtieth of the
 //! time, or each ten round trips where that is longer: 60 updates, or 40 where a queue of four bandwidth-delay products
