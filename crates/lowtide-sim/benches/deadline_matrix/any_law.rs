@@ -10,7 +10,7 @@ use crate::{
     Failure,
     journal::Journal,
     matrix::CONTROLS,
-    measure::{Watcher, at, between, read},
+    measure::{Plain, Watcher, at, between, read},
     workers,
 };
 use lowtide_sim::run;
@@ -69,6 +69,23 @@ fn name(&(law, control, seed): &Job) -> String {
     format!("any-law-{}-{control}-{seed}", LAWS[law].0)
 }
 
+/// The yardsticks: one plain CUBIC flow in the transfer's place. Lines with the same competitors and queue have them in
+/// common.
+fn plain_jobs() -> Vec<Job> {
+    let mut plains: Vec<Job> = Vec::new();
+    for job in jobs() {
+        if !plains.iter().any(|it| plain_name(it) == plain_name(&job)) {
+            plains.push(job);
+        }
+    }
+    plains
+}
+
+fn plain_name(&(law, _, seed): &Job) -> String {
+    let (_, beside, _) = LAWS[law];
+    format!("any-law-plain-cubic-beside-{beside}-{seed}")
+}
+
 /// The run that is called so.
 pub(crate) fn named(wanted: &str) -> Option<Job> {
     jobs().into_iter().find(|job| name(job) == wanted)
@@ -78,11 +95,29 @@ pub(crate) fn named(wanted: &str) -> Option<Job> {
 pub(crate) fn single(job: &Job) -> Result<(), Failure> {
     let text = scenario(job);
     println!("# {}\n{text}\n{:#?}", name(job), measure(&text)?);
+    let plain = plain(job);
+    println!("# {}\n{plain}\n{:#?}", plain_name(job), Plain::measure(&plain, BEGIN, DUE - BEGIN)?);
     Ok(())
 }
 
-fn scenario(&(law, control, seed): &Job) -> String {
-    let (host, beside, queue) = LAWS[law];
+fn scenario(job: &Job) -> String {
+    let &(law, control, _) = job;
+    let transfer = format!(
+        "cc = \"{}\"\ncontrol = \"{control}\"\naccess = \"1gbit\"\nsize = \"{SIZE}B\"\nstart = \"{BEGIN}s\"\ndeadline = \"{}s\"\n",
+        LAWS[law].0,
+        DUE - BEGIN
+    );
+    with(job, &transfer)
+}
+
+/// The same with a plain CUBIC flow in the transfer's place.
+fn plain(job: &Job) -> String {
+    with(job, &format!("cc = \"cubic\"\naccess = \"1gbit\"\nsize = \"{SIZE}B\"\nstart = \"{BEGIN}s\"\n"))
+}
+
+/// The link and everybody on it.
+fn with(&(law, _, seed): &Job, transfer: &str) -> String {
+    let (_, beside, queue) = LAWS[law];
     let mut text = format!(
         "seed = {seed}\nduration = \"1830s\"\nsample = \"1s\"\n\n[bottleneck]\nrate = \"100mbit\"\nrtt = \"24ms\"\n\
          buffer = \"200p\"\nqueue = \"{queue}\"\n\n\
@@ -96,14 +131,7 @@ fn scenario(&(law, control, seed): &Job) -> String {
         )
         .expect("a string");
     }
-    write!(
-        text,
-        "\n[[flow]]\nname = \"transfer\"\ncc = \"{host}\"\ncontrol = \"{control}\"\naccess = \"1gbit\"\nsize = \"{SIZE}B\"\n\
-         start = \"{BEGIN}s\"\ndeadline = \"{}s\"\n",
-        DUE - BEGIN
-    )
-    .expect("a string");
-    text
+    text + "\n[[flow]]\nname = \"transfer\"\n" + transfer
 }
 
 fn measure(text: &str) -> Result<Measured, Failure> {
@@ -134,6 +162,15 @@ fn measure(text: &str) -> Result<Measured, Failure> {
 
 /// The table, and what it says.
 pub(crate) fn table(journal: &Mutex<Journal>) -> Result<String, Failure> {
+    let plain_jobs = plain_jobs();
+    let plains = workers::all(&plain_jobs, |job| {
+        let text = plain(job);
+        workers::once(journal, &text, &plain_name(job), || Plain::measure(&text, BEGIN, DUE - BEGIN))
+    })?;
+    let cubic_meets = |job: &Job| {
+        let mut plains = plain_jobs.iter().zip(&plains);
+        plains.any(|(plain, result)| plain_name(plain) == plain_name(job) && result.meets())
+    };
     let jobs = jobs();
     let results = workers::all(&jobs, |job| {
         let text = scenario(job);
@@ -153,16 +190,21 @@ pub(crate) fn table(journal: &Mutex<Journal>) -> Result<String, Failure> {
                 Some(most) => format!("{:.0} %", 100.0 * most),
             }
         });
-        let met = results.iter().all(|it| it.late.is_some_and(|late| late <= TOLERANCE));
+        let is_met = |it: &Measured| it.late.is_some_and(|late| late <= TOLERANCE);
+        let met = results.iter().all(is_met);
+        let by_cubic: Vec<&Measured> =
+            jobs.iter().zip(results).filter(|(job, _)| cubic_meets(job)).map(|(_, it)| it).collect();
+        let of_those = by_cubic.iter().filter(|it| is_met(it)).count();
         let modest = results.iter().flat_map(|it| it.shares).flatten().all(|share| share <= BAND);
         let modelled = results.iter().map(|it| it.modelled).sum::<f64>() / results.len() as f64;
         let yes = |is: bool| if is { "yes" } else { "**no**" };
         let cells: Vec<String> = spans.collect();
         writeln!(
             text,
-            "| {} | {control} | {late} | {} | {} | {} | {:.0} % |",
+            "| {} | {control} | {late} | {} | {of_those} of {} | {} | {} | {:.0} % |",
             LAWS[law].0,
             yes(met),
+            by_cubic.len(),
             cells.join(" | "),
             yes(modest),
             100.0 * modelled
@@ -175,7 +217,8 @@ pub(crate) fn table(journal: &Mutex<Journal>) -> Result<String, Failure> {
 const HEAD: &str = "## Any law\n\n\
 The framework's schedule (its Table I) with a tenth of the link: 100 Mbit/s, 24 ms, a buffer of 200 packets, 10 Mbit/s of datagrams; the transfer\n\
 begins at 400 s, is due at 1700 s and has 1.625 GB. Competitors are CUBIC flows; for DCTCP they are DCTCP flows, and the queue marks above 3 ms, since a DCTCP\n\
-flow beside CUBIC on such a queue would be another experiment. Three seeds. **done**: after the deadline, in parts of the 1300 s. **share**: the largest part of a fair share that\n\
+flow beside CUBIC on such a queue would be another experiment. Three seeds. **done**: after the deadline, in parts of the 1300 s. **of what CUBIC meets**: of the\n\
+seeds in which a plain CUBIC flow in the transfer's place is done in 85 % of the time, those within 2 %. **share**: the largest part of a fair share that\n\
 the transfer took in spans with two or three competitors, while it was no more than 2 % behind schedule; \"–\" where it never was on schedule.\n\n\
-| host | control | done | within 2 % | 400–600 s, two others | 800–1000 s, two | 1200–1400 s, two | 1400–1600 s, three | 1600–1700 s, two | all at most 60 % | model |\n\
-|---|---|---|---|---|---|---|---|---|---|---|\n";
+| host | control | done | within 2 % | of what CUBIC meets | 400–600 s, two others | 800–1000 s, two | 1200–1400 s, two | 1400–1600 s, three | 1600–1700 s, two | all at most 60 % | model |\n\
+|---|---|---|---|---|---|---|---|---|---|---|---|\n";

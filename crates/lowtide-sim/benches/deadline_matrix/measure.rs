@@ -58,14 +58,13 @@ pub(crate) struct Plain {
 const IN_GOOD_TIME: f64 = 0.85;
 
 impl Plain {
-    /// Runs it.
-    pub(crate) fn measure(cell: &Cell, ideal: &Ideal) -> Result<Self, Failure> {
-        let place = &cell.place;
-        let scenario = read(&cell.plain(ideal.bound(place)))?;
+    /// Runs a scenario whose last flow is this one; it begins at `begin` and has `time`, seconds.
+    pub(crate) fn measure(scenario: &str, begin: f64, time: f64) -> Result<Self, Failure> {
+        let scenario = read(scenario)?;
         let transfer = scenario.flows.len() - 1;
         let size = scenario.flows[transfer].source.size().ok_or("the transfer has no size")?;
         let outcome = run(&scenario, &mut Watcher::new(scenario.flows.len(), Some((transfer, size as f64))));
-        Ok(Self { taken: outcome.flows[transfer].finished_s.map(|end| (end - place.begin()) / place.time()) })
+        Ok(Self { taken: outcome.flows[transfer].finished_s.map(|end| (end - begin) / time) })
     }
 
     /// Whether the deadline is one that CUBIC meets.

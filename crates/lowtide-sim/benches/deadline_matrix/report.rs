@@ -9,14 +9,17 @@ use std::fmt::Write;
 
 pub(crate) const HEAD: &str = "# Deadlines: what is met, and at what price\n\n\
 <!-- written by `LOWTIDE_WRITE_DOCS=1 make lab-deadlines` -->\n\n\
-`make lab-deadlines` runs what is below in the simulator, `make lab-full` all cells of the matrix. What is a cell, what is\n\
-feasible, and the yardstick: head of [`deadline_matrix/main.rs`](../crates/lowtide-sim/benches/deadline_matrix/main.rs). The policy\n\
+`make lab-deadlines` runs what is below in the simulator, `make lab-full` all cells of the matrix. What is a cell, and what its transfer\n\
+has to send: head of [`deadline_matrix/main.rs`](../crates/lowtide-sim/benches/deadline_matrix/main.rs). The policy\n\
 is that of `lowtide run`, each law takes its weight by its usual actuator, and competitors are CUBIC of RFC 9438, BBRv3, or web sessions\n\
-over CUBIC that ask for half of the link.\n\n";
+over CUBIC that ask for half of the link.\n\n\
+**What can be met.** A transfer is at most one ordinary flow. So each cell is also run with one plain CUBIC flow in the transfer's place: the same\n\
+bytes, foreground and seed, no weight and no deadline. If that is done in 85 % of the time given, CUBIC meets the deadline and a law should, too:\n\
+\"of what CUBIC meets\" counts these runs, and of them those that the law meets.\n\n\
+**What others should keep.** The same cell with strict priority for the foreground: the transfer gets only what that leaves.\n\n";
 
 const LEGEND: &str = "\
-- **met**: transfers that were done by their deadline, all of them feasible by the bound. **met, of what CUBIC meets**: the same of those that a plain\n  \
-  CUBIC flow in the transfer's place has done in 85 % of the time, without a weight and without a deadline. **late**: the median of the others, in parts of the\n  \
+- **met**: transfers that were done by their deadline, of all cells; CUBIC does not meet each of these. **late**: the median of those that were not, in parts of the\n  \
   time that they had; \"> 50 %\" was not done half as long again. **pressed**: for how much of the time\n  \
 before the deadline the weight of those was 1, where a law is an ordinary one and cannot be pressed harder: the median.\n\
 - **kept**: the foreground's rate while the transfer ran, in parts of what strict priority gives it: median, 5th percentile, worst. Of web sessions, by\n  \

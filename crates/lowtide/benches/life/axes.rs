@@ -47,7 +47,12 @@ pub(crate) struct Law {
 /// Without Lowtide.
 pub(crate) const PLAIN: &Law = &LAWS[0];
 
-/// The default is what `lowtide run` takes where nothing is said.
+/// The yardstick of one flow: a plain CUBIC connection in the place of a program that has several.
+pub(crate) const ONE_FLOW: &Law = &Law { name: "one CUBIC flow", options: None };
+
+/// What `lowtide run` takes where nothing is said.
+pub(crate) const DEFAULT: &Law = &LAWS[3];
+
 pub(crate) const LAWS: [Law; 4] = [
     Law { name: "plain", options: None },
     Law { name: "cdg", options: Some(&["--cc", "cdg"]) },

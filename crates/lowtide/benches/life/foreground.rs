@@ -1,67 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One greedy flow of the kernel's CUBIC from A to B. It counts what arrives, so that its rate can be had for just the time in which a program
-//! ran; a tool that reports at its own end cannot do that.
+//! Who is on the link before the program: one greedy flow.
 
-use super::Failure;
+use super::{Failure, flow::Flow};
 use lowtide_emu::Emulator;
-use nix::sys::socket::{setsockopt, sockopt};
 use std::{
-    io::{Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread::{self, JoinHandle},
+    thread,
+    time::{Duration, Instant},
 };
 
+/// Until it has left slow start.
+const SETTLED: Duration = Duration::from_secs(2);
+
 pub(crate) struct Foreground {
-    received: Arc<AtomicU64>,
-    ends: [TcpStream; 2],
-    threads: Vec<JoinHandle<()>>,
+    flow: Flow,
+    since: Instant,
+    before: u64,
 }
 
 impl Foreground {
+    /// Returns when it has settled.
     pub(crate) fn start(link: &Emulator) -> Result<Foreground, Failure> {
-        let listener = link.b().run(|| TcpListener::bind((link.b4(), 0)))??;
-        let address = listener.local_addr()?;
-        let sender = link.a().run(|| TcpStream::connect(address))??;
-        setsockopt(&sender, sockopt::TcpCongestion, &"cubic".into())?;
-        let (receiver, _) = listener.accept()?;
-        let received = Arc::new(AtomicU64::new(0));
-        let ends = [sender.try_clone()?, receiver.try_clone()?];
-        let counter = received.clone();
-        let threads = vec![
-            thread::spawn(move || {
-                let (mut sender, block) = (sender, vec![0x5a; 1 << 16]);
-                while sender.write_all(&block).is_ok() {}
-            }),
-            thread::spawn(move || {
-                let (mut receiver, mut block) = (receiver, vec![0; 1 << 16]);
-                while let Ok(read @ 1..) = receiver.read(&mut block) {
-                    counter.fetch_add(read as u64, Ordering::Relaxed);
-                }
-            }),
-        ];
-        Ok(Foreground { received, ends, threads })
+        let flow = Flow::start(link, u64::MAX)?;
+        thread::sleep(SETTLED);
+        Ok(Foreground { before: flow.received(), since: Instant::now(), flow })
     }
 
-    /// Bytes that have arrived.
-    pub(crate) fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Foreground {
-    fn drop(&mut self) {
-        // what is still in the send buffer is not sent any more: a reset instead of an orderly end
-        let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-        let _ = setsockopt(&self.ends[0], sockopt::Linger, &at_once);
-        for end in &self.ends {
-            let _ = end.shutdown(Shutdown::Both);
-        }
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
+    /// Bytes per second since it settled.
+    pub(crate) fn rate(&self) -> f64 {
+        (self.flow.received() - self.before) as f64 / self.since.elapsed().as_secs_f64()
     }
 }

@@ -5,6 +5,7 @@ use super::{
     Failure,
     axes::{Law, Path},
     foreground::Foreground,
+    one_flow::crossed,
     process::{self, Ended},
     programs::{Job, Program},
     site::{Site, link},
@@ -16,12 +17,10 @@ use std::{
     path,
     process::{Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-/// Until the foreground has left slow start.
-const SETTLED: Duration = Duration::from_secs(2);
-/// For which its solo rate is measured.
+/// For which the foreground's solo rate is measured.
 const SOLO: Duration = Duration::from_secs(10);
 /// No run without a deadline is longer alone on its link.
 const LONGEST: f64 = 120.0;
@@ -43,7 +42,7 @@ impl Terms {
     }
 
     /// Seconds after which a run is too slow: far beyond what any rule allows, short enough for many of them.
-    fn limit(&self, path: &Path, program: &Program, bytes: u64) -> f64 {
+    pub(crate) fn limit(&self, path: &Path, program: &Program, bytes: u64) -> f64 {
         let alone = self.plain.map_or(LONGEST, |plain| (10.0 * plain + 10.0).min(LONGEST));
         match self.condition {
             Condition::Idle => alone,
@@ -58,10 +57,8 @@ impl Terms {
 pub(crate) fn solo(path: &Path) -> Result<f64, Failure> {
     let link = link(path)?;
     let foreground = Foreground::start(&link)?;
-    thread::sleep(SETTLED);
-    let (start, before) = (Instant::now(), foreground.received());
     thread::sleep(SOLO);
-    Ok((foreground.received() - before) as f64 / start.elapsed().as_secs_f64())
+    Ok(foreground.rate())
 }
 
 /// Runs it, and compares what arrived. The second value is what it said in the end, if it failed.
@@ -90,12 +87,14 @@ pub(crate) fn run(
     site.link.a().enter_command(&mut command);
 
     let limit = terms.limit(path, program, bytes);
+    let before = crossed(&site.link);
     let (ended, rate) = match terms.condition {
         Condition::Idle => (process::run(&mut command, limit, |_| {})?, None),
         // without Lowtide it stands for both conditions, beside a foreground that stays
         Condition::Far => beside(site, &mut command, limit, program.beside)?,
         Condition::Third => beside(site, &mut command, limit, f64::INFINITY)?,
     };
+    let carried = (terms.condition == Condition::Idle).then(|| crossed(&site.link) - before);
     let end = match ended.status {
         None => End::TooSlow,
         Some(status) if !status.success() => End::GaveUp,
@@ -107,24 +106,22 @@ pub(crate) fn run(
         _ => None,
     };
     let said = if end == End::Done { String::new() } else { last_line(&fs::read_to_string(&said)?) };
-    Ok((Run { end, seconds: ended.seconds, kept: rate.map(|rate| rate / terms.solo), due }, said))
+    Ok((Run { end, seconds: ended.seconds, kept: rate.map(|rate| rate / terms.solo), carried, due }, said))
 }
 
 /// Beside a foreground that stays so long; its rate while both were there, in bytes per second.
 fn beside(site: &Site, command: &mut Command, limit: f64, stays: f64) -> Result<(Ended, Option<f64>), Failure> {
     let mut foreground = Some(Foreground::start(&site.link)?);
-    thread::sleep(SETTLED);
-    let before = foreground.as_ref().map_or(0, Foreground::received);
-    let (start, mut rate) = (Instant::now(), None);
+    let mut rate = None;
     let ended = process::run(command, limit, |seconds| {
         if seconds >= stays
             && let Some(foreground) = foreground.take()
         {
-            rate = Some((foreground.received() - before) as f64 / start.elapsed().as_secs_f64());
+            rate = Some(foreground.rate());
         }
     })?;
     if let Some(foreground) = foreground {
-        rate = Some((foreground.received() - before) as f64 / start.elapsed().as_secs_f64());
+        rate = Some(foreground.rate());
     }
     Ok((ended, rate))
 }

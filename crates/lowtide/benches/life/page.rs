@@ -2,9 +2,11 @@
 //! The results as a page in Markdown.
 
 use super::{
-    axes::{CONDITIONS, Law, PLAIN, Path},
+    axes::{CONDITIONS, DEFAULT, LAWS, Law, ONE_FLOW, PLAIN, Path},
     programs::Program,
-    verdict::{Condition, Due, End, Run, failed, fault, feasible, kept, median, outlooks, seconds},
+    verdict::{
+        Condition, Due, End, Run, Yardsticks, failed, fault, feasible, has_rule, kept, median, outlooks, seconds,
+    },
 };
 use std::fmt::Write;
 
@@ -28,31 +30,31 @@ impl Results {
         self.0.iter().find(is)
     }
 
-    fn plain(&self, cell: &Cell) -> &[Run] {
-        self.cell(cell.program.name, cell.path.name, cell.condition, PLAIN.name).map_or(&[], |cell| &cell.runs)
+    fn yardsticks(&self, cell: &Cell) -> Yardsticks<'_> {
+        let of = |law: &Law| {
+            self.cell(cell.program.name, cell.path.name, cell.condition, law.name).map_or(&[][..], |cell| &cell.runs)
+        };
+        Yardsticks { plain: of(PLAIN), one_flow: of(if cell.program.connections == 1 { PLAIN } else { ONE_FLOW }) }
     }
 
     /// What a cell breaks. Those without Lowtide are the yardstick, and break nothing.
     fn fault(&self, cell: &Cell) -> Option<String> {
         let governed = cell.law.options.is_some();
-        governed.then(|| fault(cell.condition, cell.program.connections, &cell.runs, self.plain(cell))).flatten()
+        governed.then(|| fault(cell.condition, cell.program.connections, &cell.runs, self.yardsticks(cell))).flatten()
     }
 
     /// A table for each condition, with a line for each program and path, and a column for each law.
     pub(crate) fn tables(&self) -> String {
         let mut text = String::new();
-        let mut laws: Vec<&str> = Vec::new();
         let mut rows: Vec<(&Program, &Path)> = Vec::new();
         for cell in &self.0 {
-            if !laws.contains(&cell.law.name) {
-                laws.push(cell.law.name);
-            }
             if !rows.iter().any(|row| (row.0.name, row.1.name) == (cell.program.name, cell.path.name)) {
                 rows.push((cell.program, cell.path));
             }
         }
         for (condition, _) in CONDITIONS {
-            if !self.0.iter().any(|cell| cell.condition == condition) {
+            let laws = self.laws(|cell| cell.condition == condition);
+            if laws.is_empty() {
                 continue;
             }
             let _ = writeln!(text, "## {}\n\n{}\n", head(condition), legend(condition));
@@ -70,6 +72,12 @@ impl Results {
             text.push('\n');
         }
         text
+    }
+
+    /// The laws of these cells, in the order of the page.
+    fn laws(&self, of: impl Fn(&Cell) -> bool) -> Vec<&'static str> {
+        let all = [PLAIN.name, ONE_FLOW.name].into_iter().chain(LAWS[1..].iter().map(|law| law.name));
+        all.filter(|law| self.0.iter().any(|cell| cell.law.name == *law && of(cell))).collect()
     }
 
     fn show(&self, cell: &Cell) -> String {
@@ -104,43 +112,49 @@ impl Results {
         let course = dues.iter().any(wrong);
         format!(
             "{took:.1} of {given:.0} s{}; {rate} %; {outlooks}{}",
-            if feasible(runs, self.plain(cell)) { "" } else { " (not feasible)" },
+            if feasible(runs, self.yardsticks(cell)) { "" } else { " (not feasible)" },
             if course { ", \"on course\"" } else { "" }
         )
     }
 
-    /// For each rule and each law, whether every cell holds it, and which do not.
+    /// How many cells break the rules under each law, and which do under the default.
     pub(crate) fn verdicts(&self) -> String {
-        let rules: [(&str, &[Condition]); 2] =
-            [("Programs", &[Condition::Idle, Condition::Far]), ("Deadlines", &[Condition::Third])];
-        let mut laws: Vec<&str> = Vec::new();
-        for cell in self.0.iter().filter(|cell| cell.law.options.is_some()) {
-            if !laws.contains(&cell.law.name) {
-                laws.push(cell.law.name);
-            }
+        let governed = |cell: &Cell| cell.law.options.is_some();
+        let laws = self.laws(governed);
+        if laws.is_empty() {
+            return String::new();
         }
-        let mut text = String::new();
-        for (rule, conditions) in rules {
-            for law in &laws {
-                let cells = self.0.iter().filter(|it| it.law.name == *law && conditions.contains(&it.condition));
-                let cells: Vec<&Cell> = cells.collect();
-                let faults: Vec<String> =
-                    cells.iter().filter_map(|cell| Some(format!("{}: {}", place(cell), self.fault(cell)?))).collect();
-                let _ = match (cells.len(), faults.len()) {
-                    (0, _) => Ok(()),
-                    (all, 0) => writeln!(text, "- {rule}, {law}: **hold** in all {all} cells."),
-                    (all, some) => {
-                        writeln!(text, "- {rule}, {law}: **fail** in {some} of {all} cells: {}.", faults.join("; "))
-                    }
-                };
-            }
+        let mut text =
+            format!("| cells that break a rule | {} |\n|---|{}\n", laws.join(" | "), "--:|".repeat(laws.len()));
+        for (condition, _) in CONDITIONS {
+            let count = |law: &&str| {
+                let is_judged = |it: &&Cell| has_rule(condition, it.program.connections);
+                let cells = self.0.iter().filter(|it| it.law.name == *law && it.condition == condition);
+                let cells: Vec<&Cell> = cells.filter(is_judged).collect();
+                match cells.iter().filter(|cell| self.fault(cell).is_some()).count() {
+                    _ if cells.is_empty() => "–".to_owned(),
+                    broken => format!("{broken} of {}", cells.len()),
+                }
+            };
+            let counts: Vec<String> = laws.iter().map(count).collect();
+            let _ = writeln!(text, "| {} | {} |", head(condition), counts.join(" | "));
+        }
+        let _ = writeln!(text, "\nThose of `{}`:\n", DEFAULT.name);
+        let mut cells = self.0.iter().filter(|cell| cell.law.name == DEFAULT.name).peekable();
+        let is_measured = cells.peek().is_some();
+        let faults: Vec<String> =
+            cells.filter_map(|cell| Some(format!("- {}: {}\n", place(cell), self.fault(cell)?))).collect();
+        match faults.is_empty() {
+            false => text += &faults.concat(),
+            true if is_measured => text += "- none\n",
+            true => text += "- not measured\n",
         }
         text
     }
 
     /// Runs under each law that did not do their work, for a first look.
     pub(crate) fn failures(&self) -> usize {
-        self.0.iter().map(|cell| failed(&cell.runs)).sum()
+        self.0.iter().filter(|cell| cell.law.name != ONE_FLOW.name).map(|cell| failed(&cell.runs)).sum()
     }
 }
 
@@ -166,8 +180,9 @@ fn legend(condition: Condition) -> &'static str {
         }
         Condition::Third => {
             "Seconds to the last acknowledged byte, of those given (`plain`: seconds to the program's end, without a deadline); foreground \
-             throughput kept; how often the outlook was another. *Not feasible*: the program without Lowtide, beside the same foreground, \
-             takes more than 85 % of the time given. *On course*: said in the last tenth of a deadline that was missed. The time given is \
+             throughput kept; how often the outlook was another. *One CUBIC flow*: seconds until one plain CUBIC connection has delivered as \
+             many bytes as the program put on the idle link, in its place; for a program of one connection `plain` is that. *Not feasible*: \
+             one of these two takes more than 85 % of the time given. *On course*: said in the last tenth of a deadline that was missed. The time given is \
              three times what the program takes alone on the link, or its bytes do if that is more."
         }
     }

@@ -15,7 +15,7 @@ use std::{
 };
 
 /// How often one looks whether a program has ended; what is measured takes seconds.
-const LOOK: Duration = Duration::from_millis(5);
+pub(crate) const LOOK: Duration = Duration::from_millis(5);
 /// Between the request to end and the end by force. Lowtide writes its report once the last data of its program have arrived.
 const PATIENCE: Duration = Duration::from_secs(15);
 

@@ -7,11 +7,11 @@ const IDLE_FACTOR: f64 = 1.15;
 const IDLE_EXTRA: f64 = 0.5;
 /// The part of its solo rate that the foreground keeps beside a transfer with a far deadline.
 const KEPT: f64 = 0.96;
-/// A deadline is feasible where the same program without Lowtide is done in this part of the time.
+/// A deadline is feasible where both yardsticks are done in this part of the time.
 const FEASIBLE: f64 = 0.85;
 /// No feasible deadline is missed by more than this part of the time given.
 const LATE: f64 = 0.03;
-/// Programs with more connections may lose some beside a foreground.
+/// Programs with more connections at one time promise nothing beside a foreground.
 const MANY: u32 = 16;
 
 /// How a program ended.
@@ -55,8 +55,19 @@ pub(crate) struct Run {
     pub(crate) seconds: f64,
     /// The foreground's rate meanwhile, as part of its solo rate.
     pub(crate) kept: Option<f64>,
+    /// What it sent over the link without headers, bytes. Not known of a program that has a foreground beside it.
+    pub(crate) carried: Option<u64>,
     /// Without Lowtide there is none.
     pub(crate) due: Option<Due>,
+}
+
+/// What a cell is measured by: runs without Lowtide, in the same condition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Yardsticks<'a> {
+    /// The same program.
+    pub(crate) plain: &'a [Run],
+    /// One connection that carries as many bytes as the program; for a program of one connection the program itself.
+    pub(crate) one_flow: &'a [Run],
 }
 
 /// Link and deadline.
@@ -91,6 +102,13 @@ pub(crate) fn kept(runs: &[Run]) -> Option<f64> {
     (!kept.is_empty()).then(|| median(kept))
 }
 
+/// Median bytes that the link carried for runs that did their work, where that is known.
+pub(crate) fn carried(runs: &[Run]) -> Option<u64> {
+    let done = runs.iter().filter(|run| run.end == End::Done);
+    let carried: Vec<f64> = done.filter_map(|run| run.carried).map(|bytes| bytes as f64).collect();
+    (!carried.is_empty()).then(|| median(carried) as u64)
+}
+
 /// Median number of outlooks, where there is a report of them.
 pub(crate) fn outlooks(runs: &[Run]) -> Option<f64> {
     let said: Vec<Said> = runs.iter().filter_map(|run| run.due?.said).collect();
@@ -109,13 +127,20 @@ impl Due {
     }
 }
 
-/// What a cell breaks of its rules: `None` if it holds them. `plain` are the runs of the same program without Lowtide: alone for an idle
-/// link, else beside the foreground.
-pub(crate) fn fault(condition: Condition, connections: u32, runs: &[Run], plain: &[Run]) -> Option<String> {
+/// Whether there is a rule for programs of so many connections at one time.
+pub(crate) fn has_rule(condition: Condition, connections: u32) -> bool {
+    condition != Condition::Far || connections <= MANY
+}
+
+/// What a cell breaks of its rules: `None` if it holds them, or there are none for it.
+pub(crate) fn fault(condition: Condition, connections: u32, runs: &[Run], by: Yardsticks<'_>) -> Option<String> {
+    if !has_rule(condition, connections) {
+        return None;
+    }
     let faults = match condition {
-        Condition::Idle => idle(runs, plain),
-        Condition::Far => far(connections, runs),
-        Condition::Third => third(runs, plain),
+        Condition::Idle => idle(runs, by.plain),
+        Condition::Far => far(runs),
+        Condition::Third => third(runs, by),
     };
     (!faults.is_empty()).then(|| faults.join(", "))
 }
@@ -130,8 +155,8 @@ fn idle(runs: &[Run], plain: &[Run]) -> Vec<String> {
     faults
 }
 
-fn far(connections: u32, runs: &[Run]) -> Vec<String> {
-    let mut faults = if connections <= MANY { endings(runs) } else { Vec::new() };
+fn far(runs: &[Run]) -> Vec<String> {
+    let mut faults = endings(runs);
     match kept(runs) {
         Some(kept) if kept >= KEPT => {}
         Some(kept) => faults.push(format!("kept {:.1} %", 100.0 * kept)),
@@ -140,10 +165,10 @@ fn far(connections: u32, runs: &[Run]) -> Vec<String> {
     faults
 }
 
-fn third(runs: &[Run], plain: &[Run]) -> Vec<String> {
+fn third(runs: &[Run], by: Yardsticks<'_>) -> Vec<String> {
     let mut faults = Vec::new();
     let dues: Vec<Due> = runs.iter().filter_map(|run| run.due).collect();
-    if feasible(runs, plain) {
+    if feasible(runs, by) {
         faults.extend(endings(runs));
         let late = median(dues.iter().map(Due::late));
         let latest = dues.iter().map(Due::late).fold(f64::NEG_INFINITY, f64::max);
@@ -164,10 +189,12 @@ fn third(runs: &[Run], plain: &[Run]) -> Vec<String> {
     faults
 }
 
-/// Whether the same program without Lowtide, beside the same foreground, would have met the deadline with room to spare.
-pub(crate) fn feasible(runs: &[Run], plain: &[Run]) -> bool {
+/// Whether the deadline leaves both yardsticks room to spare. A transfer is at most one ordinary flow, over however many
+/// connections; without Lowtide each connection is one. A yardstick that is missing is not in time.
+pub(crate) fn feasible(runs: &[Run], by: Yardsticks<'_>) -> bool {
     let given = median(runs.iter().filter_map(|run| run.due).map(|due| due.given));
-    failed(plain) == 0 && seconds(plain) <= FEASIBLE * given
+    let in_time = |runs: &[Run]| failed(runs) == 0 && seconds(runs) <= FEASIBLE * given;
+    in_time(by.plain) && in_time(by.one_flow)
 }
 
 fn endings(runs: &[Run]) -> Vec<String> {
