@@ -11,8 +11,9 @@
 #ifndef LOWTIDE_FLOWS_H
 #define LOWTIDE_FLOWS_H
 
-#include "paths.h"
+#include "state.h"
 
+#define FLOWS 1024		/* paths at a time */
 #define FLOW_STUCK_NS NSEC_PER_SEC	/* nobody has its turn for so long */
 #define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* between probes, at the most */
 #define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long one has the token, or is new, and 16 round trips at the least */
@@ -24,10 +25,25 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, LT_PATHS);
+	__uint(max_entries, FLOWS);
 	__type(key, struct lt_path);
 	__type(value, struct lt_flow);
 } flows SEC(".maps");
+
+/* False: the connection goes nowhere, or stays within this machine. */
+static inline bool path_of(const struct sock_common *sk, struct lt_path *path)
+{
+	struct lt_address local = {}, remote = {};
+
+	if (sk->skc_family != AF_INET6) {
+		local = address_of_v4(sk->skc_rcv_saddr);
+		remote = address_of_v4(sk->skc_daddr);
+	} else if (bpf_core_field_exists(sk->skc_v6_daddr)) {
+		*(struct in6_addr *)&local = sk->skc_v6_rcv_saddr;
+		*(struct in6_addr *)&remote = sk->skc_v6_daddr;
+	}
+	return path_between(path, &local, &remote);
+}
 
 static const u64 no_flow_yet[sizeof(struct lt_flow) / sizeof(u64)];
 
@@ -48,20 +64,13 @@ static __always_inline struct lt_flow *flow_of(struct lt_socket *s)
 /* The socket gets the law. */
 static inline void flow_begin(struct lt_socket *s, const struct sock_common *sk)
 {
-	struct lt_flow *f;
-
 	__builtin_memset(&s->member, 0, sizeof(s->member));
 	__builtin_memset(&s->flow, 0, offsetof(struct lt_flow, all));
-	s->flow.hint_us = known_base_us(sk);
 	if (settings.whole_machine || !path_of(sk, &s->member.path))
 		return;
 	bpf_map_update_elem(&flows, &s->member.path, no_flow_yet, BPF_NOEXIST);
-	f = bpf_map_lookup_elem(&flows, &s->member.path);
-	if (!f)
-		return;
-	s->member.number = __sync_fetch_and_add(&group.numbers, 1) + 1;
-	if (!f->begun)
-		f->hint_us = s->flow.hint_us;
+	if (bpf_map_lookup_elem(&flows, &s->member.path))
+		s->member.number = __sync_fetch_and_add(&group.numbers, 1) + 1;
 }
 
 /* False: another processor is at it. It is not waited for, as that one may have been interrupted: what is to be done then is done at the next ACK. */

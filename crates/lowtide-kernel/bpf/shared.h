@@ -15,8 +15,6 @@
 
 #define LT_PARAMETER_NAME 24	/* LOWTIDE_PARAMETER_NAME */
 
-#define LT_PATHS 1024	/* of which something is known at a time */
-
 #define LT_ONE_WAY 1		/* enum owd_use */
 #define LT_ROUND_TRIPS 2
 
@@ -121,9 +119,7 @@ struct lt_socket_record {
 	u32 mss;		/* payload bytes of a full segment */
 	u32 own_law;
 	u32 delays;		/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
-	struct lt_path path;	/* if base_us */
-	u32 base_us;		/* the least round trip that its law goes by; 0: nothing to say */
-	u32 wrong_hint_us;	/* what was known of the path and has turned out to be too small; 0: nothing was */
+	struct lt_path path;	/* whose flow it is part of; all 0: none */
 };
 
 /* Written by who traces, read by the programs. */

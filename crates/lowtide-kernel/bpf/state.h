@@ -60,8 +60,7 @@ struct lt_flow {
 	u64 carrier_until_ns;	/* without a sign of its own it has gone */
 	u64 turned_ns;		/* when it got the token */
 	u64 waiting;		/* connections that wait for it */
-	u32 begun;
-	u32 hint_us;		/* the empty round trip as known from before; 0: not */
+	u64 begun;
 	struct aggregate all;
 	struct tide tide;
 };
@@ -105,8 +104,6 @@ struct lt_socket {
 	u32 begun;
 	u32 own_parameters;	/* set by the program, at least one */
 	u32 parameters[LT_PARAMETERS];
-	u32 base_us;		/* of a law that goes by the empty round trip: as measured, 0: not yet */
-	u32 wrong_hint_us;	/* what was known of it from before, once that has turned out to be too small; 0: not */
 	u32 let_go;		/* the controller is gone, and the window grows as Reno's */
 	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
 	struct {		/* of a law whose connections share a flow (flows.h) */

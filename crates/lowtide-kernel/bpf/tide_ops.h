@@ -57,16 +57,11 @@ static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *p, u64 now_us, u32 srtt_us)
 {
 	struct law_window w = { .cwnd_q16 = LAW_INITIAL_WINDOW * Q16_ONE };
-	u32 hint_us;
 
 	if (!f || !p)
 		return 0;
-	hint_us = f->hint_us;
 	aggregate_begin(&f->all, now_us, srtt_us);
 	tide_begin(&f->tide, p, &w, now_us);
-	/* the parameter, the transfer's or the program's, is as good as what other connections know */
-	if (!p->base_rtt_us)
-		tide_hint(&f->tide, hint_us);
 	f->begun = 1;
 	return 0;
 }
@@ -151,13 +146,6 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	s->member.acked = tp->bytes_acked;
 }
 
-/* For the controller. */
-static inline void tide_tell(struct lt_socket *s, const struct lt_flow *f)
-{
-	s->base_us = tide_measured_us(&f->tide);
-	s->wrong_hint_us = tide_refutes_hint(&f->tide) ? f->hint_us : 0;
-}
-
 /* The law acts on an ACK. */
 static __noinline void tide_hears(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp)
 {
@@ -210,7 +198,6 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	if (!limited && tp->app_limited)
 		aggregate_has_no_data(&f->all);
 	tide_take(s, tp);
-	tide_tell(s, f);
 }
 
 /* What is not paced is not paced by the stack either, which would not leave it by itself; fq has a way of its own. */

@@ -4,7 +4,6 @@
  *   sockops.h   gives each socket its law and DSCP          egress.h    turns signals into window reductions
  *   sockopt.h   keeps the program from leaving the law      observe.h   reads all sockets for the controller
  *   options.h   options of our own on a socket              goal.h      goals go up, decisions come down
- *   paths.h     what is known of the paths
  *   cdg_ops.h   the law lt_cdg                              window_ops.h, window_law.h  the laws of the window kind: lt_vegas, lt_eclipse,
  *                                                lt_ledbat, lt_ledbatpp, lt_cubic; lt_dctcp and lt_prague, and in
  *   tide_ops.h  the law lt_tide                         flows.h     whose connections share a flow for each path

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lowtide_deadline::{Decision, Governor, Policy, Progress, Signal, Signals, Time, Weight};
 
 use crate::{
-    Actuator, Law, Path, Pressure, Result, Seen, Setup, Snapshot, SocketGoal, Steering, Transfer,
+    Actuator, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Transfer,
     budget::Budget,
     goals::{Goals, SocketDecision},
     price::LossPrice,
@@ -47,11 +47,6 @@ impl Controller {
     /// As [`Transfer::receivers_law`].
     pub fn receivers_law(&self) -> Option<String> {
         self.transfer.receivers_law()
-    }
-
-    /// As [`Transfer::seen_paths`].
-    pub fn seen_paths(&self) -> impl Iterator<Item = (Path, Seen, Duration)> {
-        self.transfer.seen_paths()
     }
 
     /// Joins the two; `setup` is that of `transfer`. Sockets with goals of their own are governed under `policy`.

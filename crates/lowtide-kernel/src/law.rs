@@ -328,11 +328,6 @@ impl Law {
         }
     }
 
-    /// Whether it goes by the empty round trip, so that it is of use to know that of a path from before.
-    pub fn goes_by_base_rtt(&self) -> bool {
-        self.is_tide()
-    }
-
     /// Whether it needs ECN, and a peer that echoes every mark.
     pub fn needs_ecn(&self) -> bool {
         matches!(self, Law::Own(ported) if ported.needs_ecn())

@@ -21,7 +21,6 @@ mod law;
 mod machine;
 #[cfg(test)]
 mod native;
-mod paths;
 mod price;
 mod program;
 mod programs;
@@ -39,7 +38,6 @@ pub use error::{Error, Result};
 pub use goals::SocketGoal;
 pub use law::{CdgIncrease, CdgParameters, Law};
 pub use machine::{About, MachineLaw, Pinned};
-pub use paths::{Path, Seen};
 pub use program::{Exit, Place, Program, inherited_tcp_sockets};
 pub use terminal::{Terminal, controls_us};
 pub use transfer::{Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};

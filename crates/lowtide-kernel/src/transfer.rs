@@ -7,12 +7,11 @@ use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::{
-    Actuator, Cgroup, Error, Law, Path, Pressure, Result, Seen,
+    Actuator, Cgroup, Error, Law, Pressure, Result,
     doctor::{self, LINKS_SINCE},
     fixed::{Q16, Q32},
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
     kernel_words::KernelWords,
-    paths::{self, Change, Paths},
     programs::{Programs, apply, text_of, types},
 };
 
@@ -177,7 +176,6 @@ pub struct Transfer {
     programs: Programs,
     acknowledged: u64,
     goals: Vec<GoalRecord>,
-    paths: Paths,
 }
 
 impl std::fmt::Debug for Transfer {
@@ -207,7 +205,7 @@ impl Transfer {
         }
         links.extend(programs.attach(cgroup, &words)?);
         let observer = programs.observe(&words)?;
-        Ok(Transfer { observer, _links: links, programs, acknowledged: 0, goals: Vec::new(), paths: Paths::default() })
+        Ok(Transfer { observer, _links: links, programs, acknowledged: 0, goals: Vec::new() })
     }
 
     /// Applies new values and shows the programs that the controller lives.
@@ -260,43 +258,9 @@ impl Transfer {
         self.acknowledged = self.acknowledged.max(totals.acknowledged);
         totals.acknowledged = self.acknowledged;
         let now = monotonic_now();
-        for (path, seen) in records.iter().filter_map(paths::seen) {
-            let changes = self.paths.learn(path, seen, now);
-            self.tell(&changes)?;
-        }
         let all = records.iter().map(|record| (record, false)).chain(closed.iter().map(|record| (record, true)));
         self.goals = all.filter_map(|(record, closed)| goal_record(record, closed, now)).collect();
         Ok(summarize(totals, &records, now))
-    }
-
-    /// Tells the connections that are to come what an earlier transfer has [seen](Transfer::seen_paths) of a path. Only laws that
-    /// [go by it](crate::Law::goes_by_base_rtt) listen, and take it for a hint.
-    ///
-    /// # Errors
-    /// [`Error::Observe`]: the kernel does not take it.
-    pub fn recall(&mut self, path: Path, base: Duration) -> Result<()> {
-        let changes = self.paths.recall(path, base);
-        self.tell(&changes)
-    }
-
-    /// What the transfer's connections had to say of their paths until the last look, and how long ago they said it.
-    pub fn seen_paths(&self) -> impl Iterator<Item = (Path, Seen, Duration)> {
-        self.paths.seen(monotonic_now())
-    }
-
-    fn tell(&self, changes: &[Change]) -> Result<()> {
-        let map = &self.programs.maps().paths;
-        for change in changes {
-            match change {
-                Change::Forgotten(path) => map.delete(&paths::key(path)),
-                Change::Known(path, base) => {
-                    let base = u32::try_from(base.as_micros()).unwrap_or(u32::MAX);
-                    map.update(&paths::key(path), &base.to_ne_bytes(), MapFlags::ANY)
-                }
-            }
-            .map_err(|error| Error::Observe(std::io::Error::other(error)))?;
-        }
-        Ok(())
     }
 
     /// Connections with a goal of their own at the last look; those that had closed by then come after the live ones.
@@ -382,8 +346,8 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         let known: Vec<u64> = sending.iter().map(|r| u64::from(value(r))).filter(|v| *v > 0).collect();
         (!known.is_empty()).then(|| known.iter().sum::<u64>() / known.len() as u64)
     };
-    let known = sending.iter().filter(|r| r.base_us > 0);
-    let paths: HashSet<_> = known.map(|r| (r.path.local.word, r.path.remote.word)).collect();
+    let networks = sending.iter().map(|r| (r.path.local.word, r.path.remote.word));
+    let paths: HashSet<_> = networks.filter(|path| *path != ([0; 4], [0; 4])).collect();
     Snapshot {
         totals,
         sockets: records.len() as u32,
@@ -417,6 +381,21 @@ mod tests {
             window_q16: 1 << 15,
             ..Default::default()
         }
+    }
+
+    #[test]
+    fn connections_between_the_same_networks_are_one_path() {
+        let now = 100_000_000_000;
+        let to = |network: u32| {
+            let mut record = record(now, 0);
+            record.path.local.word[3] = 1;
+            record.path.remote.word[3] = network;
+            record
+        };
+        let silent = types::lt_socket_record { last_sent_ns: now - 5_000_000_000, ..to(9) };
+        let paths = |records: &[_]| summarize(Totals::default(), records, now).paths;
+        assert_eq!(paths(&[to(7), to(7), to(8), record(now, 0), silent]), 2);
+        assert_eq!(paths(&[record(now, 0), silent]), 1, "one at the least");
     }
 
     #[test]

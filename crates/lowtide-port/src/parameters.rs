@@ -226,12 +226,7 @@ const FORMS: &[Form] = &[
     },
     Form {
         law: "tide",
-        groups: &[&[
-            ("probe_share", Scale::Q32),
-            ("probe_rate", Scale::Milli),
-            ("drain", Scale::Micros),
-            ("base_rtt", Scale::Micros),
-        ]],
+        groups: &[&[("probe_share", Scale::Q32), ("probe_rate", Scale::Milli), ("drain", Scale::Micros)]],
     },
 ];
 

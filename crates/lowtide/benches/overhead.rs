@@ -53,8 +53,7 @@ fn main() {
 
 /// One line for 1 and one for 100 flows: medians, and the medians of the ratios within the pairs.
 fn compare(law: &str, pairs: usize, a: &Namespace, b: &Namespace) {
-    let lowtide =
-        [env!("CARGO_BIN_EXE_lowtide"), "run", "--cc", law, "--w-min", "1", "--quiet", "--path-memory", "none", "--"];
+    let lowtide = [env!("CARGO_BIN_EXE_lowtide"), "run", "--cc", law, "--w-min", "1", "--quiet", "--"];
     let lowtide: &[&str] = if law == NONE { &[] } else { &lowtide };
     // a law that needs ECN needs it of the receiver, too
     let mut server = serve(b, lowtide, GOVERNED);

@@ -72,22 +72,7 @@ fn main() {
 fn measure(a: &Namespace, law: &str, way: &Way<'_>) -> f64 {
     let before: HashSet<u32> = ProgInfoIter::default().map(|program| program.id).collect();
     let mut run = Command::new(way.lowtide);
-    run.args([
-        "run",
-        "--cc",
-        law,
-        "--w-min",
-        "1",
-        "--quiet",
-        "--path-memory",
-        "none",
-        "--",
-        "iperf3",
-        "-c",
-        veth::B,
-        "-t",
-        "60",
-    ]);
+    run.args(["run", "--cc", law, "--w-min", "1", "--quiet", "--", "iperf3", "-c", veth::B, "-t", "60"]);
     let mut run = a.enter_command(run.stdout(Stdio::null()).stderr(Stdio::null())).spawn().expect("lowtide runs");
     let count = || {
         let ours = ProgInfoIter::default().filter(|program| !before.contains(&program.id));

@@ -4,7 +4,7 @@
 
 use std::{fmt::Display, path::Path, str::FromStr};
 
-use jiff::{Timestamp, Zoned};
+use jiff::Zoned;
 use lowtide_kernel::Law;
 use lowtide_lab::{Recording, experiment};
 use lowtide_net::{
@@ -13,7 +13,7 @@ use lowtide_net::{
 };
 use lowtide_sim::scenario::{Experiment, Source};
 
-use crate::{run, size, trace, when};
+use crate::{size, trace, when};
 
 /// Reads these bytes, and panics where it is wrong.
 pub type Target = fn(&[u8]);
@@ -28,7 +28,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("trace", trace),
     ("schedule", schedule),
     ("mahimahi", mahimahi),
-    ("paths", paths),
     ("recording", recording),
     ("discipline", discipline),
     ("chance", chance),
@@ -174,18 +173,6 @@ pub fn mahimahi(bytes: &[u8]) {
         Ok(trace) => assert!(trace.bytes_between(Time::ZERO, Time::from_nanos(366 * 86_400_000_000_000)) >= 1500),
         Err(error) => is_a_sentence(error),
     });
-}
-
-/// The memory of paths.
-///
-/// # Panics
-/// It is wrong.
-pub fn paths(bytes: &[u8]) {
-    let now = Timestamp::constant(1_800_000_000, 0);
-    match run::memory::rewritten(bytes, now) {
-        Ok(text) => assert_eq!(run::memory::rewritten(&text, now).ok(), Some(text)),
-        Err(error) => is_a_sentence(error),
-    }
 }
 
 /// What a guest or another process has recorded.

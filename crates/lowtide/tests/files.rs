@@ -64,7 +64,7 @@ fn limits_of_files_are_one_sentence() {
 }
 
 #[test]
-fn a_memory_of_paths_that_never_ends_is_one_sentence() {
+fn a_history_that_never_ends_is_one_sentence() {
     if !kernel() {
         return;
     }
@@ -72,8 +72,9 @@ fn a_memory_of_paths_that_never_ends_is_one_sentence() {
     let pipe = directory.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for file in [pipe.to_str().unwrap(), "/dev/zero"] {
-        let ended = finish(&mut run_script(&["--quiet", "--path-memory", file], "echo ran"));
-        assert_eq!((ended.status.code(), ended.out.as_str()), (Some(0), "ran\n"), "{file}: {ended:?}");
+        let options = ["--quiet", "--history", file, "--size", "last", "--deadline", "+1h"];
+        let ended = finish(&mut run_script(&options, "echo ran"));
+        assert_eq!((ended.status.code(), ended.out.as_str()), (Some(125), ""), "{file}: {ended:?}");
         assert!(ended.sentence().contains("it is a pipe or a device"), "{file}: {ended:?}");
     }
 }

@@ -26,7 +26,7 @@ fn a_tree_that_cannot_be_read_as_a_whole_is_announced_by_what_could() {
     let rights = "-dac_override,-dac_read_search";
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", rights, "--inh-caps", rights, env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet"]);
-    command.args(["--path-memory", "none", "--best-effort", "--deadline", "+1h"]);
+    command.args(["--best-effort", "--deadline", "+1h"]);
     let ended = finish(command.arg("--size-of").arg(&tree).args(["--", "echo", "ran"]));
     assert_eq!((ended.status.code(), ended.out.as_str()), (Some(0), "ran\n"), "{ended:?}");
     let warning = ended.err.lines().next().unwrap();
@@ -66,7 +66,7 @@ fn one_file_system_leaves_out_what_is_mounted_below() {
         // in a mount namespace of its own: what is mounted goes with it
         let script = format!(
             "mount -t tmpfs none {0}/other && head -c 500 /dev/urandom > {0}/other/y && \
-             exec {1} run --quiet --path-memory none --report {2} {option} --size-of {0} -- true",
+             exec {1} run --quiet --report {2} {option} --size-of {0} -- true",
             directory.path().display(),
             env!("CARGO_BIN_EXE_lowtide"),
             file.display()

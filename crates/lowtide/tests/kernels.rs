@@ -29,7 +29,7 @@ fn script() -> String {
         let send = format!("lowtide traffic send --size {SIZE} --to 127.0.0.1:9000");
         writeln!(
             script,
-            "lowtide run --quiet --history none --path-memory none --deadline +60s --size {SIZE} --cc {law} --report r.json -- {send} > said 2>&1; \
+            "lowtide run --quiet --history none --deadline +60s --size {SIZE} --cc {law} --report r.json -- {send} > said 2>&1; \
              status=$?; grep -q '\"outcome\": \"met\"' r.json 2>/dev/null && echo met > said; say run:{law} $status; rm -f r.json"
         )
         .expect("into a string");

@@ -70,8 +70,7 @@ fn arrive_whole(bytes: usize) {
             let to = dev_tcp(listener.local_addr().unwrap());
             let script = format!("until [ -e {} ]; do sleep 0.05; done; cat {} >{to}", go.display(), file.display());
             let before = listed_laws();
-            let run =
-                Running::start(&mut inside(emulator.a(), run_script(&["--cc", law, "--path-memory", "none"], &script)));
+            let run = Running::start(&mut inside(emulator.a(), run_script(&["--cc", law], &script)));
             // a law that needs ECN needs it of the receiver, too
             let ours = law_loaded_since(&before, law);
             setsockopt(&listener, sockopt::TcpCongestion, &ours.as_str().into()).unwrap();

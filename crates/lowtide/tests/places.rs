@@ -34,7 +34,7 @@ impl Group {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("echo $$ > $GROUP/cgroup.procs && {script}")]);
         command.env("GROUP", &self.0).env("LOWTIDE", env!("CARGO_BIN_EXE_lowtide"));
-        command.env("LOWTIDE_PATH_MEMORY", "none").env_remove("SUDO_UID").env_remove("SUDO_GID");
+        command.env_remove("SUDO_UID").env_remove("SUDO_GID");
         command
     }
 }

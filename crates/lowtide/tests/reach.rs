@@ -291,7 +291,7 @@ fn capabilities_that_lowtide_was_given_are_not_the_programs() {
     let mut command = Command::new("setpriv");
     command.args(["--inh-caps", "+net_admin,+sys_time", "--"]).arg(env!("CARGO_BIN_EXE_lowtide"));
     command.args(["run", "--quiet", "--user", "root", "--", "cat", "/proc/self/status"]);
-    let ended = finish(command.env("LOWTIDE_PATH_MEMORY", "none"));
+    let ended = finish(&mut command);
     let status = fields(&ended.out);
     for set in ["CapInh", "CapAmb"] {
         assert_eq!(status[set], "0000000000000000", "{set}");
@@ -303,7 +303,7 @@ fn capabilities_that_lowtide_was_given_are_not_the_programs() {
 fn is_governed_by(space: &Namespace, mut wrapper: Command) {
     let receiver = Receiver::start(space, LOCALHOST);
     wrapper.args([env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--", "bash", "-c", &trickle(&[receiver.address])]);
-    wrapper.env_remove("SUDO_UID").env("LOWTIDE_PATH_MEMORY", "none").env("LOWTIDE_HISTORY", "none");
+    wrapper.env_remove("SUDO_UID").env("LOWTIDE_HISTORY", "none");
     let run = Running::start(&mut wrapper);
     let laws = laws(space, receiver.port(), 1);
     assert!(laws[0].starts_with("lt_tide_"), "{laws:?}");

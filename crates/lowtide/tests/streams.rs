@@ -163,7 +163,7 @@ fn a_program_has_the_dispositions_that_lowtide_was_started_with() {
         // a shell passes on what it ignores, and else what it was started with: of Rust's programs the default
         let script = format!("trap '' {ignored}; exec {run} grep -E 'SigBlk|SigIgn|SigCgt' /proc/self/status");
         command = Command::new("bash");
-        command.args(["-c", &script]).env("LOWTIDE_PATH_MEMORY", "none");
+        command.args(["-c", &script]);
         let ended = finish(&mut command);
         assert!(ended.status.success(), "{ended:?}");
         ended.out

@@ -81,7 +81,7 @@ fn without_a_terminal_the_session_is_new_all_the_same() {
     let program = "ps -o sid= -p $$; echo $$; tty </dev/tty";
     let mut command = std::process::Command::new("setsid");
     command.args(["-w", LOWTIDE, "run", "--quiet", "--user", "nobody", "--", "sh", "-c", program]).current_dir("/");
-    let ended = finish(command.env("LOWTIDE_PATH_MEMORY", "none"));
+    let ended = finish(&mut command);
     let lines: Vec<_> = ended.out.lines().map(str::trim).collect();
     assert!(lines.len() == 2 && lines[0] == lines[1], "{ended:?}");
     assert!(ended.err.contains("/dev/tty"), "there is none: {ended:?}");

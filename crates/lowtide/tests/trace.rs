@@ -17,8 +17,8 @@ use std::{
 };
 
 use lifecycle::{
-    Ended, Receiver, Running, children, dev_tcp, finish, groups_of, inside, kernel, law_loaded_since, listed_laws,
-    lowtide, name, run_script, until,
+    Ended, Receiver, Running, dev_tcp, finish, groups_of, inside, kernel, law_loaded_since, listed_laws, lowtide, name,
+    run_script, until,
 };
 use lowtide_emu::{Config, Emulator};
 use lowtide_kernel::{
@@ -311,103 +311,4 @@ fn tide_begins_anew_after_an_idle_time() {
         run.signal(Signal::SIGTERM);
         run.end();
     }
-}
-
-/// A link of 40 ms on which transfers by Tide begin with what is in a file.
-struct Remembering {
-    link: Emulator,
-    directory: tempfile::TempDir,
-}
-
-impl Remembering {
-    fn new() -> Remembering {
-        let config = Config::new(name("mema"), name("memb"), "20mbit".parse().unwrap(), Duration::from_millis(40));
-        let link = Emulator::start(config).unwrap();
-        Remembering { link, directory: tempfile::tempdir().unwrap() }
-    }
-
-    fn file(&self) -> String {
-        self.directory.path().join("paths.json").display().to_string()
-    }
-
-    /// What is in the file: of each path its networks, and its base in microseconds.
-    fn kept(&self) -> Vec<(String, String, u64)> {
-        let contents: Value = serde_json::from_str(&fs::read_to_string(self.file()).unwrap()).unwrap();
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let paths = contents["paths"].as_array().unwrap().iter();
-        paths.map(|path| (text(&path["from"]), text(&path["to"]), path["base_us"].as_u64().unwrap())).collect()
-    }
-
-    /// A receiver for one transfer: the last one's connection may still have something to send.
-    fn receiver(&self) -> Receiver {
-        Receiver::start(self.link.b(), self.link.b4())
-    }
-
-    fn send(&self, receiver: &Receiver, memory: &str, seconds: u32) -> Running {
-        let mut command = lowtide(["run", "--quiet", "--cc", "tide", "--path-memory", memory, "--"]);
-        command.args([env!("CARGO_BIN_EXE_lowtide"), "traffic", "send", "--seconds", &seconds.to_string(), "--to"]);
-        command.arg(receiver.address.to_string());
-        Running::start(&mut inside(self.link.a(), command))
-    }
-
-    /// The base round trips in microseconds that a transfer goes by, as its trace has them.
-    fn bases(&self, memory: &str) -> Vec<f64> {
-        let receiver = self.receiver();
-        let run = self.send(&receiver, memory, 60);
-        until("data", || (receiver.received() > 0).then_some(()));
-        let file = self.directory.path().join("trace.jsonl");
-        let port = receiver.port().to_string();
-        let mut trace = lowtide(["trace", "--for", "2s", "--port", &port, "-o"]);
-        let ended = finish(trace.arg(&file));
-        assert!(ended.status.success(), "{ended:?}");
-        // what it has in its buffers may take long: the second signal is for Lowtide, which would wait for that
-        run.signal(Signal::SIGTERM);
-        until("PROGRAM's end", || children(run.pid()).is_empty().then_some(()));
-        run.signal(Signal::SIGTERM);
-        run.end();
-        let text = fs::read_to_string(&file).unwrap();
-        let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        records.filter_map(|record| record["values"]["base_us"].as_f64()).collect()
-    }
-}
-
-#[test]
-fn a_transfer_begins_with_what_an_earlier_one_has_measured() {
-    let Some(_alone) = alone() else { return };
-    let path = Remembering::new();
-    let ended = path.send(&path.receiver(), &path.file(), 2).end();
-    assert!(ended.status.success() && ended.err.is_empty(), "{ended:?}");
-    let kept = path.kept();
-    let network = |address: std::net::Ipv4Addr| {
-        let [a, b, c, _] = address.octets();
-        format!("{a}.{b}.{c}.0")
-    };
-    let [(from, to, base)] = &kept[..] else { panic!("one path, not {kept:?}") };
-    assert_eq!((from, to), (&network(path.link.a4()), &network(path.link.b4())));
-    assert!((40_000..1_000_000).contains(base), "the empty link takes 40 ms: {base}");
-
-    // what it would not measure can only come from the file
-    let text = fs::read_to_string(path.file()).unwrap().replace(&base.to_string(), "20000");
-    fs::write(path.file(), &text).unwrap();
-    let bases = path.bases(&path.file());
-    assert!(bases.len() > 3 && bases.iter().all(|base| *base == 20_000.0), "{bases:?}");
-    assert_eq!(fs::read_to_string(path.file()).unwrap(), text, "a longer round trip says nothing yet");
-    let bases = path.bases("none");
-    assert!(bases.len() > 3 && bases.iter().all(|base| *base >= 40_000.0), "{bases:?}");
-}
-
-#[test]
-fn a_damaged_memory_is_one_sentence() {
-    let Some(_alone) = alone() else { return };
-    let path = Remembering::new();
-    fs::write(path.file(), "{\"schema\":\"lowtide-paths/1\",").unwrap();
-    let run = |law| finish(&mut run_script(&["--quiet", "--cc", law, "--path-memory", &path.file()], "exit 3"));
-    let ended = run("tide");
-    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
-    assert!(ended.sentence().contains(&path.file()), "{ended:?}");
-    let ended = run("cdg");
-    assert_eq!((ended.status.code(), ended.err.as_str()), (Some(3), ""), "who does not need it does not read it");
-    let ended = path.send(&path.receiver(), &path.file(), 2).end();
-    assert!(ended.status.success(), "{ended:?}");
-    assert_eq!(path.kept().len(), 1);
 }

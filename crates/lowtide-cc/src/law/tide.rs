@@ -23,8 +23,6 @@
 //! With a weight it is no less submissive where it can be alone, and takes its part of a link that others hold full: [`Share`], which at a weight
 //! of 1 is one ordinary flow. Without one it only probes.
 //!
-//! What another connection has measured as the empty round trip is a hint to it, until the evidence is against it: [`Hint`](hint::Hint).
-//!
 //! docs/tide.md has its parts with their reasons, docs/rivals.md has it beside the others.
 
 use crate::{
@@ -37,7 +35,6 @@ mod bursts;
 mod fair;
 mod fill;
 mod hear;
-mod hint;
 mod listen;
 mod path;
 mod share;
@@ -61,8 +58,6 @@ parameters! {
         drain: Duration = Duration::from_secs(10), in Duration::ZERO..=Duration::from_secs(3600);
         /// Whether to use classic ECN.
         ecn: bool = false;
-        /// What is known of the base delay from before: a hint; 0: nothing.
-        base_rtt: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(8);
     }
 }
 
@@ -71,7 +66,7 @@ impl Parameters {
     pub fn build(&self, flow: &Flow) -> Box<dyn CongestionControl> {
         Box::new(Tide {
             parameters: self.clone(),
-            path: Path::new(flow.mss, (!self.base_rtt.is_zero()).then_some(self.base_rtt)),
+            path: Path::new(flow.mss),
             phase: Phase::Listen(Listen { stale: true, first: true, trains: Listen::TRAINS, ..Listen::default() }),
             window: 2.0,
             cap: None,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From which network to which a connection goes, without kernel access: what is known of a path is kept by that. */
+/* From which network to which a connection goes, without kernel access: what a law knows of a path is kept by that. */
 #ifndef LOWTIDE_NETWORK_H
 #define LOWTIDE_NETWORK_H
 

@@ -45,30 +45,11 @@ static inline void tide_show(struct tide *t, struct law_window *w)
 	w->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
 }
 
-/* At the begin: so long was the empty round trip to another connection; 0: nothing is known. */
-static inline void tide_hint(struct tide *t, u32 base_us)
-{
-	t->path.hint.base = (u64)base_us << 8;
-}
-
-/* The least round trip; 0: there was none. */
-static inline u32 tide_measured_us(const struct tide *t)
-{
-	return tide_least(&t->path.base) >> 8;
-}
-
-/* Whether the hint has turned out to be too small. */
-static inline bool tide_refutes_hint(const struct tide *t)
-{
-	return t->path.hint.wrong;
-}
-
 static inline void tide_begin(struct tide *t, const struct tide_parameters *p, struct law_window *w, u32 nxt)
 {
 	/* a BPF compiler clears no more than a kilobyte at a time */
 	__builtin_memset(&t->path, 0, sizeof(t->path));
 	__builtin_memset(&t->round, 0, sizeof(*t) - sizeof(t->path));
-	tide_hint(t, p->base_rtt_us);
 	t->window_q16 = TIDE_LEAST_Q16;
 	t->round.end = nxt;
 	t->listens = 1;

@@ -135,7 +135,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	/* among the packets of other connections trains tell nothing */
 	if (t->senders > 1)
 		l->trains = 0;
-	anew = l->first && !t->path.hint.base && !l->trains && !looks;
+	anew = l->first && !l->trains && !looks;
 	/* in doubt whether the path is another one, only an empty link is free */
 	if (!anew && (found == TIDE_APART || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
 		l->good = 0;

@@ -14,9 +14,6 @@
 #define TIDE_RATE_SPAN_US 30000000ULL	/* capacity may go */
 #define TIDE_ROUNDS TIDE_EIGHT		/* the middle one shows the noise */
 #define TIDE_RTT_MOST_US (1U << 23)
-#define TIDE_HINT_STILL_US 10000000ULL	/* round trips that stand still for so long are no queue */
-#define TIDE_HINT_SPANS 6		/* and for so many spans */
-#define TIDE_HINT_LIMIT_US 60000000ULL	/* a hint that no round trip has come down to by then is wrong in any case */
 
 /* The least or greatest value of the last one or two spans; 0: none. */
 struct tide_extreme {
@@ -36,20 +33,9 @@ struct tide_filter {
 	u32 unused;
 };
 
-/* What another connection has measured as the empty round trip (law/tide/hint.rs): a hint, until the evidence is against it. */
-struct tide_hint {
-	u64 base;		/* 0: none */
-	u64 given_us;		/* at the first round trip; 0: there was none yet */
-	u64 still_us;		/* since when round trips stand still */
-	u64 least, most;	/* of the spans since then */
-	u32 spans;
-	u32 wrong;		/* there was one, and it was too small */
-};
-
 struct tide_path {
 	struct tide_extreme base;
-	u64 empty;		/* the least of that, or the hint */
-	struct tide_hint hint;
+	u64 empty;		/* the least of that */
 	struct tide_extreme rate;
 	u64 train, trained_us;	/* the time of a packet on the link as trains of packets told it last, and when; 0: never */
 	u64 fastest;		/* that as it was measured, however short; 0: never */
@@ -252,8 +238,8 @@ static inline void tide_path_restart(struct tide_path *p)
 	__builtin_memset(&p->slow, 0, sizeof(p->slow));
 }
 
-/* Nothing is known but the least round trip, the time of a packet, and whether there was a wrong hint. */
-static inline void tide_path_forget(struct tide_path *p, u32 wrong)
+/* Nothing is known but the least round trip and the time of a packet. */
+static inline void tide_path_forget(struct tide_path *p)
 {
 	struct tide_extreme base = p->base;
 	u64 train = p->train, trained_us = p->trained_us, fastest = p->fastest;
@@ -265,51 +251,14 @@ static inline void tide_path_forget(struct tide_path *p, u32 wrong)
 	p->fastest = fastest;
 	p->base = base;
 	p->empty = base.current;
-	p->hint.wrong = wrong;
 }
 
 /* The path is another one: all is anew, and this the empty round trip. */
 static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	__builtin_memset(p, 0, sizeof(*p));
-	p->hint.wrong = 1;	/* whatever it was */
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 	p->empty = rtt;
-}
-
-/* Whether the round trips say that the hint is too small, and it goes. One that is too large says nothing and goes, too. */
-VERIFIED_APART u64 tide_doubts_hint(struct tide_path *p, u64 now_us)
-{
-	struct tide_hint *h;
-	u64 measured, rtt;
-
-	if (!p)
-		return 0;
-	h = &p->hint;
-	if (!h->base)
-		return 0;
-	measured = tide_least(&p->base);
-	if (measured <= h->base) {
-		h->base = 0;
-		return 0;
-	}
-	if (!h->given_us)
-		h->given_us = now_us;
-	if (!p->slow.samples) {
-		rtt = p->slow.before;
-		h->spans++;
-		h->least = at_most(h->least, rtt);
-		h->most = at_least(h->most, rtt);
-		if (h->spans == 1 || h->most - h->least > at_most(tide_own_queue(p), (measured - h->base) / 2)) {
-			h->still_us = now_us;
-			h->spans = 1;
-			h->least = h->most = rtt;
-		}
-	}
-	if ((h->spans < TIDE_HINT_SPANS || now_us - h->still_us < TIDE_HINT_STILL_US) && now_us - h->given_us < TIDE_HINT_LIMIT_US)
-		return 0;
-	tide_path_forget(p, 1);
-	return 1;
 }
 
 /* True: the path is much shorter than it seemed. */
@@ -322,30 +271,25 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 	shorter = rtt * 10 < tide_base(p) * 9;
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 	if (shorter)
-		tide_path_forget(p, p->hint.wrong);
+		tide_path_forget(p);
 	p->empty = tide_least(&p->base);
-	if (p->hint.base)
-		p->empty = at_most(p->empty, p->hint.base);
 	return shorter;
 }
 
-/*
- * A round-trip sample. True if the path turned out to be another than it seemed, much shorter or longer than the hint: what was learned was
- * learned behind a queue, or under a mistake.
- */
+/* A round-trip sample. True if the path turned out to be much shorter than it seemed: what was learned was learned behind a queue. */
 VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us, u64 window_q16)
 {
-	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base, another;
+	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base, shorter;
 	u32 samples;
 
 	if (!p)
 		return 0;
-	another = tide_base_sample(p, now_us, rtt);
+	shorter = tide_base_sample(p, now_us, rtt);
 	base = tide_base(p);
 	samples = tide_samples(p, window_q16);
 	tide_filter_add(&p->fast, now_us, rtt, samples, at_most(base, 4 * tide_noise(p)));
 	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * tide_noise(p)), base / 4));
-	return another | tide_doubts_hint(p, now_us);
+	return shorter;
 }
 
 /* The link's rate may be this. One that the program limited says only that the link can do as much. */

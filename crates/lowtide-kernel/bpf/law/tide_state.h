@@ -22,7 +22,6 @@ struct tide_parameters {
 	u32 probe_share_q32;	/* of the link's rate that probes may take in a full queue */
 	u32 probe_rate_milli;	/* the least of them per second, of two segments or four */
 	u32 drain_us;		/* how long without a queue near empty until the base is measured anew; 0: never */
-	u32 base_rtt_us;	/* what is known of the base from before: a hint; 0: nothing */
 };
 
 struct tide_round {

@@ -124,8 +124,6 @@ const CASES: &[Case] = &[
         segments: 0.01,
     },
     Case { law: "tide", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
-    Case { law: "tide:base_rtt=17ms", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
-    Case { law: "tide:base_rtt=10.5ms", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
     Case { law: TIDE_SHARING, marks: false, weights: &[0.00390625, 0.125, 0.5, 1.0], part: 0.01, segments: 0.01 },
     Case { law: STEEP_CUBIC, marks: false, weights: &[], part: 1e-3, segments: 0.01 },
 ];
@@ -444,26 +442,4 @@ fn much_loss_makes_both_pause() {
     }
     assert!(path.used() < 0.12, "it uses {} of the link", path.used());
     assert!(apart * 16 <= acks, "apart at {apart} of {acks} ACKs");
-}
-
-/// A hint that is too small costs some seconds, of both the same: the reference's window is the one that sends, so that a port that parts from it there
-/// would do so for a second's ACKs at least.
-#[test]
-fn a_hint_is_dropped_by_both_at_once() {
-    for hint in [10, 20, 33] {
-        let mut pair = Pair::new(&format!("tide:base_rtt={hint}ms"));
-        let never = Duration::from_secs(1_000_000);
-        let mut path = Path::new(Duration::from_millis(40), 830.0, 50.0, false, 1).marking(never, never);
-        let (mut acks, mut apart, mut fills) = (0u64, 0u64, false);
-        while acks < 10_000 {
-            acks += path.step(&mut pair);
-            let [reference, port] = pair.windows();
-            // probes are of four packets at the most, and a host lets half of a window go at once
-            fills |= reference > 8.0;
-            apart += u64::from((reference - port).abs() > 0.01 + 1e-3 * reference);
-        }
-        let windows = pair.windows();
-        assert!(fills, "{hint} ms: it listens still, {windows:?}");
-        assert!(apart * 100 <= acks, "{hint} ms: apart at {apart} of {acks} ACKs, {windows:?}");
-    }
 }

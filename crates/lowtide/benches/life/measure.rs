@@ -137,7 +137,7 @@ fn under_lowtide(program: &Command, options: &[&str], due: Option<(u64, f64)>, r
     for (name, value) in program.get_envs() {
         command.env(name, value.unwrap_or_default());
     }
-    command.env("LOWTIDE_PATH_MEMORY", "none").env("LOWTIDE_HISTORY", "none"); // not this machine's
+    command.env("LOWTIDE_HISTORY", "none"); // not this machine's
     if let Some(directory) = program.get_current_dir() {
         command.current_dir(directory);
     }

@@ -145,7 +145,7 @@ impl Place<'_> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
         command.args(["run", "--quiet", "--cc", law, "--w-min", &weight, "--w-max", &weight, "--", "iperf3"]);
         command.args(self.client(TRANSFER)).args(["-P", &self.connections().to_string()]);
-        command.env("LOWTIDE_PATH_MEMORY", "none").env("LOWTIDE_HISTORY", "none"); // what this machine knows of other paths is not for here
+        command.env("LOWTIDE_HISTORY", "none"); // nothing of this stays on the machine
         self.start(self.emulator.a(), command, "transfer")
     }
 

@@ -14,8 +14,6 @@ pub const NOT_FOUND: u8 = 127;
 /// Under `--require-governed`, where PROGRAM succeeded but was not governed.
 pub const NOT_GOVERNED: u8 = 3;
 
-/// Where `lowtide run` keeps what was measured of paths, unless told.
-pub const PATH_MEMORY: &str = "/var/lib/lowtide/paths.json";
 /// Where `lowtide run` keeps what its jobs sent, unless told.
 pub const HISTORY: &str = "/var/lib/lowtide/history.json";
 
@@ -106,10 +104,6 @@ pub struct RunArguments {
     /// Let PROGRAM choose a control law of its own for its sockets, which are then not governed
     #[arg(long, help_heading = EXPERT)]
     pub allow_own_cc: bool,
-
-    /// Keep in this file what was measured of paths, the least round trip from and to a network, for a week (with --cc tide, which begins with it as a hint); none: do not keep it
-    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_PATH_MEMORY", default_value = PATH_MEMORY, help_heading = EXPERT)]
-    pub path_memory: PathBuf,
 
     /// Keep in this file how much each job sent, for --size last; none: do not keep it
     #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY, help_heading = EXPERT)]

@@ -52,10 +52,10 @@ fn options_for_experts_have_a_heading_of_their_own() {
         .filter(|argument| argument.get_help_heading() == Some(EXPERT))
         .map(|argument| argument.get_long().unwrap())
         .collect();
-    for option in ["cc", "control", "actuator", "w-min", "w-max", "dscp", "allow-own-cc", "path-memory", "history"] {
+    for option in ["cc", "control", "actuator", "w-min", "w-max", "dscp", "allow-own-cc", "history"] {
         assert!(experts.contains(&option), "--{option}");
     }
-    assert_eq!(experts.len(), 9, "{experts:?}");
+    assert_eq!(experts.len(), 8, "{experts:?}");
     let help = run.render_long_help().to_string();
     let (usual, rest) = help.split_once("Expert options:").expect("the heading");
     assert!(usual.contains("--deadline") && !rest.contains("--deadline <"), "{help}");

@@ -8,7 +8,6 @@ mod goals;
 mod history;
 mod job;
 mod journal;
-pub(crate) mod memory;
 mod place;
 mod relay;
 mod report;
@@ -21,7 +20,7 @@ mod state_file;
 mod verdict;
 mod words;
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
@@ -32,14 +31,13 @@ use lowtide_kernel::{
 };
 
 use crate::{
-    cli::{CANNOT_EXECUTE, DscpArgument, HISTORY, NOT_FOUND, NOT_GOVERNED, PATH_MEMORY, RUN_FAILED, RunArguments},
+    cli::{CANNOT_EXECUTE, DscpArgument, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments},
     size,
     when::{self, When},
 };
 use clock::Clock;
 use history::History;
 use job::Job;
-use memory::Memory;
 use report_file::ReportFile;
 use screen::Screen;
 use session::Session;
@@ -63,7 +61,6 @@ struct Plan {
     policy: Policy,
     setup: Setup,
     user: Option<User>,
-    memory: Option<Memory>,
     history: Option<History>,
     wait_group: bool,
     /// As the report has it.
@@ -102,7 +99,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let signals = Signals::block(job.has_terminal())?;
     let inherited = inherited_tcp_sockets();
 
-    let (cgroup, mut transfer) = match govern(&plan) {
+    let (cgroup, transfer) = match govern(&plan) {
         Ok(governed) => governed,
         Err(error) if arguments.best_effort => {
             eprintln!("lowtide: not governed, as --best-effort allows: {error:#}");
@@ -113,7 +110,6 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
         }
         Err(error) => return Err(error),
     };
-    recall(&plan, &mut transfer);
     let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
     let mut program =
         Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), job.place(), signals.inherited())?;
@@ -152,9 +148,6 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
             arguments.w_max
         );
     }
-    let memory = Some(&arguments.path_memory)
-        .filter(|file| law.goes_by_base_rtt() && file.as_os_str() != "none")
-        .map(|file| Memory::new(file, whose(file, PATH_MEMORY, caller)));
     let dscp = match arguments.dscp {
         DscpArgument::Le => Dscp::Le,
         DscpArgument::Cs1 => Dscp::Cs1,
@@ -170,21 +163,17 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         policy,
         setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
         user,
-        memory,
         history,
         wait_group: arguments.wait_group,
         program: arguments.program.iter().take(words).map(|word| word.to_string_lossy().into_owned()).collect(),
     })
 }
 
-/// A file that the caller names is opened with the caller's rights; the usual one belongs to Lowtide.
-fn whose(file: &Path, usual: &str, caller: &Caller) -> Caller {
-    if file.as_os_str() == usual { Caller::of_this_process() } else { caller.clone() }
-}
-
 fn history(arguments: &RunArguments, caller: &Caller) -> Option<History> {
     let file = Some(&arguments.history).filter(|file| file.as_os_str() != "none")?;
-    Some(History::new(file, whose(file, HISTORY, caller), arguments.name.as_deref(), &arguments.program))
+    // a file that the caller names is opened with the caller's rights; the usual one belongs to Lowtide
+    let whose = if file.as_os_str() == HISTORY { Caller::of_this_process() } else { caller.clone() };
+    Some(History::new(file, whose, arguments.name.as_deref(), &arguments.program))
 }
 
 /// How much there is to send, and whether that is a guess.
@@ -198,7 +187,7 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
         None => Ok((of_paths()?, false)),
         Some("last") => {
             let Some(history) = history else { bail!("--size last needs the history; leave out --history none") };
-            // a damaged hint is no reason to leave a job undone
+            // a damaged history is no reason to leave a job undone
             let last = history.last().or_else(|error| match error.downcast_ref::<Damaged>() {
                 Some(_) => {
                     eprintln!("lowtide: {error:#}");
@@ -241,17 +230,6 @@ fn govern(plan: &Plan) -> Result<(Cgroup, Transfer)> {
             None => anyhow!(error),
         }
     })
-}
-
-/// Tells the transfer what earlier ones have measured of paths. Without that it begins as if there had been none.
-fn recall(plan: &Plan, transfer: &mut Transfer) {
-    let Some(memory) = &plan.memory else { return };
-    let told = memory
-        .recall(plan.clock.wall(plan.clock.now()))
-        .and_then(|known| known.into_iter().try_for_each(|(path, base)| Ok(transfer.recall(path, base)?)));
-    if let Err(error) = told {
-        eprintln!("lowtide: {error:#}");
-    }
 }
 
 fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals, mut job: Job) -> Result<ExitCode> {

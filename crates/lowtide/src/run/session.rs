@@ -243,15 +243,9 @@ impl Session {
         })
     }
 
-    /// What the next runs may want to know.
+    /// What the next run of the job may want to know.
     fn remember(&mut self, ending: &Ending) {
         let now = self.plan.clock.wall(self.plan.clock.now());
-        if let Some(memory) = &self.plan.memory {
-            let seen: Vec<_> = self.controller.seen_paths().collect();
-            if let Err(error) = memory.keep(&seen, now) {
-                self.screen.say(&format!("{error:#}"));
-            }
-        }
         let governed = ending.verdict.outcome != Some(Outcome::NotGoverned);
         if let Some(history) = self.plan.history.as_ref().filter(|_| governed && ending.exit == Exit::Code(0))
             && let Err(error) = history.keep(self.journal.totals().acknowledged, now)

@@ -136,7 +136,7 @@ fn bytes(place: &Place) -> Result<Option<Vec<u8>>> {
 }
 
 /// What a file of this schema holds.
-pub(super) fn parse<T: DeserializeOwned>(schema: &str, text: &[u8]) -> Result<T> {
+fn parse<T: DeserializeOwned>(schema: &str, text: &[u8]) -> Result<T> {
     let contents: Contents<T> = serde_json::from_slice(text)?;
     if contents.schema != schema {
         bail!("its schema is {:?}, not {schema:?}", contents.schema);
@@ -145,7 +145,7 @@ pub(super) fn parse<T: DeserializeOwned>(schema: &str, text: &[u8]) -> Result<T>
 }
 
 /// The text of such a file.
-pub(super) fn print<T: Serialize>(schema: &str, rest: T) -> Result<Vec<u8>> {
+fn print<T: Serialize>(schema: &str, rest: T) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec_pretty(&Contents { schema: schema.to_owned(), rest })?)
 }
 

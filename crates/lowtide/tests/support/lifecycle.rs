@@ -69,10 +69,10 @@ pub(crate) fn lowtide<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -
     command
 }
 
-/// Nobody called sudo, and nothing is kept: paths of tests have the same addresses and other round trips each time.
+/// Nobody called sudo, and nothing is kept.
 pub(crate) fn lowtide_environment(command: &mut Command) -> &mut Command {
     command.env_remove("SUDO_UID").env_remove("SUDO_GID");
-    command.env("LOWTIDE_PATH_MEMORY", "none").env("LOWTIDE_HISTORY", "none")
+    command.env("LOWTIDE_HISTORY", "none")
 }
 
 /// `lowtide run OPTIONS -- sh -c SCRIPT`.

@@ -176,7 +176,7 @@ impl Lab {
         let report: PathBuf = self.directory.path().join("report.json");
         let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
         command.arg("run").args(options).arg("--report").arg(&report).arg("--quiet").arg("--");
-        command.env("LOWTIDE_PATH_MEMORY", "none").env("LOWTIDE_HISTORY", "none"); // not this machine's
+        command.env("LOWTIDE_HISTORY", "none"); // not this machine's
         command.args(self.iperf(BULK_PORT, arguments)).stdout(Stdio::null());
         let mut run = Guard(self.emulator.a().enter_command(&mut command).spawn().unwrap());
         let end = Instant::now() + at_most;

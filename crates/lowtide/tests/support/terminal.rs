@@ -49,7 +49,7 @@ impl Terminal {
         let pty = openpty(&size(rows, columns), None).unwrap();
         let (master, slave) = (pty.master, pty.slave);
         let mut command = Command::new("bash");
-        command.args(["-mc", script]).env("TERM", "xterm").env("LOWTIDE_PATH_MEMORY", "none").env_remove("SUDO_UID");
+        command.args(["-mc", script]).env("TERM", "xterm").env_remove("SUDO_UID");
         let (terminal, other) = (slave.as_raw_fd(), master.as_raw_fd());
         // SAFETY: between fork and exec only system calls are made, on a descriptor that the child has.
         unsafe {

@@ -96,7 +96,7 @@ impl Tide {
         // what its weight sends leaves otherwise
         let told = listen.whole.or(whole.filter(|_| listen.confirming())).filter(|_| probes_only);
         let apart = !stale && told.is_some_and(|whole| packets >= 2.0 && !Fair::together(seconds, packets, whole));
-        let anew = listen.first && !self.path.is_hinted() && listen.trains == 0 && !looks;
+        let anew = listen.first && listen.trains == 0 && !looks;
         // in doubt whether the path is another one, only an empty link is free
         if !anew && (queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart) {
             listen.good = 0;

@@ -2,7 +2,7 @@
 //! What Tide knows of its path: the empty round trip, the link's rate, the noise of both, and from these the queue that is its own and the one
 //! that is somebody else's.
 
-use super::{hint::Hint, listen::Listen};
+use super::listen::Listen;
 use crate::{Ack, Time};
 use std::time::Duration;
 
@@ -59,8 +59,8 @@ impl Filter {
     /// A third, so that four samples may make a span.
     const GAP: f64 = 0.34;
 
-    /// A span is over after so many samples and so many seconds; then its least.
-    fn add(&mut self, now: Time, rtt: f64, samples: u32, seconds: f64) -> Option<f64> {
+    /// A span is over after so many samples and so many seconds.
+    fn add(&mut self, now: Time, rtt: f64, samples: u32, seconds: f64) {
         if self.samples == 0 {
             (self.covered, self.least) = (0.0, rtt);
         } else {
@@ -71,9 +71,7 @@ impl Filter {
         self.samples += 1;
         if self.samples >= samples && self.covered >= seconds {
             (self.before, self.samples) = (Some(self.least), 0);
-            return self.before;
         }
-        None
     }
 
     /// `None` before the first span is over.
@@ -90,8 +88,6 @@ impl Filter {
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     base: Extreme,
-    /// What another connection has measured.
-    hint: Option<Hint>,
     rate: Extreme,
     /// Whether a queue has been seen yet at all.
     queued: bool,
@@ -130,11 +126,9 @@ impl Path {
     /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
     const ROUNDS: usize = 8;
 
-    /// `hint`: the empty round trip as another connection has measured it.
-    pub(super) fn new(mss: u32, hint: Option<Duration>) -> Self {
+    pub(super) fn new(mss: u32) -> Self {
         Self {
             base: Extreme::least(Self::BASE_SPAN),
-            hint: hint.map(Hint::new),
             rate: Extreme::greatest(Self::RATE_SPAN),
             queued: false,
             train: None,
@@ -149,8 +143,8 @@ impl Path {
         }
     }
 
-    /// A round-trip sample. True if the path turned out to be another than it seemed, much shorter or longer than the hint: all that was learned
-    /// before was learned behind somebody's queue, or under a mistake.
+    /// A round-trip sample. True if the path turned out to be much shorter than it seemed: all that was learned before was learned behind
+    /// somebody's queue.
     pub(super) fn on_sample(&mut self, now: Time, rtt: f64, window: f64) -> bool {
         let shorter = rtt < 0.9 * self.base();
         self.base.add(now, rtt);
@@ -159,34 +153,19 @@ impl Path {
         }
         let (samples, base, noise) = (self.samples(window), self.base(), self.noise());
         self.fast.add(now, rtt, samples, base.min(4.0 * noise));
-        let span = self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)));
-        let longer = self.doubts_hint(now, span);
-        if longer {
-            self.forget();
-        }
-        shorter || longer
-    }
-
-    /// Whether the hint has turned out to be too small. One that is too large says nothing and goes, too.
-    fn doubts_hint(&mut self, now: Time, span: Option<f64>) -> bool {
-        let own = self.own_queue();
-        let (Some(hint), Some(measured)) = (&mut self.hint, self.base.value()) else { return false };
-        let wrong = hint.is_wrong(now, measured, span, own);
-        if wrong || measured <= hint.base() {
-            self.hint = None;
-        }
-        wrong
+        self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)));
+        shorter
     }
 
     fn forget(&mut self) {
         let Self { base, train, fastest, mss, .. } = *self;
-        *self = Self { base, train, fastest, ..Self::new(mss as u32, None) };
+        *self = Self { base, train, fastest, ..Self::new(mss as u32) };
         self.base.previous = None;
     }
 
     /// The path is another one: all is anew, and this the empty round trip.
     pub(super) fn renew(&mut self, now: Time, rtt: f64) {
-        *self = Self::new(self.mss as u32, None);
+        *self = Self::new(self.mss as u32);
         self.base.add(now, rtt);
     }
 
@@ -230,8 +209,7 @@ impl Path {
 
     /// The empty round trip, as far as known: nothing before the first sample.
     pub(super) fn base(&self) -> f64 {
-        let measured = self.base.value().unwrap_or(0.0);
-        self.hint.map_or(measured, |hint| hint.base().min(measured))
+        self.base.value().unwrap_or(0.0)
     }
 
     /// The link's rate, once known.
@@ -301,11 +279,6 @@ impl Path {
     /// queue that a ramp makes until it is empty.
     pub(super) fn lets_bursts_pass(&self) -> bool {
         self.fastest.zip(self.rate()).is_some_and(|(packet, rate)| 8.0 * packet * rate < 1.0)
-    }
-
-    /// Whether the empty round trip may be one that another connection has measured.
-    pub(super) const fn is_hinted(&self) -> bool {
-        self.hint.is_some()
     }
 
     /// Whether trains have told the time of a packet lately.
@@ -380,7 +353,7 @@ mod tests {
 
     #[test]
     fn noise_asks_for_more_samples_but_not_for_more_than_four_round_trips_have() {
-        let mut path = Path::new(1000, None);
+        let mut path = Path::new(1000);
         let now = Time::from_nanos(1_000_000_000);
         path.on_sample(now, 0.04, 10.0);
         assert_eq!(path.samples(100.0), 4);
@@ -391,7 +364,7 @@ mod tests {
     /// The longest slow queue, seconds, where a packet is acknowledged each 0.6 ms after 40 ms, but those of one round trip at the time after these
     /// `late` says, and what was sent then so much after it.
     fn longest(after: f64, late: impl Fn(f64) -> f64) -> f64 {
-        let (mut path, mut longest) = (Path::new(1000, None), 0.0_f64);
+        let (mut path, mut longest) = (Path::new(1000), 0.0_f64);
         for n in 0..400_u32 {
             let due = 0.6e-3 * f64::from(n) - 0.12;
             let (at, rtt) = match n {
@@ -416,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_train_tells_of_a_token_bucket_by_the_rate_as_it_is_known_now() {
-        let mut path = Path::new(1000, None);
+        let mut path = Path::new(1000);
         let now = Time::from_nanos(1_000_000_000);
         let rate = |path: &mut Path, packets: u64| {
             let sample =

@@ -200,7 +200,7 @@ impl<'a> Stage<'a> {
     /// `lowtide run`, up to the program.
     fn run(&self, law: &str, deadline: &str, size: u64) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(["run", "--quiet", "--path-memory", "none", "--cc", law, "--deadline", deadline]);
+        command.args(["run", "--quiet", "--cc", law, "--deadline", deadline]);
         command.args(["--size", &size.to_string(), "--"]);
         // Whoever called sudo may not be able to read our program file.
         command.env_remove("SUDO_UID");
