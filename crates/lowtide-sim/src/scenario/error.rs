@@ -12,15 +12,28 @@ pub(super) enum Origin {
     Override(String),
 }
 
-impl Origin {
-    /// The place of this byte of a text.
-    pub(super) fn at(text: &str, byte: usize) -> Self {
-        let before = text.get(..byte).unwrap_or(text);
-        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        let line = before.matches('\n').count() + 1;
-        Self::File { line, column: before[line_start..].chars().count() + 1 }
+/// The lines of a text, to find many places in it.
+pub(super) struct Lines<'a> {
+    text: &'a str,
+    /// Of each line.
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let ends = text.match_indices('\n').map(|(end, _)| end + 1);
+        Self { text, starts: std::iter::once(0).chain(ends).collect() }
     }
 
+    /// The place of this byte.
+    pub(super) fn at(&self, byte: usize) -> Origin {
+        let line = self.starts.partition_point(|start| *start <= byte);
+        let before = self.text.get(self.starts[line - 1]..byte).unwrap_or_default();
+        Origin::File { line, column: before.chars().count() + 1 }
+    }
+}
+
+impl Origin {
     /// An error here.
     pub(super) fn error(&self, what: impl Into<String>) -> ScenarioError {
         ScenarioError { file: String::new(), origin: Some(self.clone()), what: what.into() }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TOML whose values know where they stand, and tables that know which keys were asked for.
 
-use super::error::{Origin, ScenarioError};
+use super::error::{Lines, Origin, ScenarioError};
 use std::{borrow::Cow, cell::RefCell, fmt::Display, ops::RangeInclusive};
 use toml::{
     Spanned,
@@ -42,12 +42,11 @@ type Result<T, E = ScenarioError> = std::result::Result<T, E>;
 
 /// Reads a whole file.
 pub(super) fn parse(text: &str) -> Result<Table> {
+    let lines = Lines::of(text);
     match DeTable::parse(text) {
-        Ok(table) => {
-            Ok(Table::new(table.get_ref(), Origin::File { line: 1, column: 1 }, &|byte| Origin::at(text, byte)))
-        }
+        Ok(table) => Ok(Table::new(table.get_ref(), Origin::File { line: 1, column: 1 }, &|byte| lines.at(byte))),
         Err(error) => {
-            let origin = Origin::at(text, error.span().map_or(0, |span| span.start));
+            let origin = lines.at(error.span().map_or(0, |span| span.start));
             Err(origin.error(error.message().lines().collect::<Vec<_>>().join(", ")))
         }
     }
