@@ -352,3 +352,42 @@ fn beside_bbr_a_weight_takes_its_part() {
     }
     table.check();
 }
+
+/// 20 Mbit/s, 40 ms, one pipe of buffer, round trips that differ at random by up to twice so much; where it is alone, what CUBIC keeps, and after that.
+#[test]
+fn a_link_with_jitter_is_filled_and_left() {
+    let mut table = Table::default();
+    for (jitter, used, kept) in [
+        (1, 0.95..=1.01, 0.96..=1.05),
+        (2, 0.95..=1.01, 0.96..=1.05),
+        (5, 0.9..=1.01, 0.94..=1.05),
+        (10, 0.8..=1.01, 0.85..=1.05),
+    ] {
+        let flow = |name: &str, law: &str, more: &str| format!("[[flow]]\nname = \"{name}\"\ncc = \"{law}\"\n{more}");
+        let mean = |from: u32, to: u32, flows: &[String], name: &str| {
+            let mut seeds: Vec<f64> = (1..=5)
+                .map(|seed| {
+                    let text = format!(
+                        "seed = {seed}\nduration = \"{to}s\"\nmeasure_from = \"{from}s\"\n[bottleneck]\nrate = \"20mbit\"\n\
+                         rtt = \"40ms\"\njitter = \"{jitter}ms\"\nreverse_jitter = \"{jitter}ms\"\n{}",
+                        flows.concat()
+                    );
+                    let all = outcome(&text).flows;
+                    all.iter().find(|flow| flow.name == name).expect("it is there").mean_bps
+                })
+                .collect();
+            seeds.sort_unstable_by(f64::total_cmp);
+            seeds[2]
+        };
+        let (tide, comes) = (flow("tide", "tide", ""), flow("other", "cubic", "start = \"20s\"\nstop = \"40s\"\n"));
+        let cubic = mean(4, 20, &[flow("cubic", "cubic", "")], "cubic");
+        let alone = mean(4, 20, std::slice::from_ref(&tide), "tide");
+        let beside =
+            mean(20, 40, &[tide.clone(), comes.clone()], "other") / mean(20, 40, std::slice::from_ref(&comes), "other");
+        let after = mean(44, 60, &[tide, comes], "tide");
+        table.row(&format!("{jitter} ms: alone, of what CUBIC has"), alone / cubic, used.clone());
+        table.row(&format!("{jitter} ms: CUBIC keeps"), beside, kept);
+        table.row(&format!("{jitter} ms: after it, of what CUBIC has"), after / cubic, used);
+    }
+    table.check();
+}

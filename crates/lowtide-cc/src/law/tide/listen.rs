@@ -195,6 +195,7 @@ impl Listen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const PACKET: f64 = 1e-3;
 
@@ -224,6 +225,41 @@ mod tests {
         assert_eq!((listen.closer, listen.burst()), (1, Listen::FOUR));
         listen.packet = PACKET / 2.0;
         assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
+    }
+
+    /// What eight probes tell, a round trip of 40 ms after each other, whose round trips are so many milliseconds longer than the empty one.
+    fn spread(longer: [f64; 8]) -> Option<f64> {
+        let mut listen = Listen::default();
+        for (n, longer) in longer.into_iter().enumerate() {
+            let now = Time::ZERO + Duration::from_millis(40 * (n as u64 + 1));
+            listen.on_probe(now, 40e-3 + longer * 1e-3, 40e-3);
+        }
+        listen.spread(40e-3).map(|spread| (spread * 1e3).round())
+    }
+
+    #[test]
+    fn what_differs_at_random_on_a_free_link_is_the_paths_and_a_queue_is_not() {
+        let random = [3.0, 7.0, 1.0, 4.5, 2.0, 8.0, 5.0, 0.5];
+        assert_eq!(spread(random), Some(16.0), "four times the middle step");
+        for (queue, what) in [
+            ([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 31.0], "slow start"),
+            ([30.0, 30.1, 30.0, 30.2, 30.1, 30.3, 0.0, 0.0], "a queue until its flow ends"),
+            (random.map(|longer| longer + 20.0), "never near the empty round trip"),
+        ] {
+            assert_eq!(spread(queue).filter(|spread| *spread > 1.0), None, "{what}");
+        }
+    }
+
+    #[test]
+    fn three_that_are_alike_tell_of_nothing_to_look_at() {
+        let mut listen = Listen::default();
+        for (ms, told) in [(40, None), (80, None), (120, Some(0.0)), (400, None)] {
+            listen.on_probe(Time::ZERO + Duration::from_millis(ms), 40.1e-3, 40e-3);
+            assert_eq!(listen.spread(40e-3), told, "{ms}: what comes later than three round trips begins anew");
+        }
+        listen.on_probe(Time::ZERO + Duration::from_millis(440), 41e-3, 40e-3);
+        listen.on_probe(Time::ZERO + Duration::from_millis(480), 40.1e-3, 40e-3);
+        assert_eq!(listen.spread(40e-3), None, "one of them differs");
     }
 
     #[test]
