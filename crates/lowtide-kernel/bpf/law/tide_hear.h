@@ -106,8 +106,9 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt)
 		return 0;
 	base = tide_base(&t->path);
 	tide_heard(&t->listen, now_us, rtt, base);
-	spread = tide_spread_heard(&t->listen, base);
-	if (spread && t->senders < 2)
+	/* several connections that begin make queues of their own; and what has shown nothing at first is somebody else's later */
+	spread = tide_looks(t) && t->senders > 1 ? 1 : tide_spread_heard(&t->listen, base);
+	if (spread && (tide_looks(t) || tide_spread(&t->path) > 1))
 		tide_path_spread(&t->path, spread);
 	return 0;
 }
@@ -123,7 +124,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	int found;
 
 	tide_note_probe(t, a->now_us, rtt);
-	looks = tide_looks(t);
+	looks = tide_looks(t) && l->probes <= 2 * TIDE_HEARD;
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
 		u64 heard = l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
 

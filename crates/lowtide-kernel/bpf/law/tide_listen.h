@@ -159,7 +159,7 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 			differ += is_at_most(base + TIDE_SAME, l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)]) & is_at_most(i + 1, l->close);
 		return !differ;
 	}
-	if (l->close & (TIDE_HEARD - 1))
+	if (l->close & 1)
 		return 0;
 	for (u32 i = 0; i + 1 < TIDE_HEARD; i++) {
 		it = l->heard.of[(l->probes + i) & (TIDE_HEARD - 1)];

@@ -44,6 +44,7 @@ struct tide_path {
 	struct tide_extreme medians;	/* the least one */
 	u64 noise;		/* that */
 	u64 spread;		/* how much longer than the empty one round trips of a free link take at the most, as probes told; 0: they did not */
+	u64 spread_base;	/* the empty one as it was known then */
 	u32 rounds;		/* counted, for the circle */
 	u32 queued;		/* a queue has been seen at all */
 };
@@ -165,15 +166,19 @@ static inline u64 tide_packet_at_most(const struct tide_path *p)
 	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
 }
 
+/* Probes that found the path much longer than it is were in somebody's queue. */
 static inline u64 tide_spread(const struct tide_path *p)
 {
-	return at_most(p->spread, tide_base(p));
+	u64 base = tide_base(p), spread = at_most(p->spread, base);
+
+	return spread * is_at_most(p->spread_base, base + spread / 2);
 }
 
 /* Probes have told of so much. By chance that differs from one time to the next. */
 static inline void tide_path_spread(struct tide_path *p, u64 spread)
 {
 	p->spread = at_least(p->spread ? (p->spread + spread) / 2 : spread, 1);
+	p->spread_base = tide_base(p);
 }
 
 /* How much round trips differ without a queue. Of what differs at random the mean step from one to the next is a third. */

@@ -111,10 +111,10 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 	return (window_q16 * part_q16) >> 16;
 }
 
-/* Whether it has not had as many probes as tell how much round trips differ. Several connections make queues of their own when they begin. */
+/* Before it fills the link for the first time it looks how much round trips differ. */
 static inline bool tide_looks(const struct tide *t)
 {
-	return t->senders < 2 && !t->path.spread && t->listen.probes <= TIDE_HEARD;
+	return t->listen.first && !t->path.spread;
 }
 
 /* What it may grow to fast; 0: not known. */

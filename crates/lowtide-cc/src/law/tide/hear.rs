@@ -64,12 +64,14 @@ impl Tide {
         }
         let whole = self.path.whole();
         listen.on_probe(ack.now, rtt, base);
-        // several connections make queues of their own when they begin
-        let alone = self.senders < 2;
-        if let Some(spread) = listen.spread(base).filter(|_| alone) {
+        // before it fills the link for the first time it looks at that, unless several connections begin, which make queues of their own; what has
+        // shown nothing then is somebody else's later
+        let looks = listen.first && !self.path.knows_spread();
+        let told = if looks && self.senders > 1 { Some(0.0) } else { listen.spread(base) };
+        if let Some(spread) = told.filter(|_| looks || self.path.is_spread()) {
             self.path.on_spread(spread);
         }
-        let looks = alone && listen.looks(&self.path);
+        let looks = looks && !self.path.knows_spread() && listen.probes as usize <= 2 * listen.heard.len();
         let look_back = (noise / 0.25e-3).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;

@@ -4,7 +4,7 @@
 //! differ by less than a part of a packet's time, it looks closer: by probes of four, whose ACKs tell how long a packet takes on the link now, and
 //! which are out of step with whatever is periodic there. What stands still by that measure as well is the path.
 
-use super::{fair::Fair, path::Path};
+use super::fair::Fair;
 use crate::Time;
 
 /// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
@@ -84,11 +84,6 @@ impl Listen {
         }
     }
 
-    /// Whether it has not had as many probes as tell how much they differ.
-    pub(super) fn looks(&self, path: &Path) -> bool {
-        !path.knows_spread() && self.probes as usize <= self.heard.len()
-    }
-
     /// How much longer than the empty one round trips of this path are at the most where it is free, if it is, and the latest probes tell.
     pub(super) fn spread(&self, base: f64) -> Option<f64> {
         let heard = &self.heard[..(self.close as usize).min(self.heard.len())];
@@ -104,7 +99,7 @@ impl Listen {
         steps.sort_unstable_by(f64::total_cmp);
         let spread = Self::STEPS * steps[3];
         let free = turns >= Self::TURNS && self.least() - base < (spread / 2.0).max(Self::SAME);
-        (free && self.close.is_multiple_of(8)).then_some(spread)
+        (free && self.close.is_multiple_of(2)).then_some(spread)
     }
 
     /// A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together.

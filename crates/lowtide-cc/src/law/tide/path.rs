@@ -103,6 +103,8 @@ pub(super) struct Path {
     noise: Extreme,
     /// How much longer than the empty one round trips of a free link take at the most, as probes told: seconds.
     spread: Option<f64>,
+    /// The empty round trip as it was known then.
+    spread_base: f64,
     fast: Filter,
     slow: Filter,
     mss: f64,
@@ -137,6 +139,7 @@ impl Path {
             rounds: 0,
             noise: Extreme::least(Self::RATE_SPAN),
             spread: None,
+            spread_base: 0.0,
             fast: Filter::default(),
             slow: Filter::default(),
             mss: f64::from(mss),
@@ -240,14 +243,22 @@ impl Path {
     /// Probes have told how much longer than the empty one round trips of a free link take. By chance that differs from one time to the next.
     pub(super) fn on_spread(&mut self, spread: f64) {
         self.spread = Some(self.spread.map_or(spread, |known| (known + spread) / 2.0));
+        self.spread_base = self.base();
     }
 
     pub(super) fn knows_spread(&self) -> bool {
         self.spread.is_some()
     }
 
+    /// Whether they differ on this path.
+    pub(super) fn is_spread(&self) -> bool {
+        self.spread() > 0.0
+    }
+
+    /// Probes that found the path much longer than it is were in somebody's queue.
     fn spread(&self) -> f64 {
-        self.spread.unwrap_or(0.0).min(self.base())
+        let spread = self.spread.unwrap_or(0.0).min(self.base());
+        if self.spread_base - self.base() > spread / 2.0 { 0.0 } else { spread }
     }
 
     /// Whether that has been measured.
