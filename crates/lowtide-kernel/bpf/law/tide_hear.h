@@ -101,14 +101,18 @@ VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
 VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt)
 {
 	u64 base, spread;
+	bool looks;
 
 	if (!t)
 		return 0;
 	base = tide_base(&t->path);
 	tide_heard(&t->listen, now_us, rtt, base);
-	/* several connections that begin make queues of their own; and what has shown nothing at first is somebody else's later */
-	spread = tide_looks(t) && t->senders > 1 ? 1 : tide_spread_heard(&t->listen, base);
-	if (spread && (tide_looks(t) || tide_spread(&t->path) > 1))
+	looks = tide_looks(t);
+	/* what has shown nothing at first is somebody else's later; and several connections that begin make queues of their own */
+	if (!looks && tide_spread(&t->path) <= 1)
+		return 0;
+	spread = looks && t->senders > 1 ? 1 : tide_spread_heard(&t->listen, base);
+	if (spread)
 		tide_path_spread(&t->path, spread);
 	return 0;
 }
@@ -119,12 +123,12 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	struct tide_listen *l = &t->listen;
 	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
-	u32 back = at_most(at_least(noise / (TIDE_MS / 4), 1), TIDE_HEARD);
+	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_HEARD);
 	bool anew, looks;
 	int found;
 
 	tide_note_probe(t, a->now_us, rtt);
-	looks = tide_looks(t) && l->probes <= 2 * TIDE_HEARD;
+	looks = tide_looks(t) && l->probes <= TIDE_LOOKS;
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
 		u64 heard = l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
 

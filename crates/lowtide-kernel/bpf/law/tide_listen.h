@@ -12,6 +12,7 @@
 
 #define TIDE_ALIKE_PART 5	/* of a packet's time: round trips of probes that differ by less have not waited for others' in service */
 #define TIDE_HEARD TIDE_EIGHT		/* the latest probes */
+#define TIDE_LOOKS (2 * TIDE_HEARD)	/* before it fills the link for the first time, unless they tell sooner how much they differ */
 #define TIDE_SPREAD_STEPS 4		/* of what eight of them differ by at random the middle step from one to the next is a quarter */
 #define TIDE_SPREAD_TURNS 3		/* of six: a queue grows or shrinks; four are to be expected of chance */
 #define TIDE_SAME (TIDE_MS / 4)		/* three that are no longer than that are alike: there is nothing to look at */

@@ -35,7 +35,6 @@ struct tide_filter {
 
 struct tide_path {
 	struct tide_extreme base;
-	u64 empty;		/* the least of that */
 	struct tide_extreme rate;
 	u64 train, trained_us;	/* the time of a packet on the link as trains of packets told it last, and when; 0: never */
 	u64 fastest;		/* that as it was measured, however short; 0: never */
@@ -87,7 +86,7 @@ static inline u64 tide_least(const struct tide_extreme *e)
 /* The empty round trip; 0: not known. */
 static inline u64 tide_base(const struct tide_path *p)
 {
-	return p->empty;
+	return tide_least(&p->base);
 }
 
 /* The link's rate; 0: not known. */
@@ -255,7 +254,6 @@ static inline void tide_path_forget(struct tide_path *p)
 	p->trained_us = trained_us;
 	p->fastest = fastest;
 	p->base = base;
-	p->empty = base.current;
 }
 
 /* The path is another one: all is anew, and this the empty round trip. */
@@ -263,7 +261,6 @@ static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	__builtin_memset(p, 0, sizeof(*p));
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
-	p->empty = rtt;
 }
 
 /* True: the path is much shorter than it seemed. */
@@ -277,7 +274,6 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 	if (shorter)
 		tide_path_forget(p);
-	p->empty = tide_least(&p->base);
 	return shorter;
 }
 

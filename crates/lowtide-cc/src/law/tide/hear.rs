@@ -64,15 +64,14 @@ impl Tide {
         }
         let whole = self.path.whole();
         listen.on_probe(ack.now, rtt, base);
-        // before it fills the link for the first time it looks at that, unless several connections begin, which make queues of their own; what has
-        // shown nothing then is somebody else's later
+        // what has shown nothing at first is somebody else's later; and several connections that begin make queues of their own
         let looks = listen.first && !self.path.knows_spread();
-        let told = if looks && self.senders > 1 { Some(0.0) } else { listen.spread(base) };
-        if let Some(spread) = told.filter(|_| looks || self.path.is_spread()) {
-            self.path.on_spread(spread);
+        if looks || self.path.is_spread() {
+            let told = if looks && self.senders > 1 { Some(0.0) } else { listen.spread(base) };
+            told.into_iter().for_each(|spread| self.path.on_spread(spread));
         }
-        let looks = looks && !self.path.knows_spread() && listen.probes as usize <= 2 * listen.heard.len();
-        let look_back = (noise / 0.25e-3).clamp(1.0, 8.0) as usize;
+        let looks = looks && !self.path.knows_spread() && listen.probes <= Listen::LOOKS;
+        let look_back = (noise / Listen::SAME).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (mem::take(&mut listen.seconds), mem::take(&mut listen.packets));

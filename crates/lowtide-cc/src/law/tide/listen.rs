@@ -65,7 +65,9 @@ impl Listen {
     /// Turns of six that tell chance from a queue, which grows or shrinks: four are to be expected of chance.
     const TURNS: usize = 3;
     /// Three that are no longer than that are alike: there is nothing to look at. Seconds.
-    const SAME: f64 = 0.25e-3;
+    pub(super) const SAME: f64 = 0.25e-3;
+    /// Probes before it fills the link for the first time, unless they tell sooner how much they differ.
+    pub(super) const LOOKS: u32 = 16;
 
     /// Packets of a probe.
     pub(super) const fn burst(&self) -> u64 {
