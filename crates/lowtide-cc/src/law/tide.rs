@@ -237,7 +237,7 @@ impl Tide {
             Phase::Listen(listen) => {
                 let share = 1.2 * (self.share() / self.srtt.max(1e-6));
                 let often = if listen.burst() == Listen::FOUR { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
-                if listen.probes < 4 || listen.good > 0 || (listen.first && !self.path.knows_spread()) {
+                if listen.probes < 4 || listen.good > 0 || listen.looks(&self.path, self.senders) {
                     return often.max(share);
                 }
                 let rate = self.path.rate().unwrap_or(1.0 / self.path.packet());

@@ -101,17 +101,18 @@ VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
 VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt)
 {
 	u64 base, spread;
-	bool looks;
 
 	if (!t)
 		return 0;
 	base = tide_base(&t->path);
 	tide_heard(&t->listen, now_us, rtt, base);
-	looks = tide_looks(t);
-	/* what has shown nothing at first is somebody else's later; and several connections that begin make queues of their own */
-	if (!looks && tide_spread(&t->path) <= 1)
+	/* several connections make queues of their own: it is learned later then, from one that sends alone */
+	if (tide_spread(&t->path) <= 1 && (t->path.spread || t->senders > 1))
 		return 0;
-	spread = looks && t->senders > 1 ? 1 : tide_spread_heard(&t->listen, base);
+	spread = tide_spread_heard(&t->listen, base);
+	/* what one alone has not found at first is caused by cross traffic later */
+	if (!spread && tide_looks(t) && t->listen.probes > TIDE_LOOKS)
+		spread = 1;
 	if (spread)
 		tide_path_spread(&t->path, spread);
 	return 0;
@@ -128,7 +129,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	int found;
 
 	tide_note_probe(t, a->now_us, rtt);
-	looks = tide_looks(t) && l->probes <= TIDE_LOOKS;
+	looks = tide_looks(t);
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
 		u64 heard = l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
 

@@ -111,10 +111,10 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 	return (window_q16 * part_q16) >> 16;
 }
 
-/* Before it fills the link for the first time it looks how much round trips differ. */
+/* Whether it still measures how much round trips differ, which it does before one connection alone fills the link for the first time. */
 static inline bool tide_looks(const struct tide *t)
 {
-	return t->listen.first && !t->path.spread;
+	return t->listen.first && t->senders < 2 && !t->path.spread;
 }
 
 /* What it may grow to fast; 0: not known. */

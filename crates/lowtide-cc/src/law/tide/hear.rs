@@ -64,13 +64,15 @@ impl Tide {
         }
         let whole = self.path.whole();
         listen.on_probe(ack.now, rtt, base);
-        // what has shown nothing at first is somebody else's later; and several connections that begin make queues of their own
-        let looks = listen.first && !self.path.knows_spread();
-        if looks || self.path.is_spread() {
-            let told = if looks && self.senders > 1 { Some(0.0) } else { listen.spread(base) };
-            told.into_iter().for_each(|spread| self.path.on_spread(spread));
+        // several connections make queues of their own: it is learned later then, from one that sends alone
+        if self.path.is_spread() || (!self.path.knows_spread() && self.senders < 2) {
+            listen.spread(base).into_iter().for_each(|spread| self.path.on_spread(spread));
         }
-        let looks = looks && !self.path.knows_spread() && listen.probes <= Listen::LOOKS;
+        // what one alone has not found at first is caused by cross traffic later
+        if listen.looks(&self.path, self.senders) && listen.probes > Listen::LOOKS {
+            self.path.on_spread(0.0);
+        }
+        let looks = listen.looks(&self.path, self.senders);
         let look_back = (noise / Listen::SAME).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;

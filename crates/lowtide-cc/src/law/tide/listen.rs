@@ -4,7 +4,7 @@
 //! differ by less than a part of a packet's time, it looks closer: by probes of four, whose ACKs tell how long a packet takes on the link now, and
 //! which are out of step with whatever is periodic there. What stands still by that measure as well is the path.
 
-use super::fair::Fair;
+use super::{fair::Fair, path::Path};
 use crate::Time;
 
 /// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
@@ -68,6 +68,11 @@ impl Listen {
     pub(super) const SAME: f64 = 0.25e-3;
     /// Probes before it fills the link for the first time, unless they tell sooner how much they differ.
     pub(super) const LOOKS: u32 = 16;
+
+    /// Whether it still measures how much round trips differ, which it does before one connection alone fills the link for the first time.
+    pub(super) fn looks(&self, path: &Path, senders: u32) -> bool {
+        self.first && senders < 2 && !path.knows_spread()
+    }
 
     /// Packets of a probe.
     pub(super) const fn burst(&self) -> u64 {
