@@ -12,6 +12,11 @@ struct tide_eight {
 	u64 of[TIDE_EIGHT];
 };
 
+static inline u64 tide_differ(u64 a, u64 b)
+{
+	return at_least(a, b) - at_most(a, b);
+}
+
 /* The one that four and itself are at most, in some order of equal ones; a verifier goes through a loop once for each sum. */
 VERIFIED_APART u64 tide_middle_of(const struct tide_eight *eight)
 {

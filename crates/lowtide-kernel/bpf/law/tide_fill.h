@@ -207,6 +207,11 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
 	if (queue < (s64)(own / 2))
 		f->near_empty_us = a->now_us;
+	/* several connections have begun without a look: where round trips differ by more than their own packets cause they look now */
+	if (tide_learns_spread(&t->path) && tide_noise(&t->path) > at_least(tide_packet(&t->path), TIDE_SAME)) {
+		tide_listens(t, a->now_us, a->nxt, 0);
+		return 0;
+	}
 	if (t->senders > 1) {
 		tide_fair_restart(&t->fair);
 	} else if (tide_rate_q32(&t->path) && tide_fair_round(&t->fair, a->now_us, r->packets, queue * 4 > (s64)own * 3, tide_rate_q32(&t->path))) {

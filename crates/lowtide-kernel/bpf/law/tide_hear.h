@@ -98,23 +98,15 @@ VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
 	return 0;
 }
 
-VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt)
+VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alone)
 {
-	u64 base, spread;
+	u64 base;
 
 	if (!t)
 		return 0;
 	base = tide_base(&t->path);
-	tide_heard(&t->listen, now_us, rtt, base);
-	/* several connections make queues of their own: it is learned later then, from one that sends alone */
-	if (tide_spread(&t->path) <= 1 && (t->path.spread || t->senders > 1))
-		return 0;
-	spread = tide_spread_heard(&t->listen, base);
-	/* what one alone has not found at first is caused by cross traffic later */
-	if (!spread && tide_looks(t) && t->listen.probes > TIDE_LOOKS)
-		spread = 1;
-	if (spread)
-		tide_path_spread(&t->path, spread);
+	tide_heard(&t->listen, now_us, rtt, base, alone);
+	tide_path_probe(&t->path, alone ? tide_spread_heard(&t->listen, base) : 0);
 	return 0;
 }
 
@@ -125,11 +117,12 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
 	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_HEARD);
-	bool anew, looks;
+	/* what other connections of the transfer send makes a queue, too */
+	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, looks;
 	int found;
 
-	tide_note_probe(t, a->now_us, rtt);
-	looks = tide_looks(t);
+	tide_note_probe(t, a->now_us, rtt, alone);
+	looks = alone && tide_looks(t);
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
 		u64 heard = l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
 

@@ -9,6 +9,7 @@
 #include "law.h"
 #include "tide_eight.h"
 
+#define TIDE_LOOKS (2 * TIDE_EIGHT)	/* probes that tell for the first time how much round trips differ */
 #define TIDE_PACKET (TIDE_MS * 12 / 10)	/* the time of one on a link of 10 Mbit/s */
 #define TIDE_BASE_SPAN_US 300000000ULL	/* a route may change */
 #define TIDE_RATE_SPAN_US 30000000ULL	/* capacity may go */
@@ -44,6 +45,7 @@ struct tide_path {
 	u64 noise;		/* that */
 	u64 spread;		/* how much longer than the empty one round trips of a free link take at the most, as probes told; 0: they did not */
 	u64 spread_base;	/* the empty one as it was known then */
+	u32 looks;		/* probes that have looked for it; more than TIDE_LOOKS: it is known, or none */
 	u32 rounds;		/* counted, for the circle */
 	u32 queued;		/* a queue has been seen at all */
 };
@@ -165,19 +167,32 @@ static inline u64 tide_packet_at_most(const struct tide_path *p)
 	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
 }
 
-/* Probes that found the path much longer than it is were in somebody's queue. */
+/* Probes told of an RTT, which stays where the base RTT falls; but if it falls by as much, cross traffic caused a queue then. */
 static inline u64 tide_spread(const struct tide_path *p)
 {
-	u64 base = tide_base(p), spread = at_most(p->spread, base);
+	u64 base = tide_base(p), fell = at_least(p->spread_base, base) - base;
 
-	return spread * is_at_most(p->spread_base, base + spread / 2);
+	return at_most(p->spread + fell, base) * is_at_most(fell, p->spread);
 }
 
-/* Probes have told of so much. By chance that differs from one time to the next. */
-static inline void tide_path_spread(struct tide_path *p, u64 spread)
+/* Whether probes may still tell it for the first time: what so many have not found is caused by cross traffic later. */
+static inline bool tide_learns_spread(const struct tide_path *p)
 {
-	p->spread = at_least(p->spread ? (p->spread + spread) / 2 : spread, 1);
+	return !p->spread && p->looks <= TIDE_LOOKS;
+}
+
+/* A probe came back: with those before it it tells the spread, or that there is none (1), or nothing (0). By chance that differs from one time to the next. */
+static inline void tide_path_probe(struct tide_path *p, u64 told)
+{
+	if (!tide_learns_spread(p) && !tide_spread(p))
+		return;
+	if (p->looks <= TIDE_LOOKS)
+		p->looks++;
+	if (!told)
+		return;
+	p->spread = p->spread ? (p->spread + told) / 2 : told > 1 ? told : 0;
 	p->spread_base = tide_base(p);
+	p->looks = TIDE_LOOKS + 1;
 }
 
 /* How much round trips differ without a queue. Of what differs at random the mean step from one to the next is a third. */
@@ -242,11 +257,12 @@ static inline void tide_path_restart(struct tide_path *p)
 	__builtin_memset(&p->slow, 0, sizeof(p->slow));
 }
 
-/* Nothing is known but the least round trip and the time of a packet. */
+/* Nothing is known but the least round trip, the time of a packet, and the spread, which goes by the least round trip. */
 static inline void tide_path_forget(struct tide_path *p)
 {
 	struct tide_extreme base = p->base;
-	u64 train = p->train, trained_us = p->trained_us, fastest = p->fastest;
+	u64 train = p->train, trained_us = p->trained_us, fastest = p->fastest, spread = p->spread, spread_base = p->spread_base;
+	u32 looks = p->looks;
 
 	base.previous = 0;
 	__builtin_memset(p, 0, sizeof(*p));
@@ -254,12 +270,16 @@ static inline void tide_path_forget(struct tide_path *p)
 	p->trained_us = trained_us;
 	p->fastest = fastest;
 	p->base = base;
+	p->spread = spread;
+	p->spread_base = spread_base;
+	p->looks = looks;
 }
 
 /* The path is another one: all is anew, and this the empty round trip. */
 static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	__builtin_memset(p, 0, sizeof(*p));
+	p->looks = TIDE_LOOKS + 1;
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 }
 

@@ -111,10 +111,14 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 	return (window_q16 * part_q16) >> 16;
 }
 
-/* Whether it still measures how much round trips differ, which it does before one connection alone fills the link for the first time. */
+/* Whether it still measures how much round trips differ. Several connections begin without it: they make queues of their own. */
 static inline bool tide_looks(const struct tide *t)
 {
-	return t->listen.first && t->senders < 2 && !t->path.spread;
+	const struct tide_listen *l = &t->listen;
+
+	if (l->first && t->senders > 1)
+		return false;
+	return tide_learns_spread(&t->path) || (l->first && l->probes < TIDE_LOOKS && tide_spread(&t->path));
 }
 
 /* What it may grow to fast; 0: not known. */

@@ -358,10 +358,10 @@ fn a_million_acks_on_a_path() {
                 (pair, path)
             };
             // CDG's chance may fall between the port's exponential and the reference's, which are 2e-5 apart: a reduction more or less in some ten
-            // thousand rounds. Tide leaves, or not, at the edge of a comparison. Then both go their ways, and begin again
+            // thousand rounds. Tide leaves, or not, at the edge of a comparison: 0 to 8 times with 20 seeds. Then both go their ways, and begin again
             let (most_decisions, most_lives) = match case.law.split(':').next() {
                 Some("cdg") => (2, 2),
-                Some("tide") => (0, 5),
+                Some("tide") => (0, 10),
                 _ => (0, 0),
             };
             let (mut pair, mut path) = begin(0);

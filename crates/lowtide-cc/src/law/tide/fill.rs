@@ -4,7 +4,7 @@
 use crate::{Ack, Time};
 use std::time::Duration;
 
-use super::{Phase, Round, SMALL_PIPE, Tide, bursts::Bursts};
+use super::{Phase, Round, SMALL_PIPE, Tide, bursts::Bursts, listen::Listen};
 
 /// Rounds that a change of the window is waited for: the rest of the one in which it is made, one until it is on the link, one until it is seen.
 const SETTLE: u32 = 3;
@@ -284,6 +284,11 @@ impl Tide {
         }
         if queue < own / 2.0 {
             fill.near_empty = ack.now;
+        }
+        // several connections have begun without a look: where round trips differ by more than their own packets cause they look now
+        if self.path.learns_spread() && self.path.noise() > self.path.packet().max(Listen::SAME) {
+            self.listen(ack.now, ack.nxt, None);
+            return;
         }
         if self.senders > 1 {
             self.fair.restart();

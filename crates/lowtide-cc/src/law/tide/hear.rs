@@ -63,16 +63,11 @@ impl Tide {
             self.path.forget_rate();
         }
         let whole = self.path.whole();
-        listen.on_probe(ack.now, rtt, base);
-        // several connections make queues of their own: it is learned later then, from one that sends alone
-        if self.path.is_spread() || (!self.path.knows_spread() && self.senders < 2) {
-            listen.spread(base).into_iter().for_each(|spread| self.path.on_spread(spread));
-        }
-        // what one alone has not found at first is caused by cross traffic later
-        if listen.looks(&self.path, self.senders) && listen.probes > Listen::LOOKS {
-            self.path.on_spread(0.0);
-        }
-        let looks = listen.looks(&self.path, self.senders);
+        // what other connections of the transfer send makes a queue, too
+        let alone = self.senders < 2 || ack.beside + ack.burst == 0;
+        listen.on_probe(ack.now, rtt, base, alone);
+        self.path.on_probe(listen.spread(base).filter(|_| alone));
+        let looks = alone && listen.looks(&self.path, self.senders);
         let look_back = (noise / Listen::SAME).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;

@@ -60,18 +60,19 @@ impl Listen {
     /// Trains that tell how long a packet takes on the link.
     pub(super) const TRAINS: u32 = 3;
 
-    /// Of eight round trips that differ at random, the middle step from one to the next is a quarter of what they differ by.
-    const STEPS: f64 = 4.0;
-    /// Turns of six that tell chance from a queue, which grows or shrinks: four are to be expected of chance.
-    const TURNS: usize = 3;
-    /// Three that are no longer than that are alike: there is nothing to look at. Seconds.
+    /// Of eight round trips that differ at random, evenly, the second longest is longer than the empty one by 7/9 of what they differ by.
+    const SPREAD: f64 = 9.0 / 7.0;
+    /// Steps from one to the next add up to three times their range where they differ at random, and to twice at the most where a queue grows and drains.
+    const WALK: f64 = 2.5;
+    /// Four that differ by less are alike: there is nothing to look at. Seconds.
     pub(super) const SAME: f64 = 0.25e-3;
-    /// Probes before it fills the link for the first time, unless they tell sooner how much they differ.
+    /// Probes that tell for the first time how much round trips differ.
     pub(super) const LOOKS: u32 = 16;
 
-    /// Whether it still measures how much round trips differ, which it does before one connection alone fills the link for the first time.
+    /// Whether it still measures how much round trips differ. Several connections begin without it: they make queues of their own.
     pub(super) fn looks(&self, path: &Path, senders: u32) -> bool {
-        self.first && senders < 2 && !path.knows_spread()
+        let begins = self.first && path.is_spread() && self.probes < Self::LOOKS;
+        (path.learns_spread() || begins) && !(self.first && senders > 1)
     }
 
     /// Packets of a probe.
@@ -79,15 +80,15 @@ impl Listen {
         if self.whole.is_some() || self.closer > 0 || self.trains > 0 || self.confirming() { Self::FOUR } else { 2 }
     }
 
-    /// A probe has come back that found this round trip.
-    pub(super) fn on_probe(&mut self, now: Time, rtt: f64, base: f64) {
+    /// A probe has come back that found this round trip, and met no other packets of the transfer if it was `alone`.
+    pub(super) fn on_probe(&mut self, now: Time, rtt: f64, base: f64, alone: bool) {
         self.peak = self.peak.max(rtt - base);
         self.heard.rotate_right(1);
         self.heard[0] = rtt;
         self.probes = self.probes.saturating_add(1);
         if !self.stale {
-            let soon = (now - self.probed).as_secs_f64() < 3.0 * base;
-            (self.close, self.probed) = (if soon { self.close + 1 } else { 1 }, now);
+            let soon = alone && (now - self.probed).as_secs_f64() < 3.0 * base;
+            (self.close, self.probed) = (if soon { self.close + 1 } else { u32::from(alone) }, now);
         }
     }
 
@@ -95,17 +96,16 @@ impl Listen {
     pub(super) fn spread(&self, base: f64) -> Option<f64> {
         let heard = &self.heard[..(self.close as usize).min(self.heard.len())];
         if heard.len() < self.heard.len() {
-            let same = heard.iter().all(|rtt| rtt - base < Self::SAME);
-            return (heard.len() >= 3 && same).then_some(0.0);
+            let alike = heard.iter().all(|rtt| (rtt - heard[0]).abs() < Self::SAME - 1e-9);
+            return (heard.len() >= 4 && alike).then_some(0.0);
         }
-        let (mut steps, mut falls) = ([0.0; 7], [false; 7]);
-        for (n, it) in heard.windows(2).enumerate() {
-            (steps[n], falls[n]) = ((it[0] - it[1]).abs(), it[0] <= it[1]);
-        }
-        let turns = falls.windows(2).filter(|it| it[0] != it[1]).count();
-        steps.sort_unstable_by(f64::total_cmp);
-        let spread = Self::STEPS * steps[3];
-        let free = turns >= Self::TURNS && self.least() - base < (spread / 2.0).max(Self::SAME);
+        let mut sorted = self.heard;
+        sorted.sort_unstable_by(f64::total_cmp);
+        // the longest may have met a scheduling stall
+        let (least, most) = (sorted[0], sorted[6]);
+        let walk: f64 = heard.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
+        let spread = Self::SPREAD * (most - base).max(0.0);
+        let free = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Self::SAME);
         (free && self.close.is_multiple_of(2)).then_some(spread)
     }
 
@@ -234,7 +234,7 @@ mod tests {
         let mut listen = Listen::default();
         for (n, longer) in longer.into_iter().enumerate() {
             let now = Time::ZERO + Duration::from_millis(40 * (n as u64 + 1));
-            listen.on_probe(now, 40e-3 + longer * 1e-3, 40e-3);
+            listen.on_probe(now, 40e-3 + longer * 1e-3, 40e-3, true);
         }
         listen.spread(40e-3).map(|spread| (spread * 1e3).round())
     }
@@ -242,10 +242,11 @@ mod tests {
     #[test]
     fn what_differs_at_random_on_a_free_link_is_the_paths_and_a_queue_is_not() {
         let random = [3.0, 7.0, 1.0, 4.5, 2.0, 8.0, 5.0, 0.5];
-        assert_eq!(spread(random), Some(16.0), "four times the middle step");
+        assert_eq!(spread(random), Some(9.0), "9/7 of the second longest");
         for (queue, what) in [
             ([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 31.0], "slow start"),
             ([30.0, 30.1, 30.0, 30.2, 30.1, 30.3, 0.0, 0.0], "a queue until its flow ends"),
+            ([8.0, 30.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "a queue that drains, and grows again"),
             (random.map(|longer| longer + 20.0), "never near the empty round trip"),
         ] {
             assert_eq!(spread(queue).filter(|spread| *spread > 1.0), None, "{what}");
@@ -253,15 +254,23 @@ mod tests {
     }
 
     #[test]
-    fn three_that_are_alike_tell_of_nothing_to_look_at() {
+    fn four_that_are_alike_tell_of_nothing_to_look_at() {
         let mut listen = Listen::default();
-        for (ms, told) in [(40, None), (80, None), (120, Some(0.0)), (400, None)] {
-            listen.on_probe(Time::ZERO + Duration::from_millis(ms), 40.1e-3, 40e-3);
-            assert_eq!(listen.spread(40e-3), told, "{ms}: what comes later than three round trips begins anew");
+        for (ms, rtt, told) in [
+            (40, 40.9e-3, None),
+            (80, 40.9e-3, None),
+            (120, 41e-3, None),
+            (160, 40.9e-3, Some(0.0)),
+            (600, 40.9e-3, None), // what comes later than three round trips begins anew
+            (640, 41.5e-3, None), // one of them differs
+            (680, 41.5e-3, None),
+            (720, 41.5e-3, None),
+        ] {
+            listen.on_probe(Time::ZERO + Duration::from_millis(ms), rtt, 40e-3, true);
+            assert_eq!(listen.spread(40e-3), told, "{ms}");
         }
-        listen.on_probe(Time::ZERO + Duration::from_millis(440), 41e-3, 40e-3);
-        listen.on_probe(Time::ZERO + Duration::from_millis(480), 40.1e-3, 40e-3);
-        assert_eq!(listen.spread(40e-3), None, "one of them differs");
+        listen.on_probe(Time::ZERO + Duration::from_millis(760), 41.5e-3, 40e-3, false);
+        assert_eq!(listen.close, 0, "other packets of the transfer were beside it");
     }
 
     #[test]

@@ -102,9 +102,11 @@ pub(super) struct Path {
     /// The least of their medians: what others do to round trips for a while is none of the path's noise.
     noise: Extreme,
     /// How much longer than the empty one round trips of a free link take at the most, as probes told: seconds.
-    spread: Option<f64>,
+    spread: f64,
     /// The empty round trip as it was known then.
     spread_base: f64,
+    /// Probes that have looked for it; more than [`Listen::LOOKS`]: it is known, or none.
+    looks: u32,
     fast: Filter,
     slow: Filter,
     mss: f64,
@@ -138,8 +140,9 @@ impl Path {
             differences: [0.0; Self::ROUNDS],
             rounds: 0,
             noise: Extreme::least(Self::RATE_SPAN),
-            spread: None,
+            spread: 0.0,
             spread_base: 0.0,
+            looks: 0,
             fast: Filter::default(),
             slow: Filter::default(),
             mss: f64::from(mss),
@@ -161,14 +164,14 @@ impl Path {
     }
 
     fn forget(&mut self) {
-        let Self { base, train, fastest, mss, .. } = *self;
-        *self = Self { base, train, fastest, ..Self::new(mss as u32) };
+        let Self { base, train, fastest, spread, spread_base, looks, mss, .. } = *self;
+        *self = Self { base, train, fastest, spread, spread_base, looks, ..Self::new(mss as u32) };
         self.base.previous = None;
     }
 
     /// The path is another one: all is anew, and this the empty round trip.
     pub(super) fn renew(&mut self, now: Time, rtt: f64) {
-        *self = Self::new(self.mss as u32);
+        *self = Self { looks: Listen::LOOKS + 1, ..Self::new(self.mss as u32) };
         self.base.add(now, rtt);
     }
 
@@ -240,14 +243,21 @@ impl Path {
         self.noise.value().unwrap_or(0.0)
     }
 
-    /// Probes have told how much longer than the empty one round trips of a free link take. By chance that differs from one time to the next.
-    pub(super) fn on_spread(&mut self, spread: f64) {
-        self.spread = Some(self.spread.map_or(spread, |known| (known + spread) / 2.0));
-        self.spread_base = self.base();
+    /// A probe came back: with those before it it tells how much longer than the empty one round trips of a free link take, or nothing. By chance that differs from one time to the next.
+    pub(super) fn on_probe(&mut self, told: Option<f64>) {
+        if !self.learns_spread() && !self.is_spread() {
+            return;
+        }
+        self.looks = self.looks.saturating_add(1);
+        if let Some(spread) = told {
+            self.spread = if self.spread > 0.0 { (self.spread + spread) / 2.0 } else { spread };
+            (self.spread_base, self.looks) = (self.base(), Listen::LOOKS + 1);
+        }
     }
 
-    pub(super) fn knows_spread(&self) -> bool {
-        self.spread.is_some()
+    /// Whether probes may still tell that for the first time: what so many have not found is caused by cross traffic later.
+    pub(super) fn learns_spread(&self) -> bool {
+        self.spread == 0.0 && self.looks <= Listen::LOOKS
     }
 
     /// Whether they differ on this path.
@@ -255,10 +265,10 @@ impl Path {
         self.spread() > 0.0
     }
 
-    /// Probes that found the path much longer than it is were in somebody's queue.
+    /// Probes told of an RTT, which stays where the base RTT falls; but if it falls by as much, cross traffic caused a queue then.
     fn spread(&self) -> f64 {
-        let spread = self.spread.unwrap_or(0.0).min(self.base());
-        if self.spread_base - self.base() > spread / 2.0 { 0.0 } else { spread }
+        let fell = self.spread_base - self.base();
+        if fell > self.spread { 0.0 } else { (self.spread + fell.max(0.0)).min(self.base()) }
     }
 
     /// Whether that has been measured.
