@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* The laws as tables of functions. */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Acceleration mode (J. Misund, "Delay based additive increase for scalable congestion controls", section 3), without kernel access: faster
  * additive increase when signals stay away. Names as there; the reference is part/acceleration.rs of lowtide-cc, differences from the

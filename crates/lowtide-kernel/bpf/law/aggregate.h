@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Several connections over one path as one flow (the Congestion Manager, RFC 3124), without kernel access. The law hears the ACKs of all of them as
  * those of one flow, and its window is divided among them by what they have to send.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Bursts where the stack hands down fewer bytes at once than a burst has, without kernel access: it paces each by itself there.
  */

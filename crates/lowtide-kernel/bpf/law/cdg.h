@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * CDG, CAIA Delay-Gradient: the law, without kernel access. Compiled natively by the tests, included by cdg_ops.h for the kernel.
  *

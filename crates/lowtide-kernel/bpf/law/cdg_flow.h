@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * CDG of one socket in the frame of law.h, without kernel access: what cdg_ops.h does where a transfer has one, for the tests and the
  * simulator. A weight is the hazard's: 1/w - 1 of G0 = 125 ms, instead of 1 of the parameter's G.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * TCP CUBIC as RFC 9438 has it, as Linux has it (net/ipv4/tcp_cubic.c), or as the paper of 2008, without kernel access. The window is a cubic
  * function of the time since the last reduction, flat around the window at which that came, and at least what Reno's would be. Its

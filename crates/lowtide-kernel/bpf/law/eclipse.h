@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Eclipse (Adhari, Dreibholz, Werner, Rathgeb: "Eclipse: A New Dynamic Delay-based Congestion Control Algorithm for Background
  * Traffic"), without kernel access: steers the delay to a small part of the range that it was seen to have.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* Fixed-point arithmetic without kernel access; compiled natively by the tests. */
 #ifndef LOWTIDE_FIXED_H
 #define LOWTIDE_FIXED_H

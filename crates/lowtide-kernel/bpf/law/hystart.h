@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Hybrid Slow Start (Ha and Rhee, 2008) as Linux has it in CUBIC (net/ipv4/tcp_cubic.c), without kernel access: slow start ends where a
  * round's ACKs come as one train longer than the way there, or where the round trip has risen. CDG's is another one (cdg.h).

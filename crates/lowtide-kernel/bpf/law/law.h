@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * What every law of the window kind gets and gives, without kernel access. The kernel (../window_ops.h) and the native port for tests and
  * simulator (crates/lowtide-port) call the same functions in the same order:

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * LEDBAT (RFC 6817): keeps the queueing delay at TARGET by a linear controller, without kernel access.
  *

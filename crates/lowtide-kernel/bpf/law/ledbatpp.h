@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), without kernel access: LEDBAT on round trips, with a gain that goes with the base
  * delay, a multiplicative decrease, and slowdowns in which the queue drains and the base delay shows. The differences from the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* What laws of marks have in common, without kernel access: marks counted and averaged, and growth by other than a segment a round trip. */
 #ifndef LOWTIDE_MARKS_H
 #define LOWTIDE_MARKS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* From which network to which a connection goes, without kernel access: what a law knows of a path is kept by that. */
 #ifndef LOWTIDE_NETWORK_H
 #define LOWTIDE_NETWORK_H

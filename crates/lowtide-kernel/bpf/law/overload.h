@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Overload mode (Misund's paper, sections 1 and 6.2), without kernel access: one large reduction where the queue grows unusually. What the
  * paper leaves open is defined in the reference, part/overload.rs of lowtide-cc. Times are microseconds.

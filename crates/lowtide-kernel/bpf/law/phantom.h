@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Phantom congestion signals, without kernel access: a sender that must behave as if the price were 1/w of the
  * measured loss p delivers p(1/w - 1) more signals per segment than the network does, as long as a real one is recent.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * TCP Prague (L4STeam/linux, net/ipv4/tcp_prague.c, v0.6 and v0.7; RFC 9331, section 4), without kernel access: DCTCP that is independent of
  * short round trips, grows by unmarked segments only, and does so in reduction episodes, too. The reference is law/prague of

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* Whether there is a queue at all, without kernel access. */
 #ifndef LOWTIDE_QUEUE_H
 #define LOWTIDE_QUEUE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * A ramp's packets leave in bursts, which come apart where others are served in turn, without kernel access (the reference: lowtide-cc,
  * law/tide/bursts.rs).

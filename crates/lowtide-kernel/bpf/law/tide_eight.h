@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* Delays that Tide looks at together, without kernel access: units of 2^-8 us. */
 #ifndef LOWTIDE_TIDE_EIGHT_H
 #define LOWTIDE_TIDE_EIGHT_H

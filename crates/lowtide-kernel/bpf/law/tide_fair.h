@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* Whether Tide has its fair part of a link that others want, too (the reference: lowtide-cc, law/tide/fair.rs). Times are microseconds. */
 #ifndef LOWTIDE_TIDE_FAIR_H
 #define LOWTIDE_TIDE_FAIR_H

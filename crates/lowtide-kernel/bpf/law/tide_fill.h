@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Tide fills the link, without kernel access (the reference: lowtide-cc, law/tide/fill.rs).
  */

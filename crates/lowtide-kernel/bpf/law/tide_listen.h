@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * What Tide hears while others have the link, without kernel access (the reference: lowtide-cc, law/tide/listen.rs). Delays are 2^-8 us, rates
  * segments per microsecond in 2^-32.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * What Tide knows of its path (lowtide-cc, law/tide/path.rs), without kernel access: the empty round trip, the link's rate, the noise of both,
  * and from these the queue that is its own and the one that is somebody else's.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * What of a full link a weight is worth to Tide (lowtide-cc, law/tide/share.rs), without kernel access: the window of an ordinary CUBIC flow
  * that grows less and gives way more.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /* Acceleration and overload mode as one part of a law of marks, without kernel access. Both count the same rounds. */
 #ifndef LOWTIDE_TRANSIENTS_H
 #define LOWTIDE_TRANSIENTS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995) as Linux has it (net/ipv4/tcp_vegas.c), without kernel access. Once per round
  * trip the window is compared with what the path holds without a queue; the difference is kept between alpha and beta segments.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What holds for every source file of the workspace: its licence is that of its folder (LICENSES.md).
+
+use std::{fs, path::Path};
+use walkdir::{DirEntry, WalkDir};
+
+const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The licence of each folder; the longest prefix of a file's path applies.
+const LICENCES: [(&str, &str); 3] = [
+    ("", "MIT OR Apache-2.0"),
+    ("crates/lowtide-kernel/bpf/", "GPL-2.0-only"),
+    ("crates/lowtide-kernel/bpf/law/", "GPL-2.0-only OR MIT OR Apache-2.0"),
+];
+
+/// The kinds of file that are source code, by the ends of their names.
+const SOURCES: [&str; 10] = [".rs", ".c", ".cc", ".h", ".py", ".sh", ".toml", ".css", "Makefile", ".ci/run"];
+
+/// Folders of build products, of Git, and of inputs that tools wrote.
+const LEFT_OUT: [&str; 4] = ["target", ".git", "corpus", "proptest-regressions"];
+
+const LAWS: &str = "crates/lowtide-kernel/bpf/law/";
+
+/// The paths of all source files, from the top of the workspace, and their texts.
+fn sources() -> Vec<(String, String)> {
+    let left_out = |entry: &DirEntry| LEFT_OUT.iter().any(|name| entry.file_name() == *name);
+    WalkDir::new(TOP)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(|entry| !left_out(entry))
+        .map(|entry| entry.expect("the workspace can be read"))
+        .filter(|entry| entry.file_type().is_file())
+        .map(|entry| (entry.path().strip_prefix(TOP).unwrap().display().to_string(), entry))
+        .filter(|(path, _)| SOURCES.iter().any(|end| path.ends_with(end)))
+        .map(|(path, entry)| (path, fs::read_to_string(entry.path()).expect("source code is text")))
+        .collect()
+}
+
+/// The licence that a file of this path has to name.
+fn due(path: &str) -> &'static str {
+    LICENCES.iter().filter(|(folder, _)| path.starts_with(folder)).max_by_key(|(folder, _)| folder.len()).unwrap().1
+}
+
+/// The licence that a file names, in its first line or below the line that names its interpreter.
+fn named(text: &str) -> Option<&str> {
+    let line = text.lines().find(|line| !line.starts_with("#!"))?;
+    let expression = line.split_once("SPDX-License-Identifier:")?.1;
+    Some(expression.trim_end_matches("*/").trim())
+}
+
+/// What is wrong with the licence of a file, as a sentence.
+fn fault(path: &str, text: &str) -> Option<String> {
+    match named(text) {
+        Some(licence) if licence == due(path) => None,
+        Some(licence) => Some(format!("{path} is under `{licence}`, but its folder is under `{}`", due(path))),
+        None => Some(format!("{path} names no licence in its first line: its folder is under `{}`", due(path))),
+    }
+}
+
+#[test]
+fn every_source_file_names_the_licence_of_its_folder() {
+    let sources = sources();
+    for (folder, _) in LICENCES {
+        assert!(sources.iter().any(|(path, _)| path.starts_with(folder)), "no source file is in `{folder}`");
+    }
+    let faults: Vec<_> = sources.iter().filter_map(|(path, text)| fault(path, text)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn a_missing_and_a_wrong_licence_are_told_apart() {
+    let of = |licence: &str| format!("/* SPDX-License-Identifier: {licence} */\n#include \"law.h\"\n");
+    let law = format!("{LAWS}vegas.h");
+    assert_eq!(fault(&law, &of("GPL-2.0-only OR MIT OR Apache-2.0")), None);
+    assert!(fault(&law, &of("GPL-2.0-only")).unwrap().contains("is under `GPL-2.0-only`, but"));
+    assert!(fault(&law, "#include \"law.h\"\n").unwrap().contains("names no licence"));
+    let program = "crates/lowtide-kernel/bpf/egress.h";
+    assert_eq!(fault(program, &of("GPL-2.0-only")), None);
+    assert!(fault(program, &of("MIT OR Apache-2.0")).unwrap().contains("its folder is under `GPL-2.0-only`"));
+    assert_eq!(fault("scripts/need.sh", "#!/bin/sh\n# SPDX-License-Identifier: MIT OR Apache-2.0\n"), None);
+    assert!(fault("scripts/need.sh", "#!/bin/sh\n").is_some());
+}
+
+/// The headers of the laws go into the native code of the program file, so what is GPL-2.0-only must not come in with them.
+#[test]
+fn the_laws_include_nothing_but_each_other() {
+    let sources = sources();
+    let laws = sources.iter().filter(|(path, _)| path.starts_with(LAWS) && path.ends_with(".h"));
+    for (path, text) in laws {
+        for included in text.lines().filter_map(|line| line.strip_prefix("#include ")) {
+            let own = included.trim().trim_matches('"');
+            let there = !own.contains('/') && Path::new(TOP).join(LAWS).join(own).is_file();
+            assert!(there, "{path} includes {included}, which is no header of {LAWS}");
+        }
+    }
+}
