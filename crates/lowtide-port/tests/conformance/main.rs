@@ -357,8 +357,9 @@ fn a_million_acks_on_a_path() {
                 };
                 (pair, path)
             };
-            // CDG's chance may fall between the port's exponential and the reference's, which are 2e-5 apart: a reduction more or less in some ten
-            // thousand rounds. Tide leaves, or not, at the edge of a comparison: 0 to 8 times with 20 seeds. Then both go their ways, and begin again
+            // CDG's random number may fall between the port's exponential and the reference's, which are 2e-5 apart: a reduction more or less in some ten
+            // thousand rounds. Tide yields, or not, at the edge of a comparison. The windows then stay apart, so the pair begins again after a hundred
+            // ACKs: CDG may do so twice in half a million ACKs, Tide ten times (0 to 8 with 20 seeds)
             let (most_decisions, most_lives) = match case.law.split(':').next() {
                 Some("cdg") => (2, 2),
                 Some("tide") => (0, 10),
@@ -403,8 +404,9 @@ fn a_token_bucket_is_found_by_both() {
             apart += u64::from(pair.check(case).is_err());
         }
         assert!(path.used() > 0.95, "with {bucket} packets at once it uses {} of the link", path.used());
-        // nobody makes them listen again, so what one did a round trip before the other lasts; without this in one of them it is 3 in 4
-        assert!(apart * 5 <= acks, "with {bucket} packets at once apart at {apart} of {acks} ACKs");
+        // nothing makes them probe again, so where one decides an RTT before the other the difference lasts: with 50 packets at once for 6 ACKs in
+        // a thousand, with fewer for none. If one of them lacks the rule it is 3 ACKs in 4
+        assert!(apart * 50 <= acks, "with {bucket} packets at once apart at {apart} of {acks} ACKs");
     }
 }
 
@@ -425,7 +427,7 @@ fn a_fair_queue_is_found_by_both() {
         }
         assert!(path.used() > 0.3, "{base} ms: it uses {} of the link, which is its own half of the time", path.used());
         assert!(shared * 12 <= acks, "{base} ms: {shared} of {acks} packets are for somebody else's time");
-        assert!(apart * 16 <= acks, "{base} ms: apart at {apart} of {acks} ACKs");
+        assert!(apart * 1000 <= acks, "{base} ms: apart at {apart} of {acks} ACKs");
     }
 }
 
@@ -441,5 +443,5 @@ fn much_loss_makes_both_pause() {
         apart += u64::from(pair.check(case).is_err());
     }
     assert!(path.used() < 0.12, "it uses {} of the link", path.used());
-    assert!(apart * 16 <= acks, "apart at {apart} of {acks} ACKs");
+    assert!(apart * 200 <= acks, "apart at {apart} of {acks} ACKs");
 }
