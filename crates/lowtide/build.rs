@@ -6,21 +6,16 @@ mod sources;
 
 use std::{env, io, path::PathBuf};
 
-/// What plays, from the top of the workspace.
-const SOURCES: [&str; 8] = [
-    "crates/lowtide-kernel/bpf",
-    "crates/lowtide-kernel/src",
-    "crates/lowtide-emu/src",
-    "crates/lowtide-net/src",
-    "crates/lowtide-deadline/src",
-    "crates/lowtide-guest/src",
-    "crates/lowtide/src/play",
-    "crates/lowtide/src/guest.rs",
-];
+/// The crates that run a scenario on a kernel, and what does so in this one.
+const CRATES: [&str; 3] = ["lowtide-kernel", "lowtide-emu", "lowtide-guest"];
+const OWN: [&str; 3] = ["Cargo.lock", "crates/lowtide/src/play", "crates/lowtide/src/guest.rs"];
 
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let top = here.join("../..").canonicalize()?;
-    println!("cargo::rustc-env=LOWTIDE_PLAY_VERSION={}", sources::version(&top, &SOURCES, &[])?);
+    let mut sources = sources::with_below(&top, CRATES.map(str::to_owned))?;
+    sources.extend(OWN.map(PathBuf::from));
+    sources.iter().for_each(|source| println!("cargo::rerun-if-changed={}", top.join(source).display()));
+    println!("cargo::rustc-env=LOWTIDE_PLAY_VERSION={}", sources::version(&top, &sources, &[])?);
     Ok(())
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The version of results follows from the crates that a run depends on.
+
+#[path = "../sources.rs"]
+mod sources;
+
+use sources::{below, files, version, with_below};
+use std::{collections::BTreeSet, fs, path::Path};
+use tempfile::TempDir;
+
+const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn write(top: &Path, path: &str, text: &str) {
+    let path = top.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A workspace in which a lab depends on a simulator, which depends on a port only on some platforms; another crate is apart.
+fn workspace() -> TempDir {
+    let top = TempDir::new().unwrap();
+    let files = [
+        ("lowtide-lab/Cargo.toml", "[dependencies]\nlowtide-sim.workspace = true\nserde = \"1\"\n"),
+        ("lowtide-lab/src/lib.rs", "// lab"),
+        ("lowtide-sim/Cargo.toml", "[target.'cfg(unix)'.dependencies]\nlowtide-port.workspace = true\n"),
+        ("lowtide-sim/src/lib.rs", "// sim"),
+        ("lowtide-sim/tests/all.rs", "// a test"),
+        ("lowtide-port/Cargo.toml", "[package.metadata]\nsources = [\"../lowtide-kernel/bpf/law\"]\n"),
+        ("lowtide-port/build.rs", "fn main() {}"),
+        ("lowtide-kernel/Cargo.toml", "[dependencies]\nlowtide-port.workspace = true\n"),
+        ("lowtide-kernel/bpf/law/reno.h", "/* a law */"),
+        ("lowtide-kernel/bpf/egress.h", "/* no law */"),
+    ];
+    files.iter().for_each(|(path, text)| write(&top.path().join("crates"), path, text));
+    top
+}
+
+fn of_the_lab(top: &Path) -> String {
+    version(top, &below(top, "lowtide-lab").unwrap(), &[]).unwrap()
+}
+
+#[test]
+fn a_change_counts_where_a_run_depends_on_it() {
+    let top = workspace();
+    let before = of_the_lab(top.path());
+    assert_eq!(of_the_lab(top.path()), before);
+    for path in ["lowtide-sim/tests/all.rs", "lowtide-lab/src/lib.rs", "lowtide-kernel/bpf/egress.h"] {
+        write(&top.path().join("crates"), path, "changed");
+        assert_eq!(of_the_lab(top.path()), before, "{path}");
+    }
+    let mut versions = BTreeSet::from([before]);
+    for path in ["lowtide-sim/src/lib.rs", "lowtide-port/build.rs", "lowtide-kernel/bpf/law/reno.h"] {
+        write(&top.path().join("crates"), path, "changed");
+        assert!(versions.insert(of_the_lab(top.path())), "{path}");
+    }
+    write(top.path(), "crates/lowtide-sim/src/new.rs", "// new");
+    assert!(versions.insert(of_the_lab(top.path())));
+}
+
+#[test]
+fn a_crate_that_is_not_there_is_named() {
+    let top = workspace();
+    write(top.path(), "crates/lowtide-sim/Cargo.toml", "[dependencies]\nlowtide-gone.workspace = true\n");
+    assert!(below(top.path(), "lowtide-lab").is_err());
+    write(top.path(), "crates/lowtide-sim/Cargo.toml", "dependencies = [");
+    assert!(below(top.path(), "lowtide-lab").unwrap_err().to_string().contains("lowtide-sim/Cargo.toml"));
+}
+
+#[test]
+fn the_laws_in_c_are_among_what_a_run_depends_on() {
+    let lab = below(Path::new(TOP), "lowtide-lab").unwrap();
+    for path in ["crates/lowtide-kernel/bpf/law", "crates/lowtide-port/src", "crates/lowtide-net/src"] {
+        assert!(lab.contains(Path::new(path)), "{path} is not in {lab:?}");
+    }
+    assert!(!lab.contains(Path::new("crates/lowtide-kernel/src")), "{lab:?}");
+    let kernel = with_below(Path::new(TOP), ["lowtide-kernel".to_owned()]).unwrap();
+    assert!(kernel.contains(Path::new("crates/lowtide-kernel/bpf")), "{kernel:?}");
+}
+
+/// What a build script takes in from outside its crate stands in the crate's manifest, where the version looks for it.
+#[test]
+fn build_scripts_take_in_what_their_manifest_names() {
+    let lab = below(Path::new(TOP), "lowtide-lab").unwrap();
+    let scripts = lab.iter().filter(|path| path.ends_with("build.rs"));
+    let mut seen = 0;
+    for script in scripts {
+        let text = fs::read_to_string(Path::new(TOP).join(script)).unwrap();
+        for path in text.split('"').skip(1).step_by(2).filter(|literal| literal.starts_with("../")) {
+            let path = Path::new(TOP).join(script.parent().unwrap()).join(path).canonicalize().unwrap();
+            let named = lab.iter().any(|it| Path::new(TOP).join(it).canonicalize().unwrap() == path);
+            assert!(named, "{}: {} is missing in package.metadata.sources", script.display(), path.display());
+            assert!(!files(&path).unwrap().is_empty());
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "no build script takes in anything from outside its crate: drop package.metadata.sources");
+}
