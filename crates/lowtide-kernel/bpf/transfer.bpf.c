@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The programs of one transfer, loaded once per `lowtide run`:
- *   sockops.h   gives each socket its law and DSCP          egress.h    turns signals into window reductions
- *   sockopt.h   keeps the program from leaving the law      observe.h   reads all sockets for the controller
- *   options.h   options of our own on a socket              goal.h      goals go up, decisions come down
- *   cdg_ops.h   the law lt_cdg                              window_ops.h, window_law.h  the laws of the window kind: lt_vegas, lt_eclipse,
- *                                                lt_ledbat, lt_ledbatpp, lt_cubic; lt_dctcp and lt_prague, and in
- *   tide_ops.h  the law lt_tide                         flows.h     whose connections share a flow for each path
- *   marks_ops.h  what these two need besides: ECN                      trace.h     what a trace sees of them
- *   tcp.h       what laws have in common                    state.h     what all share
+ *
+ *   sockops.h     gives each socket its law and DSCP
+ *   sockopt.h     keeps the program from leaving the law
+ *   options.h     socket options of our own
+ *   goal.h        goals go up to the controller, decisions come down
+ *   egress.h      turns signals into window reductions
+ *   observe.h     reads all sockets for the controller
+ *   cdg_ops.h     the law lt_cdg
+ *   tide_ops.h    the law lt_tide; in flows.h its connections share a flow for each path
+ *   window_ops.h  the laws of the window kind: lt_vegas, lt_eclipse, lt_ledbat, lt_ledbatpp, lt_cubic, lt_dctcp, lt_prague, each by window_law.h;
+ *                 marks_ops.h has what the last two need besides: ECN
+ *   tcp.h         what laws have in common
+ *   trace.h       what a trace sees of them
+ *   state.h       what all programs share
  */
 #include "kernel.h"
 #include "sockops.h"
