@@ -63,30 +63,30 @@ lab: build
 	$(MAKE) lab-deadlines
 
 # The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: about an hour, as root, best with nothing
-# else running. Renews the tables of docs/ground-truth.md and docs/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a
+# else running. Renews the tables of docs/results/ground-truth.md and docs/results/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a
 # part of the first, DEADLINES="cubic-pid --runs 2" of the second; see the heads of crates/lowtide/benches/*/main.rs.
 lab-truth: deps-build deps-run deps-test deps-lab
-	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/ground-truth.md
-	$(CARGO) bench --locked -p lowtide --bench deadlines -- $(DEADLINES) --write $(CURDIR)/docs/deadlines-in-the-kernel.md
+	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/results/ground-truth.md
+	$(CARGO) bench --locked -p lowtide --bench deadlines -- $(DEADLINES) --write $(CURDIR)/docs/results/deadlines-in-the-kernel.md
 
 # Are deadlines met, and at what price: 300 cells of a matrix in the simulator, always the same, and the table of laws. Under twenty minutes on
-# two processors; what has been measured already is not measured again. LOWTIDE_WRITE_DOCS=1 renews docs/deadline-matrix.md.
+# two processors; what has been measured already is not measured again. LOWTIDE_WRITE_DOCS=1 renews docs/results/deadline-matrix.md.
 lab-deadlines: deps-build
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix
 
 # Every law in the background of every kind of foreground: a sample of the half of the cells that is held out, always the same, five runs of each.
-# About half an hour on two processors; what has been run already is not run again. LOWTIDE_WRITE_DOCS=1 renews docs/rivals.md. All cells:
+# About half an hour on two processors; what has been run already is not run again. LOWTIDE_WRITE_DOCS=1 renews docs/results/rivals.md. All cells:
 # target/release/lowtide lab run rivals, hours; the half that things are tuned on: --in-view.
 lab-rivals: build
 	target/release/lowtide lab run rivals --quick --held-out --runs 5
-	target/release/lowtide lab report rivals --held-out --runs 5 --out target/lab-rivals $(if $(filter 1,$(LOWTIDE_WRITE_DOCS)),--markdown docs/rivals.md)
+	target/release/lowtide lab report rivals --held-out --runs 5 --out target/lab-rivals $(if $(filter 1,$(LOWTIDE_WRITE_DOCS)),--markdown docs/results/rivals.md)
 
 # The experiments with the TCP of this machine's kernel, as root and best with nothing else running, and with that of a guest's: some hours, of
-# which what has been recorded is not recorded again. Renews docs/on-kernels.md, which says what the simulator makes of the same scenarios, too.
+# which what has been recorded is not recorded again. Renews docs/results/on-kernels.md, which says what the simulator makes of the same scenarios, too.
 lab-kernels: build deps-run lab-guest-image
 	$(SUDO) target/release/lowtide lab run --on kernel
 	$(SUDO) target/release/lowtide lab run --on guest
-	$(SUDO) target/release/lowtide lab report --kernels docs/on-kernels.md
+	$(SUDO) target/release/lowtide lab report --kernels docs/results/on-kernels.md
 
 # 100 MB under each law of ours over a lossy and reordering link, by IPv4 and IPv6, as root: ten minutes.
 lab-laws: deps-build deps-run deps-test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! `make kernels`: what Lowtide does on other kernels, each booted under QEMU. `LOWTIDE_GUEST` names the image. Prints the row of the README's table.
+//! `make kernels`: what Lowtide does on other kernels, each booted under QEMU. `LOWTIDE_GUEST` names the image. Prints the row of the table in docs/results/promises.md.
 
 use std::fmt::Write as _;
 

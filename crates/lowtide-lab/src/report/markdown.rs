@@ -85,7 +85,7 @@ pub(super) fn elsewhere(sections: &[Section<'_>]) -> String {
     let mut text = String::from(
         "<!-- written by `lowtide lab report --kernels` -->\n# The experiments on kernels\n\n\
          What was measured with the TCP of a kernel, beside what the simulator makes of the same scenario; the difference is to the simulator's, or a part of the band where that is nothing beside it, and bold where it asks for a reason: \
-         more than a fifth, or the one within the band and the other not. Each line is a part of a target of [the lab](lab.md).\n\n",
+         more than a fifth, or the one within the band and the other not. Each line is a part of a target of [the lab](../lab.md).\n\n",
     );
     for section in sections.iter().filter(|section| !section.elsewhere.is_empty()) {
         let _ = write!(text, "## {}\n\n", section.experiment.title);

@@ -7,7 +7,7 @@
 //! Without words: a sample of 300 cells, always the same, then the table of laws (`any_law.rs`). `--only` takes those
 //! of the cells whose name has one of the texts in it, as in `--only -5mbit-,-50mbit-`. `--cell NAME` prints the
 //! scenario of a cell, to be saved and played by `lowtide sim`, and runs it; also `--cell any-law-cubic-pid-1`. Results go to `target/deadline-matrix.jsonl`, and
-//! what is there already is not run again. With LOWTIDE_WRITE_DOCS=1 the report goes to docs/deadline-matrix.md.
+//! what is there already is not run again. With LOWTIDE_WRITE_DOCS=1 the report goes to docs/results/deadline-matrix.md.
 //!
 //! **The yardstick** is the same scenario with strict priority: the transfer's place is taken by a greedy flow whose packets
 //! only get what others leave. The foreground has its own queue there, the cell's.
@@ -78,7 +78,7 @@ fn main() -> Result<(), Failure> {
         if !(arguments.matrix && arguments.any_law) || arguments.only.is_some() {
             return Err("LOWTIDE_WRITE_DOCS: the document has both parts, whole; leave out words and --only".into());
         }
-        fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/deadline-matrix.md"), document)?;
+        fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/deadline-matrix.md"), document)?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub(crate) const HEAD: &str = "# Deadlines: what is met, and at what price\n\n\
 <!-- written by `LOWTIDE_WRITE_DOCS=1 make lab-deadlines` -->\n\n\
 `make lab-deadlines` runs what is below in the simulator, `make lab-full` all cells of the matrix. What is a cell, and what its transfer\n\
-has to send: head of [`deadline_matrix/main.rs`](../crates/lowtide-sim/benches/deadline_matrix/main.rs). The policy\n\
+has to send: head of [`deadline_matrix/main.rs`](../../crates/lowtide-sim/benches/deadline_matrix/main.rs). The policy\n\
 is that of `lowtide run`, each law takes its weight by its usual actuator, and competitors are CUBIC of RFC 9438, BBRv3, or web sessions\n\
 over CUBIC that ask for half of the link.\n\n\
 **What can be met.** A transfer is at most one ordinary flow. So each cell is also run with one plain CUBIC flow in the transfer's place: the same\n\
