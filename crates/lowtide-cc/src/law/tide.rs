@@ -23,7 +23,7 @@
 //! With a weight it is no less submissive where it can be alone, and takes its part of a link that others hold full: [`Share`], which at a weight
 //! of 1 is one ordinary flow. Without one it only probes.
 //!
-//! docs/tide.md has its parts with their reasons, docs/rivals.md has it beside the others.
+//! docs/tide.md has its parts with their reasons, docs/results/rivals.md has it beside the others.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, LinkRates, Reaction, Recovered, Restart, Signal, Stance, Time,

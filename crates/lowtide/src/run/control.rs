@@ -39,7 +39,7 @@ pub(super) fn policy(arguments: &RunArguments, law: &Law, actuator: Actuator) ->
     })
 }
 
-/// The control asked for; else the one that meets more deadlines: docs/deadline-matrix.md.
+/// The control asked for; else the one that meets more deadlines: docs/results/deadline-matrix.md.
 fn control(wanted: Option<ControlArgument>, law: &Law, actuator: Actuator) -> Result<Control> {
     match (wanted, actuator.model(law)) {
         (Some(ControlArgument::Pid), _) | (None, None) => Ok(Control::Pid),
