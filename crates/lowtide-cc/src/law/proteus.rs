@@ -28,7 +28,7 @@
 //! * Moving ends with the better of the two latest rates; the code takes back the step that it would have made.
 //! * The window is three times what the rate needs, and limits only what is lost in an outage. An idle time ends the trials under way.
 //!
-//! In a simulator that has no noise the primary leaves the link to CUBIC nearly as the scavenger does; docs/deviations.md (26) has why.
+//! In a simulator that has no noise the primary leaves the link to CUBIC nearly as the scavenger does; docs/results/findings.md (26) has why.
 
 use crate::{Ack, Congestion, CongestionControl, EcnUse, Flow, Lost, Reaction, Restart, Sent, Time, text::parameters};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the DA-LBE paper shows in its Figs 4, 5, 8, 9 and 10 (the targets D-08 to D-14), by the scenarios of
-//! `scenarios/deadline/`. Where a band is not the paper's, `docs/deviations.md` says why.
+//! `scenarios/deadline/`. Where a band is not the paper's, `docs/results/findings.md` says why.
 
 use crate::support::{Samples, Table, scenario_file};
 use lowtide_sim::{
