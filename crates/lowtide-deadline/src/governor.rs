@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From progress to weight: the loop that a caller drives.
 
+mod outlook;
+
 use crate::{
     Basis, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, Path, Pid, Policy, PriceRatio,
     Question, Signals, Step, Time, Weight, WeightControl, limit_increase, update_interval,
 };
+use outlook::Pace;
 use std::time::Duration;
 
 /// The controller aims before the deadline by this part of the whole time ...
@@ -26,27 +29,13 @@ const SILENT_INTERVALS: u32 = 3;
 const GAP_INTERVALS: u32 = 10;
 /// From this part of an interval without anything to send, the interval says nothing about the network.
 const MOSTLY: f64 = 0.5;
-/// So many such intervals in a row, and the program is said to set the pace, or to wait; and as many others, and it no
-/// longer is ...
-const PACE_INTERVALS: u32 = 3;
-/// ... but not within less than this, so that the sentence does not follow each pause of a short transfer.
-const PACE_TIME: Duration = Duration::from_secs(3);
 /// An interval that carried less than this part of what is needed carried nothing: handshakes, requests, keep-alives.
 const TRICKLE: f64 = 0.05;
-/// A program that has sent nothing for so many intervals, and for so long, without a sign of its peer, is too slow itself.
-const PATIENCE_INTERVALS: u32 = 10;
-/// See [`PATIENCE_INTERVALS`].
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A program that was found too late is so until it would be done this part of the time left before the deadline.
-const LATE_MARGIN: f64 = 0.05;
 /// Gain, per interval, of the estimate of how much of the time the program has something to send: slow, so that
 /// one pause is not taken for a habit.
 const AVAILABILITY_GAIN: f64 = 1.0 / 32.0;
 /// The least that estimate may be.
 const AVAILABILITY_LEAST: f64 = 0.25;
-/// Bytes beyond the announced size that are overhead, not a wrong announcement.
-const OVERHEAD: f64 = 0.02;
-
 /// What the caller saw since the last tick.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Progress {
@@ -111,17 +100,6 @@ impl Decision {
     pub fn effective_weight(&self) -> f64 {
         self.weight.get() * self.price_ratio
     }
-}
-
-/// Who sets the pace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    /// The network.
-    Network,
-    /// The program, which sends little at a time.
-    Program,
-    /// The program, which sends nothing.
-    Nobody,
 }
 
 /// Drives a [`WeightControl`] from a transfer's progress.
@@ -480,41 +458,6 @@ impl Governor {
         Some(q.remaining / left.as_secs_f64())
     }
 
-    /// Another pace counts when it has lasted.
-    fn keep_pace(&mut self, seen: Pace) {
-        if seen == self.pace {
-            self.off_pace = 0;
-            return;
-        }
-        self.off_pace += 1;
-        let least = (PACE_TIME.as_secs_f64() / self.interval.as_secs_f64()).ceil() as u32;
-        if self.off_pace >= least.max(PACE_INTERVALS) {
-            self.pace = seen;
-            self.off_pace = 0;
-        }
-    }
-
-    /// What there is to say where not the network sets the pace.
-    fn of_the_program(&mut self, now: Time, deadline: Time, expected: Option<Time>) -> Option<Outlook> {
-        if self.idle_so_far && now.since(self.goal_set) >= PACE_TIME {
-            return Some(Outlook::Waiting { connected: self.connected });
-        }
-        if self.pace == Pace::Network {
-            self.program_late = false;
-            return None;
-        }
-        let margin = if self.program_late { deadline.since(now).mul_f64(LATE_MARGIN) } else { Duration::ZERO };
-        self.program_late = expected.is_none_or(|expected| expected > deadline - margin);
-        if !self.program_late {
-            return None;
-        }
-        let patience = PATIENCE.max(self.interval * PATIENCE_INTERVALS);
-        if self.pace == Pace::Nobody && now.since(self.last_activity) < patience {
-            return Some(Outlook::Waiting { connected: self.connected });
-        }
-        Some(Outlook::ProgramLimited { expected })
-    }
-
     /// End the interval, run the control law if the interval allows it; true if it ran.
     fn close_interval(&mut self, now: Time) -> bool {
         let elapsed = now.since(self.opened);
@@ -587,29 +530,5 @@ impl Governor {
         self.weight = self.policy.bounds.clamp(granted.weight);
         self.limited = granted.limited;
         self.control.applied(self.weight.get(), self.weight.get() < wanted);
-    }
-
-    fn outlook(&mut self, now: Time) -> Outlook {
-        if let Some(size) = self.goal.size
-            && self.acknowledged >= size
-        {
-            let by = self.acknowledged - size;
-            return if by as f64 <= OVERHEAD * size as f64 { Outlook::Done } else { Outlook::SizeExceeded { by } };
-        }
-        let silent = now.since(self.last_sign_of_life) >= self.interval * SILENT_INTERVALS;
-        let expected = self.remaining().filter(|_| !silent).and_then(|r| self.forecast.completion(now, r as f64));
-        let Some(deadline) = self.goal.deadline else {
-            return Outlook::NoDeadline { expected };
-        };
-        let Some(question) = self.question(now) else {
-            return Outlook::Overdue { expected };
-        };
-        if silent {
-            return Outlook::Stalled { since: self.last_sign_of_life };
-        }
-        if let Some(outlook) = self.of_the_program(now, deadline, expected) {
-            return outlook;
-        }
-        self.forecast.outlook(&question)
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every source file of the workspace: its licence is that of its folder (LICENSES.md).
+//! What holds for every source file of the workspace: its licence is that of its folder (LICENSES.md), and its length is limited.
 
 use std::{fs, path::Path};
 use walkdir::{DirEntry, WalkDir};
@@ -18,6 +18,9 @@ const SOURCES: [&str; 10] = [".rs", ".c", ".cc", ".h", ".py", ".sh", ".toml", ".
 
 /// Folders of build products, of Git, and of inputs that tools wrote.
 const LEFT_OUT: [&str; 4] = ["target", ".git", "corpus", "proptest-regressions"];
+
+/// Lines that a file of code may have. Scenarios and experiments (TOML) are data, and not limited.
+const MOST_LINES: usize = 600;
 
 const LAWS: &str = "crates/lowtide-kernel/bpf/law/";
 
@@ -93,4 +96,11 @@ fn the_laws_include_nothing_but_each_other() {
             assert!(there, "{path} includes {included}, which is no header of {LAWS}");
         }
     }
+}
+
+#[test]
+fn no_file_of_code_is_too_long() {
+    let too_long = |(path, text): &(String, String)| !path.ends_with(".toml") && text.lines().count() > MOST_LINES;
+    let found: Vec<_> = sources().into_iter().filter(too_long).map(|(path, _)| path).collect();
+    assert!(found.is_empty(), "more than {MOST_LINES} lines, to be split by what the parts are: {}", found.join(", "));
 }
