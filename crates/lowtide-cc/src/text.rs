@@ -236,7 +236,7 @@ pub(crate) fn print<P: Parameters>(parameters: &P, f: &mut fmt::Formatter<'_>) -
     Ok(())
 }
 
-/// The most similar of some names.
+/// The most similar of some names. `lowtide-net` has a function like it; this crate depends on no other of Lowtide.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> &'a str {
     let similarity = |candidate: &&&str| (strsim::jaro_winkler(name, candidate) * 1e6) as u64;
     known.iter().max_by_key(similarity).copied().unwrap_or("")

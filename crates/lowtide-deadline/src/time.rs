@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An instant, as the caller's clock counts it.
+//! An instant, as the caller's clock counts it. Three crates have such a type, because none of
+//! them depends on another one: laws, queues and the governor can each be used alone.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;

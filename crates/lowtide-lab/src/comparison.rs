@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came of an experiment on a kernel, beside the simulator.
+//! The results of an experiment on a kernel, compared with the simulator's.
 
 use crate::{
     Results,

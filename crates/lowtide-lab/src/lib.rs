@@ -16,6 +16,7 @@ pub mod report;
 pub mod score;
 
 mod cache;
+mod comparison;
 mod error;
 mod place;
 mod plan;
@@ -30,6 +31,7 @@ mod shard;
 mod statistics;
 
 pub use cache::{Cache, Curve, Entry, VERSION};
+pub use comparison::{Beside, Compared};
 pub use error::LabError;
 pub use experiment::Library;
 pub use place::Place;

@@ -10,7 +10,7 @@ use crate::{
 };
 use lowtide_sim::{fluid, scenario};
 use rhai::Scope;
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, time::Duration};
 use toml::{Table, Value};
 
 /// The most flows that a `count` makes.
@@ -33,21 +33,24 @@ impl Simulation {
     ) -> Result<Self> {
         let Some(table) = &experiment.scenario else { return Err(LabError::new("there is no [scenario]")) };
         let filler = Filler { language, experiment };
-        let (path, text, overrides) = match table.get("file") {
-            None => (PathBuf::from(&experiment.id), filler.table(table, scope)?.to_string(), Vec::new()),
+        let (path, source, mut overrides) = match table.get("file") {
+            None => (PathBuf::from(&experiment.id), Source::Table(filler.table(table, scope)?), Vec::new()),
             Some(file) => {
                 let (path, text) = library.scenario(&filler.text(file, "file", scope)?)?;
-                (path, text, filler.overrides(table, scope)?)
+                (path, Source::File(text), filler.overrides(table, scope)?)
             }
         };
-        let mut overrides = overrides;
         for change in experiment.cut.iter().flat_map(|cut| &cut.set) {
             let change = fill(change, language, &experiment.functions, scope).map_err(|error| error.within("set"))?;
-            overrides.extend(of_each_flow(&change, &text).map_err(|error| error.within(format!("set: {change}")))?);
+            overrides.extend(of_each_flow(&change, &source).map_err(|error| error.within(format!("set: {change}")))?);
         }
         let seed = scope.get_value::<i64>("seed").unwrap_or(1);
         let overrides: Vec<String> = overrides.into_iter().chain([format!("seed={seed}")]).collect();
-        Ok(Self(scenario::Experiment::parse(&text, &path, &overrides)?))
+        let simulated = match &source {
+            Source::Table(table) => scenario::Experiment::from_table(table, &path, &overrides),
+            Source::File(text) => scenario::Experiment::parse(text, &path, &overrides),
+        };
+        Ok(Self(simulated?))
     }
 
     /// All of it, as `lowtide sim` reads it.
@@ -86,13 +89,26 @@ impl Simulation {
     }
 }
 
+/// Where a scenario comes from.
+enum Source {
+    /// The experiment itself.
+    Table(Table),
+    /// A file, whose lines messages name.
+    File(String),
+}
+
 /// A change like `flow.cdg-*.cc=reno` for each flow of the scenario that goes with the pattern; others as they are.
-fn of_each_flow(change: &str, scenario: &str) -> Result<Vec<String>> {
+fn of_each_flow(change: &str, scenario: &Source) -> Result<Vec<String>> {
     let pattern = change.strip_prefix("flow.").and_then(|rest| rest.split_once('.'));
     let Some((pattern, rest)) = pattern.filter(|(pattern, _)| pattern.contains('*')) else {
         return Ok(vec![change.to_owned()]);
     };
-    let scenario: Table = scenario.parse().map_err(|error: toml::de::Error| LabError::new(error.message()))?;
+    let scenario = match scenario {
+        Source::Table(table) => Cow::Borrowed(table),
+        Source::File(text) => {
+            Cow::Owned(text.parse().map_err(|error: toml::de::Error| LabError::new(error.message()))?)
+        }
+    };
     let flows = scenario.get("flow").and_then(Value::as_array).into_iter().flatten();
     let names = flows.filter_map(|flow| flow.get("name")?.as_str()).filter(|name| matches(pattern, name));
     let changes: Vec<String> = names.map(|name| format!("flow.{name}.{rest}")).collect();

@@ -2,8 +2,8 @@
 //! `scoreboard.json`: all targets and their verdicts, the same whenever the same program ran the same experiments.
 
 use crate::{
+    comparison::{Beside, Compared},
     place::Place,
-    report::{Beside, Compared},
     score::{Checked, Score, Verdict},
 };
 use serde::Serialize;

@@ -2,9 +2,9 @@
 //! Runs, parts of runs, and what is kept of them.
 
 use lowtide_lab::{
-    Cache, Extent, LabError, Library, Place, Plan, Recording, Results, Runner, Shard, Track,
+    Beside, Cache, Extent, LabError, Library, Place, Plan, Recording, Results, Runner, Shard, Track,
     player::{Kept, Player, Request},
-    report::{Beside, Section, page, write_kernels, write_markdown},
+    report::{Section, page, write_kernels, write_markdown},
     score::{Score, Verdict, score},
     scoreboard,
 };

@@ -64,6 +64,6 @@ pub use queue::step::Step;
 pub use queue::{Limit, Queue, Queued};
 pub use schedule::Schedule;
 pub use statistics::Statistics;
-pub use text::TextError;
+pub use text::{TextError, nearest};
 pub use time::Time;
 pub use units::{BufferSize, Probability, Rate};

@@ -73,15 +73,20 @@ pub(crate) fn print<P: Parameters>(parameters: &P, f: &mut fmt::Formatter<'_>) -
 
 /// The sentence about a name that does not exist: the nearest one that does, and all of them.
 pub(crate) fn unknown(name: &str, what: &str, known: &[&str]) -> TextError {
-    // Above one half, names have more in common than not.
-    let likeness = |known: &&&str| (strsim::normalized_damerau_levenshtein(name, known) * 1000.0) as u32;
-    let nearest = known.iter().max_by_key(likeness).filter(|nearest| likeness(nearest) >= 500);
+    let nearest = nearest(name, known.iter().copied());
     let verb = if known.len() == 1 { "is" } else { "are" };
     let known = list(known, "and");
     TextError(match nearest {
         Some(nearest) => format!("\"{name}\" is not {what}; did you mean {nearest}? There {verb} {known}"),
         None => format!("\"{name}\" is not {what}; there {verb} {known}"),
     })
+}
+
+/// The known name that is most like another one, for "did you mean"; `None` where none is like it.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // from one half on, names have more in common than not
+    let likeness = |known: &&str| (strsim::normalized_damerau_levenshtein(name, known) * 1e3) as u32;
+    known.into_iter().max_by_key(likeness).filter(|nearest| likeness(nearest) >= 500)
 }
 
 /// `a`, `a and b`, `a, b and c`; or the same with another word.

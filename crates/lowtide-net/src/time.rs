@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Points in time, as the caller counts them.
+//! Points in time, as the caller counts them. Three crates have such a type, because none of
+//! them depends on another one: laws, queues and the governor can each be used alone.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;

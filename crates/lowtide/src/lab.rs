@@ -11,10 +11,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use lowtide_lab::{
-    Cache, Extent, Library, Place, Plan, Runner, Shard,
+    Beside, Cache, Extent, Library, Place, Plan, Runner, Shard,
     experiment::{Elsewhere, Experiment},
     player::{Kept, Player},
-    report::{self, Beside, Section},
+    report::{self, Section},
     score::{Checked, Score, Verdict, score},
     scoreboard,
 };
@@ -98,7 +98,7 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
     let experiments = library.choose(&arguments.ids)?;
     let extent = arguments.cells.extent(arguments.quick);
     if extent.half.is_some() && experiments.iter().all(|experiment| experiment.quick_sample.is_none()) {
-        bail!("only an experiment that draws its cells by chance has halves, like rivals");
+        bail!("--in-view and --held-out need an experiment with randomly drawn cells, like rivals");
     }
     let elsewhere = if arguments.on == Place::Sim { Vec::new() } else { at(&experiments, arguments.on)? };
     let plans: Vec<Plan<'_>> = match arguments.on {
@@ -148,7 +148,7 @@ fn at<'a>(experiments: &[&'a Experiment], place: Place) -> Result<Vec<&'a Elsewh
     let there: Vec<&Elsewhere> = all.filter(|on| on.place == place).collect();
     if there.is_empty() {
         bail!(
-            "none of these experiments says what of it runs on the {place}; a table [on.{place}] does, see docs/lab.md"
+            "none of these experiments has a table [on.{place}], which names what runs on the {place}; see docs/lab.md"
         );
     }
     Ok(there)
@@ -333,7 +333,7 @@ fn play(arguments: &LabPlayArguments) -> Result<()> {
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let scenario = match scenario::Experiment::read(&arguments.scenario, &seed.into_iter().collect::<Vec<_>>())? {
         scenario::Experiment::Packets(scenario) => scenario,
-        scenario::Experiment::Fluid(_) => bail!("a fluid model has no packets that a kernel could send"),
+        scenario::Experiment::Fluid(_) => bail!("a fluid model has no packets, so it cannot run on a kernel"),
     };
     let law = |text: &String| match text.split_once('=') {
         Some((flows, law)) => Ok((flows.to_owned(), law.to_owned())),
@@ -356,5 +356,5 @@ fn play(arguments: &LabPlayArguments) -> Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn play(_arguments: &LabPlayArguments) -> Result<()> {
-    bail!("playing a scenario on a kernel needs Linux; lowtide lab run works everywhere")
+    bail!("running a scenario on a kernel needs Linux; `lowtide lab run` works everywhere")
 }

@@ -162,7 +162,7 @@ fn mistakes_are_refused_in_a_sentence() {
     for (arguments, part) in [
         (&["run", "C-99"][..], "\"C-99\" is no experiment"),
         (&["run", "exampel"], "Did you mean example?"),
-        (&["run", "--on", "kernel"], "none of these experiments says what of it runs on the kernel"),
+        (&["run", "--on", "kernel"], "none of these experiments has a table [on.kernel]"),
         (&["run", "--on", "moon"], "\"moon\" is none of sim"),
         (&["run", "--shard", "3/2"], "write it like 2/4"),
         (&["run", "--shards", "2"], "--shard I/N"),

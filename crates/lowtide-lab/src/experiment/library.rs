@@ -3,7 +3,7 @@
 
 use super::Experiment;
 use crate::error::{LabError, Result};
-use lowtide_net::file;
+use lowtide_net::{file, nearest};
 use std::{
     collections::BTreeMap,
     fs,
@@ -92,9 +92,7 @@ impl Library {
                 .map(|target| target.id.as_str())
                 .chain([experiment.id.as_str(), &experiment.paper])
         });
-        let likeness = |known: &&str| (strsim::normalized_damerau_levenshtein(word, known) * 1e3) as u32;
-        let nearest = known.max_by_key(likeness).filter(|known| likeness(known) >= 500);
-        let hint = nearest.map_or(String::new(), |nearest| format!(" Did you mean {nearest}?"));
+        let hint = nearest(word, known).map_or(String::new(), |nearest| format!(" Did you mean {nearest}?"));
         LabError::new(format!(
             "\"{word}\" is no experiment, target or paper; `lowtide lab list` shows what there is.{hint}"
         ))

@@ -2,10 +2,13 @@
 //! The experiments as a page of Markdown, for docs/.
 
 use super::{
-    Beside, Compared, Section,
+    Section,
     page::{band, short},
 };
-use crate::figure::{Drawn, DrawnPanel, Table};
+use crate::{
+    comparison::{Beside, Compared},
+    figure::{Drawn, DrawnPanel, Table},
+};
 use std::fmt::Write as _;
 
 /// The page. Drawings are `plots/EXPERIMENT-FIGURE.svg` beside it.

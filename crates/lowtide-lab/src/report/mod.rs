@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report: one page that needs nothing but itself, the scoreboard as JSON, and the figures as files.
 
-mod elsewhere;
 mod markdown;
 mod page;
 
-pub use elsewhere::{Beside, Compared};
-
 use crate::{
-    LabError, Library, Results, cache,
+    Beside, LabError, Library, Results, cache,
     error::Result,
     experiment::Experiment,
     figure::{self, Drawn},

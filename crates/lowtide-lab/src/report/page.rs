@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The page, as HTML.
 
-use super::{Beside, Compared, Section};
+use super::Section;
+use crate::comparison::{Beside, Compared};
 use crate::{
     experiment::{Experiment, Kind},
     figure::{Drawn, DrawnPanel, STYLE, Table},

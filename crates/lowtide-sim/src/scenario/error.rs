@@ -10,6 +10,8 @@ pub(super) enum Origin {
     File { line: usize, column: usize },
     /// From this override.
     Override(String),
+    /// From a table that was no text.
+    Table,
 }
 
 /// The lines of a text, to find many places in it.
@@ -66,7 +68,7 @@ impl fmt::Display for ScenarioError {
         match origin {
             Some(Origin::File { line, column }) => write!(f, "{file}:{line}:{column}: {what}"),
             Some(Origin::Override(text)) => write!(f, "--set {text}: {what}"),
-            None => write!(f, "{file}: {what}"),
+            Some(Origin::Table) | None => write!(f, "{file}: {what}"),
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Surroundings<'a> {
 
 /// Reads the flows of one table: one, or `count` of them.
 pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>, ScenarioError> {
-    let name: String = table.need("name", "\"bg\"", super::read::name)?;
+    let name: String = table.need("name", "\"bg\"", super::frame::name)?;
     let source = source(table, around.folder)?;
     let transport = transport(table, &source, around.tcp)?;
     let (start, stop) = times(table, around.duration)?;

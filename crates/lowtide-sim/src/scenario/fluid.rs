@@ -2,9 +2,9 @@
 //! Scenarios of the numerical model: `model = "fluid"`.
 
 use super::{
-    RatioKind, ScenarioError, Steering, deadline,
-    experiment::{FLUID, Frame, frame},
-    flow, print, read,
+    RatioKind, ScenarioError, Steering, deadline, flow,
+    frame::{self, Frame, frame},
+    print,
     source::{number, time, time_or_none},
     steering::part,
     tree::{Table, unknown, whole},
@@ -13,6 +13,9 @@ use crate::fluid::{Capacity, Model, Price, Ratio, Role, Source, TCP, Transfer, W
 use lowtide_deadline::DEFAULT_RATIO_INCREASE_LIMIT;
 use lowtide_net::units::format_duration;
 use std::{fmt, str::FromStr, time::Duration};
+
+/// The name of this kind of file, the value of its key `model`.
+pub(super) const FLUID: &str = "fluid";
 
 /// As in the paper (section III-C), except the step of time: it does not give one. With 50 ms a rate follows its wish within 2.5 s,
 /// and all that the paper shows is seen; with a second the ten seconds without other traffic could not be used.
@@ -61,7 +64,7 @@ pub(super) fn model(root: &Table) -> Result<Model, ScenarioError> {
     let Some(link) = root.get("bottleneck") else { return Err(root.origin.error("there is no [bottleneck]")) };
     let (capacity, places) = bottleneck(link.table("bottleneck")?)?;
     let around = Surroundings { duration, step, mean: capacity.mean, places };
-    let sources = read::flows(root, |table| source(table, &around), |source| &source.name)?;
+    let sources = frame::flows(root, |table| source(table, &around), |source| &source.name)?;
     root.finish()?;
     Ok(Model {
         seed,
@@ -113,7 +116,7 @@ struct Surroundings {
 
 fn source(table: &Table, around: &Surroundings) -> Result<Vec<Source>, ScenarioError> {
     without_meaning(table, &OF_FLOWS)?;
-    let name = table.need("name", "\"tcp\"", read::name)?;
+    let name = table.need("name", "\"tcp\"", frame::name)?;
     let windows = windows(table, around.duration)?;
     let alpha = table.read("alpha", |text| number(text, 0.1, 10.0))?.unwrap_or(TCP);
     let price: Price = table.read("price", str::parse)?.unwrap_or_default();

@@ -11,7 +11,7 @@ use std::{fmt::Display, path::Path, time::Duration};
 
 /// Reads a link whose name is `name` unless it has one.
 pub(super) fn read(table: &Table, name: &str, folder: &Path) -> Result<Bottleneck, ScenarioError> {
-    let name = table.read("name", super::read::name)?.unwrap_or(name.to_owned());
+    let name = table.read("name", super::frame::name)?.unwrap_or(name.to_owned());
     let rate = table.need("rate", "\"10mbit\"", str::parse)?;
     let rtt = table.need("rtt", "\"40ms\"", time_or_none)?;
     let usual = Bottleneck::new(&name, rate, rtt);

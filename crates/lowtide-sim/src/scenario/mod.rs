@@ -9,6 +9,7 @@ mod error;
 mod experiment;
 mod flow;
 mod fluid;
+mod frame;
 mod link;
 mod model;
 mod overrides;

@@ -3,8 +3,8 @@
 
 use super::{
     Bottleneck, Experiment, Scenario, ScenarioError, Tcp,
-    experiment::{Frame, frame},
     flow::{self, Surroundings},
+    frame::{Frame, flows, frame},
     link,
     tree::Table,
 };
@@ -73,36 +73,4 @@ fn bottlenecks(root: &Table, folder: &Path) -> Result<Vec<Bottleneck>, ScenarioE
         links.push(link);
     }
     Ok(links)
-}
-
-/// Reads each `[[flow]]`, which may stand for several; all of them have names of their own.
-pub(super) fn flows<T>(
-    root: &Table,
-    read: impl Fn(&Table) -> Result<Vec<T>, ScenarioError>,
-    name: impl Fn(&T) -> &String,
-) -> Result<Vec<T>, ScenarioError> {
-    let tables = root.get("flow").map_or(Ok(Vec::new()), |node| node.tables("flow"))?;
-    if tables.is_empty() {
-        return Err(root.error("flow", "there is no [[flow]]"));
-    }
-    let mut flows = Vec::new();
-    let mut names = std::collections::HashSet::new();
-    for table in tables {
-        for flow in read(table)? {
-            if !names.insert(name(&flow).clone()) {
-                return Err(table.error("name", format!("name: there is a flow `{}` already", name(&flow))));
-            }
-            flows.push(flow);
-        }
-    }
-    Ok(flows)
-}
-
-/// A name: what does not need quotes in TOML, in CSV or on a command line.
-pub(super) fn name(text: &str) -> Result<String, String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !text.is_empty() && text.chars().all(plain) {
-        return Ok(text.to_owned());
-    }
-    Err(format!("\"{text}\" is not a name; it has to be of letters, digits, - and _"))
 }

@@ -2,6 +2,7 @@
 //! TOML whose values know where they stand, and tables that know which keys were asked for.
 
 use super::error::{Lines, Origin, ScenarioError};
+use lowtide_net::nearest;
 use std::{borrow::Cow, cell::RefCell, fmt::Display, ops::RangeInclusive};
 use toml::{
     Spanned,
@@ -50,6 +51,26 @@ pub(super) fn parse(text: &str) -> Result<Table> {
             Err(origin.error(error.message().lines().collect::<Vec<_>>().join(", ")))
         }
     }
+}
+
+/// A whole file that has been read already.
+pub(super) fn of_table(table: &toml::Table) -> Table {
+    let entry = |(key, value): (&String, &toml::Value)| Entry {
+        key: key.clone(),
+        origin: Origin::Table,
+        node: of_value(value),
+    };
+    Table { entries: table.iter().map(entry).collect(), ..Table::empty(Origin::Table) }
+}
+
+fn of_value(value: &toml::Value) -> Node {
+    let value = match value {
+        toml::Value::String(text) => Value::Text(text.clone()),
+        toml::Value::Array(values) => Value::Array(values.iter().map(of_value).collect()),
+        toml::Value::Table(table) => Value::Table(of_table(table)),
+        single => Value::Text(single.to_string()),
+    };
+    Node { origin: Origin::Table, value }
 }
 
 /// Reads one value of an override; what is no TOML is a text.
@@ -188,8 +209,7 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
 
 /// The sentence about a name that does not exist: the nearest one that does, if one is near, and all of them.
 pub(super) fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
-    // from one half on, names have more in common than not
-    let nearest = known.iter().max_by_key(|known| likeness(name, known)).filter(|known| likeness(name, known) >= 500);
+    let nearest = nearest(name, known.iter().copied());
     let hint = nearest.map_or("; there are".to_owned(), |nearest| format!("; did you mean `{nearest}`? There are"));
     format!("unknown {kind} `{name}`{hint} {}", list(known))
 }
