@@ -18,8 +18,8 @@ fn about(name: &str) -> About {
         "reno" => (
             "reno.rs",
             "RFC 5681",
-            "One segment more per round trip, half of the window on congestion.",
-            "The window is counted in fractions of a segment.",
+            "Adds one segment per RTT, halves the window on congestion.",
+            "The window has fractions of a segment.",
         ),
         "cubic" => (
             "cubic.rs",
@@ -30,7 +30,7 @@ fn about(name: &str) -> About {
         "bbr1" => (
             "bbr1.rs",
             "Cardwell et al., ACM Queue 14(5), 2016; Linux `tcp_bbr.c`",
-            "Paces by a model of the path: the greatest delivery rate and the least round trip.",
+            "Paces by a model of the path: maximum delivery rate and minimum RTT.",
             "Fractions where Linux rounds. The maximum of the rate is exact.",
         ),
         "bbr2" => (
@@ -41,45 +41,45 @@ fn about(name: &str) -> About {
         ),
         "bbr3" => (
             "bbr3.rs",
-            "draft-ietf-ccwg-bbr; Google's v3 for what it says nothing of",
-            "The same, with other gains, an end to Drain, and probes that stop when the pipe is full.",
+            "draft-ietf-ccwg-bbr; Google's v3 where the draft is silent",
+            "The same, with other gains, an end to Drain, and probes that stop when the link is full.",
             "Some of Linux' choices where it differs from the draft; the file lists them.",
         ),
         "cdg" => (
             "cdg/mod.rs",
             "Hayes and Armitage, IFIP Networking 2011; Linux `tcp_cdg.c`; Jonassen's thesis, 2015; FreeBSD `cc_cdg.c`",
-            "Backs off by chance, the likelier the faster the delay rises. Takes a price weight.",
+            "Backs off with a probability that rises with the delay gradient. Takes a weight.",
             "Less than best effort by default (the module's own: `shadow=on,ineff=5`). G is any number, not 125/k.",
         ),
         "eclipse" => (
             "eclipse.rs",
             "Adhari, Dreibholz, Werner and Rathgeb, \"Eclipse\"",
-            "Steers the delay to a small part of the range that it was seen to have.",
-            "What the paper leaves open has a parameter each: the interval, slow start, losses, the minimum window.",
+            "Keeps the delay at a small part of its observed range.",
+            "A parameter for each point that the paper leaves open: the interval, slow start, losses, the minimum window.",
         ),
         "vegas" => (
             "vegas.rs",
             "Brakmo and Peterson, IEEE JSAC 13(8), 1995; Linux `tcp_vegas.c`",
-            "Keeps a few segments of its own in the queue.",
-            "Linux' form by default, the paper's with `variant=original`. A window that is not used does not grow.",
+            "Keeps a few of its own segments in the queue.",
+            "Linux' form by default, the paper's with `variant=original`. An application-limited window does not grow.",
         ),
         "ledbat" => (
             "ledbat.rs",
             "RFC 6817",
             "Keeps the queueing delay at a target.",
-            "The window follows the delay outside reduction episodes only. Round trips where there are no one-way delays.",
+            "The window follows the delay outside reduction episodes only. RTTs where there are no one-way delays.",
         ),
         "ledbatpp" => (
             "ledbatpp.rs",
             "draft-irtf-iccrg-ledbat-plus-plus",
-            "LEDBAT on round trips, with slowdowns in which the base delay shows.",
+            "LEDBAT on RTTs, with slowdowns to measure the base delay.",
             "A slowdown begins only in congestion avoidance.",
         ),
         "lp" => (
             "lp.rs",
             "Kuzmanovic and Knightly, INFOCOM 2003; Linux `tcp_lp.c`",
             "Halves the window when the delay is in the upper part of its range, and waits.",
-            "Linux' form by default, whose reset depends on the clocks' offset; the paper's with `variant=paper`.",
+            "Linux' form by default, whose reset depends on the offset of the clocks; the paper's with `variant=paper`.",
         ),
         "nice" => (
             "nice.rs",
@@ -90,26 +90,26 @@ fn about(name: &str) -> About {
         "proteus" => (
             "proteus.rs",
             "Meng, Rozen Schiff, Godfrey and Schapira, SIGCOMM 2020; `PCCproject/PCC-Uspace`; the rate control: Dong et al., NSDI 2018",
-            "Tries rates and goes where utility rises; a round trip that wavers is a price. `d=0`: the primary flow, not the scavenger.",
-            "Three pairs of trials as in the paper, not the code's two. Utility is of the rate that was tried, and the same in all phases.",
+            "Tries rates and moves towards higher utility, which RTT deviation lowers. `d=0`: the primary flow, not the scavenger.",
+            "Three pairs of trials as in the paper, not the code's two. Utility is that of the rate tried, in all phases.",
         ),
         "tide" => (
             "tide.rs",
-            "Lowtide's own; what is whose stands at its head",
-            "Fills the link with a millisecond or two of queue, and leaves to a probe now and then when a queue is not its own.",
-            "No paper has it. A weight is the part of a full link; without one it has none.",
+            "Lowtide's own; its head names the sources of its parts",
+            "Fills the link with a self-induced queue of a millisecond or two; when cross traffic causes a queue, it yields and probes now and then.",
+            "No paper has it. Its share of a full link is its weight; without a weight it takes none.",
         ),
         "dctcp" => (
             "dctcp.rs",
             "RFC 8257; the modes: Misund, \"Delay based additive increase for scalable congestion controls\"",
-            "The window comes down by half the fraction of marked segments.",
+            "Reduces the window by half the fraction of marked segments.",
             "Marks are counted in segments; no growth in the reduction round, as in Linux (`cwr_increase`).",
         ),
         "prague" => (
             "prague/mod.rs",
             "`L4STeam/linux` `tcp_prague.c`, v0.6 and v0.7; RFC 9331; the modes as for `dctcp`",
             "DCTCP for the Internet: paced, and independent of short round-trip times.",
-            "Real numbers for fixed point. The window falls at once, and the transport walks to it.",
+            "Real numbers for fixed point. The window falls at once, and the transport reduces to it by PRR.",
         ),
         _ => panic!("{name} is not documented in tests/documentation.rs"),
     };
@@ -152,10 +152,10 @@ fn document() -> String {
     let mut text = String::from(
         "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
          <!-- Written by crates/lowtide-cc/tests/documentation.rs. -->\n\
-         # Control laws\n\n\
-         A law is written as its name, or as its name and what differs from its defaults: `cdg`, `cubic:hystart=off`,\n\
+         # Congestion controls\n\n\
+         A law is written as its name, or as its name and the parameters that differ from its defaults: `cdg`, `cubic:hystart=off`,\n\
          `cdg:g=2,increase=cubic`, `prague:accel=on,overload=on`. The order does not matter; a `variant` decides the\n\
-         defaults of the rest wherever it stands. Times have a unit: `5ms`.\n\n\
+         defaults of the rest, wherever it is. Times have a unit: `5ms`.\n\n\
          | law | what it does | source | notable differences | ECN |\n|---|---|---|---|---|\n",
     );
     for name in Law::NAMES {
@@ -172,7 +172,7 @@ fn document() -> String {
             "| [`{name}`](#{name}) | {is} | {source} | {differs} [More](../crates/lowtide-cc/src/law/{file}) | {ecn} |"
         );
     }
-    text += "\nWhat stands under ECN is the default; most laws have a parameter `ecn`.\n";
+    text += "\nThe column ECN has the default; most laws have a parameter `ecn`.\n";
     for name in Law::NAMES {
         let law: Law = name.parse().unwrap();
         let _ = write!(text, "\n## {name}\n\n| parameter | default | possible | meaning |\n|---|---|---|---|\n");

@@ -47,7 +47,7 @@ fn show(laws: &[String]) -> Result<()> {
         if laws.is_empty() { Pinned::all()? } else { laws.iter().map(|law| find(law)).collect::<Result<_>>()? };
     let mut out = io::stdout().lock();
     if laws.is_empty() {
-        writeln!(out, "no law of Lowtide's is loaded; lowtide cc load LAW --pin loads one")?;
+        writeln!(out, "none of Lowtide's laws is loaded; lowtide cc load LAW --pin loads one")?;
     }
     for law in laws {
         let about = law.about()?;
@@ -62,7 +62,7 @@ fn load(laws: &[String], weight: Option<f64>, pin: bool) -> Result<()> {
     let laws = laws.iter().map(|text| Law::parse_published(text)).collect::<Result<Vec<_>, _>>()?;
     let loaded = laws.iter().map(|law| MachineLaw::load(law, weight)).collect::<Result<Vec<_>, _>>();
     let loaded = loaded.map_err(|error| match diagnose().verdict(&[Need::OwnLaws]) {
-        Some(sentence) => anyhow!("{error}: {sentence} (lowtide doctor tells more)"),
+        Some(sentence) => anyhow!("{error}: {sentence} (lowtide doctor has the details)"),
         None => anyhow!(error),
     })?;
     let names: Vec<String> = loaded.iter().map(|law| law.name().to_owned()).collect();

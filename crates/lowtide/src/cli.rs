@@ -29,20 +29,20 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program whose TCP connections use only spare capacity, and press harder only as a deadline demands
+    /// Run a program whose TCP connections use only spare capacity, and more only as far as a deadline requires
     Run(Box<RunArguments>),
-    /// Say what this kernel and these privileges allow
+    /// Report what this kernel and these privileges allow
     Doctor,
-    /// Load Lowtide's control laws for the whole machine, so that any program can ask for them
+    /// Load Lowtide's congestion controls for the whole machine, for any program to use
     #[command(subcommand)]
     Cc(CcCommand),
-    /// Record what the control laws of running transfers know and decide, each round trip and at each event
+    /// Record what the congestion controls of running transfers measure and decide, each round trip and at each event
     Trace(TraceArguments),
-    /// Make a bottleneck between two network namespaces, to try things on
+    /// Emulate a bottleneck between two network namespaces
     Emulate(Box<EmulateArguments>),
     /// Simulate flows that share bottlenecks, packet by packet, in virtual time
     Sim(SimArguments),
-    /// Reproduce the papers' figures, tables and claims: run, measured, drawn and scored
+    /// Repeat the papers' experiments: run, measure, draw, and score the claims
     Lab(LabArguments),
     /// Show what `run` does, in about two minutes, on an emulated 20 Mbit/s link
     Demo(DemoArguments),
@@ -54,7 +54,7 @@ pub enum Command {
 /// `lowtide cc`.
 #[derive(Debug, Subcommand)]
 pub enum CcCommand {
-    /// Say which laws there are, which are loaded, and how many sockets use them
+    /// List the laws, which are loaded, and how many sockets use them
     List,
     /// Load laws, each under the name lt_LAW, until Ctrl-C
     #[command(after_help = "\
@@ -63,28 +63,28 @@ LAW is a name, or a name with parameters as in scenarios of `lowtide sim`: vegas
   sudo lowtide cc load vegas --pin && iperf3 -C lt_vegas -c server
   sudo ip route change default via 192.0.2.1 congctl lt_vegas")]
     Load {
-        /// Which
+        /// The laws to load
         #[arg(required = true, value_name = "LAW")]
         laws: Vec<String>,
-        /// Their price weight (0 < w <= 1); without it they are as published
+        /// Their weight (0 < w <= 1): 1/w multiplies the congestion price; default: the law as published
         #[arg(long, value_name = "W", value_parser = weight)]
         weight: Option<f64>,
-        /// Leave them loaded when this program ends, until `unload` or the next boot
+        /// Keep them loaded after this program ends, until `unload` or the next boot
         #[arg(long)]
         pin: bool,
     },
-    /// Take pinned laws away
+    /// Unload pinned laws
     Unload {
-        /// Which
+        /// The laws to unload
         #[arg(required = true, value_name = "LAW")]
         laws: Vec<String>,
-        /// Even those that sockets use; they keep the law until they close
+        /// Also laws that sockets use; these sockets keep the law until they close
         #[arg(long)]
         force: bool,
     },
-    /// Show pinned laws with their parameters and what they have done
+    /// Show pinned laws with their parameters and counters
     Show {
-        /// Which; all unless given
+        /// The laws to show; default: all
         #[arg(value_name = "LAW")]
         laws: Vec<String>,
     },
@@ -95,20 +95,20 @@ LAW is a name, or a name with parameters as in scenarios of `lowtide sim`: vegas
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Traces what is running when it starts: transfers of `lowtide run`, and laws that `lowtide cc` loaded, of which there can be connections at any time.
+Traces the transfers of `lowtide run` and the laws loaded by `lowtide cc` that exist when it starts.
 docs/tracing.md has every field.
 
   sudo lowtide trace -o run.jsonl --for 30s && lowtide trace plot run.jsonl
   sudo lowtide trace --law vegas --port 443 --format csv"
 )]
 pub struct TraceArguments {
-    /// Something to do with a trace
+    /// What to do with a trace
     #[command(subcommand)]
     pub command: Option<TraceCommand>,
     /// Only connections of processes in this cgroup, a directory, and below it
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
-    /// Only connections of this process and of those that it started
+    /// Only connections of this process and its descendants
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     /// Only connections with this port on either side
@@ -117,16 +117,16 @@ pub struct TraceArguments {
     /// Only connections under this law
     #[arg(long, value_name = "LAW")]
     pub law: Option<String>,
-    /// Where the trace goes; standard output unless given
+    /// Write the trace to this file; default: standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// JSON, a line for each record, or CSV; by FILE's name unless given, else jsonl
+    /// Format; default: by FILE's extension, else jsonl
     #[arg(long, value_enum)]
     pub format: Option<TraceFormat>,
-    /// How long; until Ctrl-C, or the end of all transfers, unless given
+    /// Stop after this time; default: at Ctrl-C or at the end of all transfers
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     pub duration: Option<Duration>,
-    /// Room for records that are not written yet, in bytes; what does not fit is dropped and counted
+    /// Buffer for records that are not yet written, in bytes; records that do not fit are dropped and counted
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = trace_buffer)]
     pub buffer: u32,
 }
@@ -138,7 +138,7 @@ pub enum TraceCommand {
     Plot {
         /// The trace
         file: PathBuf,
-        /// Where the picture goes; FILE.svg unless given
+        /// Write the picture to this file; default: FILE.svg
         #[arg(short, long, value_name = "OUT.svg")]
         output: Option<PathBuf>,
     },
@@ -147,7 +147,7 @@ pub enum TraceCommand {
 /// How a trace is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TraceFormat {
-    /// A JSON object in each line; the first one says what the fields are
+    /// A JSON object in each line; the first one describes the fields
     Jsonl,
     /// Comma-separated values; the first line has their names
     Csv,
@@ -169,9 +169,9 @@ fn weight(text: &str) -> Result<f64, String> {
 /// `lowtide emulate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-QUEUE is a name, or a name with parameters: the defaults are those of its RFC. What can be written:
-  droptail                                     drops what does not fit into the buffer
-  step:at=3ms                                  marks (ECN) what waited longer
+QUEUE is a name, or a name with parameters, whose defaults are those of its RFC:
+  droptail                                     drops packets that do not fit into the buffer
+  step:at=3ms                                  marks (ECN) packets that waited longer
   codel:target=5ms,interval=100ms,ecn=on       RFC 8289; ecn=off unless given
   pie:target=15ms,update=15ms,alpha=0.125,beta=1.25,burst=150ms,ecn=on,mark=0.1,derandomise=on
                                                RFC 8033; ecn and derandomise are off unless given
@@ -179,32 +179,32 @@ QUEUE is a name, or a name with parameters: the defaults are those of its RFC. W
                                                RFC 9332; variant=linux has the defaults of Linux
   fq_codel:flows=1024,quantum=1514,limit=10240,target=5ms,interval=100ms,ecn=on
                                                RFC 8290
-  priority, priority:codel:ecn=on              strict priority: packets with the DSCP LE (RFC 8622) or CS1 only get what the
-                                               others leave, who have the queue behind the colon
+  priority, priority:codel:ecn=on              strict priority: packets with the DSCP LE (RFC 8622) or CS1 are served only
+                                               when the other queue is empty; the colon is followed by that queue's discipline
 
   sudo lowtide emulate --rate 20mbit --rtt 40ms --buffer 1bdp --between A,B
   sudo lowtide emulate --rate 20mbit --rtt 40ms --queue fq_codel --schedule 0s:20mbit,10s:5mbit,every:20s --between A,B
   sudo lowtide emulate --schedule mahimahi:cell.up --rtt 20ms --rtt-schedule 0s:20ms,10s:200ms --between A,B
 
-Namespaces, addresses and routes go when this ends; those that a killed emulator left go at the next start.")]
+Namespaces, addresses and routes are removed at the end; what a killed emulator left is removed at the next start.")]
 pub struct EmulateArguments {
     /// Capacity: 20mbit, 1.5gbit; not needed with a --schedule that repeats, as a mahimahi:FILE does
     #[arg(long, required_unless_present = "schedule")]
     pub rate: Option<Rate>,
 
-    /// Capacity from the second namespace to the first; as --rate unless given
+    /// Capacity from the second namespace to the first; default: as --rate
     #[arg(long)]
     pub reverse_rate: Option<Rate>,
 
-    /// Round-trip time of the empty link, half of it in each direction
+    /// Base round-trip time, half of it in each direction
     #[arg(long, value_parser = parse_duration)]
     pub rtt: Duration,
 
-    /// Round-trip time over time instead of --rtt: 0s:20ms,10s:200ms,every:20s; where it falls no packet overtakes those under way, and the buffer's size still goes by --rtt
+    /// Base round-trip time over time: 0s:20ms,10s:200ms,every:20s; where it falls, no packet overtakes an earlier one. --rtt still sizes the buffer
     #[arg(long, value_name = "SCHEDULE")]
     pub rtt_schedule: Option<DelaySchedule>,
 
-    /// Further addresses of the second namespace, each with so much more round-trip time: 20ms,60ms
+    /// Further addresses of the second namespace, each with this much more base round-trip time: 20ms,60ms
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = parse_duration)]
     pub extra_delay: Vec<Duration>,
 
@@ -212,19 +212,19 @@ pub struct EmulateArguments {
     #[arg(long, default_value = "1bdp")]
     pub buffer: BufferSize,
 
-    /// What the buffer does, as below: droptail, step, codel, pie, dualpi2, fq_codel or priority
+    /// Queue discipline, as below: droptail, step, codel, pie, dualpi2, fq_codel or priority
     #[arg(long, default_value = "droptail")]
     pub queue: Discipline,
 
-    /// Capacity over time instead of --rate: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each chance to send 1500 bytes, in ms); the buffer's size still goes by --rate or, without that, by the mean rate of a schedule that repeats
+    /// Capacity over time: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each opportunity to send 1500 bytes, in ms). --rate still sizes the buffer; without it, the mean rate of a schedule that repeats
     #[arg(long, value_parser = parse_schedule)]
     pub schedule: Option<Schedule>,
 
-    /// The same from the second namespace to the first; as --schedule unless this or --reverse-rate is given
+    /// The same from the second namespace to the first; default: as --schedule, unless --reverse-rate is given
     #[arg(long, value_name = "SCHEDULE", value_parser = parse_schedule)]
     pub reverse_schedule: Option<Schedule>,
 
-    /// Save so much capacity while idle, and send it at once: 3080B
+    /// Token bucket of the link: capacity that it saves while idle and then sends at once: 3080B
     #[arg(long, value_name = "SIZE", value_parser = parse_burst, default_value = "0B")]
     pub burst: u64,
 
@@ -232,19 +232,19 @@ pub struct EmulateArguments {
     #[arg(long, default_value = "0")]
     pub loss: LossModel,
 
-    /// Random extra delay that keeps the order: 2ms (from 0 to 2 ms), 2ms:normal
+    /// Random additional delay without reordering: 2ms (uniform from 0 to 2 ms), 2ms:normal
     #[arg(long, default_value = "0s")]
     pub jitter: Jitter,
 
-    /// Packets that fall back behind later ones: 1%:5ms (one in a hundred, by 5 ms)
+    /// Packets that are delayed behind later ones: 1%:5ms (one in a hundred, by 5 ms)
     #[arg(long, value_name = "PART:DELAY")]
     pub reorder: Option<Reordering>,
 
-    /// Drop what exceeds a rate and a burst before it reaches the buffer: 10mbit:15kB
+    /// Policer before the buffer: drop packets above a rate and a burst: 10mbit:15kB
     #[arg(long, value_name = "RATE:SIZE")]
     pub police: Option<Police>,
 
-    /// Seed of all that is random
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
@@ -252,7 +252,7 @@ pub struct EmulateArguments {
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1, required = true)]
     pub between: Vec<String>,
 
-    /// Stop after so many seconds; otherwise at Ctrl-C
+    /// Stop after this many seconds; default: at Ctrl-C
     #[arg(long, value_name = "SECONDS")]
     pub seconds: Option<u64>,
 }
@@ -266,15 +266,15 @@ pub struct EmulateArguments {
 
 The same scenario, seed and version give the same result on every machine. docs/simulator.md has all keys.")]
 pub struct SimArguments {
-    /// What to simulate, in TOML
+    /// The scenario, in TOML
     pub scenario: PathBuf,
 
-    /// Write summary.json, scenario.toml, flows.csv, inner.csv and bottlenecks.csv to this directory, which has to be new, empty
+    /// Write summary.json, scenario.toml, flows.csv, inner.csv and bottlenecks.csv to this directory, which must be new, empty
     /// or an earlier result
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Seed of all chance, over what the scenario says
+    /// Seed of all random numbers, in place of the scenario's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
@@ -282,11 +282,11 @@ pub struct SimArguments {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
-    /// Write plot.svg, too: the rates of the flows, over the weights of those with a deadline and the queueing delay
+    /// Also write plot.svg: the rates of the flows, the weights of those with a deadline, and the queueing delay
     #[arg(long, requires = "out")]
     pub plot: bool,
 
-    /// Write packets.pcapng, too: the packets at the senders' hosts, or at the other side, or at both as two interfaces
+    /// Also write packets.pcapng: the packets at the senders, at the receivers, or at both as two interfaces
     #[arg(long, value_enum, value_name = "SIDE", requires = "out", num_args = 0..=1, require_equals = true,
           default_missing_value = "sender")]
     pub pcap: Option<SideArgument>,
@@ -314,15 +314,15 @@ pub enum SideArgument {
   lowtide lab run C-01 --quick
   lowtide lab run && lowtide lab report
 
-ID is an experiment, a target like C-01, or a paper like 000; without any, all are meant. docs/lab.md says how to write an experiment.")]
+ID is an experiment, a target like C-01, or a paper like 000; default: all. docs/lab.md says how to write an experiment.")]
 pub struct LabArguments {
     /// What to do.
     #[command(subcommand)]
     pub command: LabCommand,
-    /// Take the experiments of this directory (PAPER/NAME.toml) in place of those in the program
+    /// Use the experiments of this directory (PAPER/NAME.toml) in place of the built-in ones
     #[arg(long, value_name = "DIR", global = true)]
     pub experiments: Option<PathBuf>,
-    /// Where results are kept; unless given, target/lab in Lowtide's own sources, else the user's cache directory
+    /// Directory of results; default: target/lab within Lowtide's sources, elsewhere the user's cache directory
     #[arg(long, value_name = "DIR", global = true)]
     pub cache: Option<PathBuf>,
 }
@@ -330,33 +330,33 @@ pub struct LabArguments {
 /// The commands of `lowtide lab`.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Show the experiments, what each is of, its targets, and how long it takes
+    /// List the experiments with their sources, targets and durations
     List {
-        /// Which ones
+        /// Experiments, targets or papers; default: all
         #[arg(value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Run what has not been run yet, on all cores, and say which targets are met
+    /// Run what has no result yet, on all cores, and report which targets are met
     Run(LabRunArguments),
-    /// Write a page with the scoreboard and all figures, from what has been run
+    /// Write a page with the scoreboard and all figures, from existing results
     Report {
-        /// Which ones
+        /// Experiments, targets or papers; default: all
         #[arg(value_name = "ID")]
         ids: Vec<String>,
-        /// Where it goes: index.html, scoreboard.json and figures/
+        /// Write index.html, scoreboard.json and figures/ to this directory
         #[arg(long, value_name = "DIR", default_value = "lab-report")]
         out: PathBuf,
-        /// And as a page of Markdown, with its drawings in plots/ beside it
+        /// Also write a Markdown page, with its figures in plots/ beside it
         #[arg(long, value_name = "FILE")]
         markdown: Option<PathBuf>,
-        /// And what was run on kernels, beside the simulator, as a page of Markdown
+        /// Also write a Markdown page that compares results from kernels with the simulator
         #[arg(long, value_name = "FILE")]
         kernels: Option<PathBuf>,
-        /// Which cells and runs of them
+        /// Cells, and runs of each
         #[command(flatten)]
         cells: CellArguments,
     },
-    /// Take over what other processes have run, each with its part: the directories of their --cache
+    /// Merge the results of other processes that ran shards, from the directories of their --cache
     Merge {
         /// Their directories
         #[arg(required = true, value_name = "DIR")]
@@ -364,22 +364,22 @@ pub enum LabCommand {
     },
     /// Print the scenario of a run, for `lowtide sim`
     Scenario {
-        /// Which experiment
+        /// The experiment
         #[arg(value_name = "ID")]
         id: String,
-        /// Values of its axes, like rtt=20; the first ones where none are given
+        /// Values of its axes, like rtt=20; default: the first of each
         #[arg(value_name = "AXIS=VALUE")]
         place: Vec<String>,
         /// The seed
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
-    /// Play one scenario with the TCP of this machine's kernel, and write what was seen
+    /// Run one scenario with the TCP of this machine's kernel, and write a recording
     #[command(hide = true)]
     Play(LabPlayArguments),
-    /// Look for mistakes in experiments without running them
+    /// Check experiments without running them
     Check {
-        /// Which ones
+        /// Experiments, targets or papers; default: all
         #[arg(value_name = "ID")]
         ids: Vec<String>,
     },
@@ -388,28 +388,28 @@ pub enum LabCommand {
 /// `lowtide lab run`.
 #[derive(Debug, Args)]
 pub struct LabRunArguments {
-    /// Which ones
+    /// Experiments, targets or papers; default: all
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Where: sim; kernel, with the TCP of this machine in real time, what the experiment says for that; or guest
+    /// Where to run: sim; kernel, this machine's TCP in real time; or guest. The experiment says what runs on a kernel or in a guest
     #[arg(long, value_name = "PLACE", default_value = "sim")]
     pub on: lowtide_lab::Place,
     /// A quick look: fewer cells and fewer runs
     #[arg(long)]
     pub quick: bool,
-    /// Which cells and runs of them
+    /// Cells, and runs of each
     #[command(flatten)]
     pub cells: CellArguments,
-    /// Only this part of the runs, like 2/4; scores nothing. Unite the parts with `lab merge`
+    /// Run only this part, like 2/4, without scores; `lab merge` merges the parts
     #[arg(long, value_name = "I/N", conflicts_with = "shards")]
     pub shard: Option<lowtide_lab::Shard>,
-    /// Only one part of N: which one, SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says
+    /// Run only one part of N, the one that SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX names
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub shards: Option<u32>,
-    /// Threads; all cores unless given
+    /// Number of threads; default: all cores
     #[arg(long, value_name = "N")]
     pub threads: Option<std::num::NonZeroUsize>,
-    /// On a kernel: record anew what was recorded before, as after a change of what plays it
+    /// On a kernel: record again what was recorded before, as after a change of the testbed
     #[arg(long)]
     pub again: bool,
 }
@@ -417,10 +417,10 @@ pub struct LabRunArguments {
 /// Cells of experiments, and runs of these.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct CellArguments {
-    /// Of an experiment that draws cells by chance, the half that things are tuned on; a quick look is at a part of it
+    /// Of an experiment with randomly drawn cells: the tuning set; --quick takes a part of it
     #[arg(long, conflicts_with = "held_out")]
     pub in_view: bool,
-    /// The other half, to judge them on
+    /// The held-out set
     #[arg(long)]
     pub held_out: bool,
     /// Runs of each cell, in place of each experiment's own number
@@ -443,22 +443,22 @@ impl CellArguments {
 /// `lowtide lab play`.
 #[derive(Debug, Args)]
 pub struct LabPlayArguments {
-    /// What to play, in TOML, as for `lowtide sim`
+    /// The scenario, in TOML, as for `lowtide sim`
     pub scenario: PathBuf,
-    /// Seed of all chance, over what the scenario says
+    /// Seed of all random numbers, in place of the scenario's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where the recording goes, as JSON
+    /// Write the recording to this file, as JSON
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// What is between the hosts
+    /// The bottleneck between the hosts
     #[cfg(target_os = "linux")]
     #[arg(long, value_enum, default_value_t)]
     pub bottleneck: crate::play::Bottleneck,
-    /// Flows that run the kernel's own law of this name in place of the scenario's: cdg-*=cdg
+    /// Flows that use the kernel's own congestion control of this name in place of the scenario's: cdg-*=cdg
     #[arg(long, value_name = "FLOWS=LAW")]
     pub kernel_law: Vec<String>,
-    /// Register a law of ours even where it can outlive this run, before Linux 6.4: for a machine that ends with it
+    /// Register Lowtide's law even before Linux 6.4, where it outlives this run: only for a guest that ends with it
     #[arg(long)]
     pub plain_registration: bool,
 }
@@ -466,19 +466,19 @@ pub struct LabPlayArguments {
 /// `lowtide demo`.
 #[derive(Debug, Args)]
 pub struct DemoArguments {
-    /// Where the pictures go: demo.svg and demo.png
+    /// Write demo.svg and demo.png to this directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub out: PathBuf,
 
-    /// Seconds for each of the four acts; the last one may take half as long again
+    /// Seconds of each of the four acts; the last one may take up to 50 % longer
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(10..=300))]
     pub seconds: u64,
 
-    /// Control law of the transfer under `run`
+    /// Congestion control of the transfer under `run`
     #[arg(long, value_name = "LAW", default_value = "tide")]
     pub cc: String,
 
-    /// Where it is played; unless given, on this machine's kernel if that is possible, else in the simulator
+    /// Where to run; default: this machine's kernel if possible, else the simulator
     #[arg(long, value_name = "PLACE")]
     pub on: Option<Place>,
 }
@@ -503,7 +503,7 @@ pub struct TrafficArguments {
 /// The two ends of a bulk transfer.
 #[derive(Debug, Subcommand)]
 pub enum TrafficEnd {
-    /// Accept connections and discard what they bring, until killed
+    /// Accept connections and discard the data, until killed
     Sink {
         /// Address and port to listen at
         #[arg(long)]
@@ -514,13 +514,13 @@ pub enum TrafficEnd {
         /// Address and port of a sink
         #[arg(long)]
         to: std::net::SocketAddr,
-        /// How much; for ever if not given
+        /// Bytes to send; default: without end
         #[arg(long)]
         size: Option<String>,
-        /// Stop after so many seconds
+        /// Stop after this many seconds
         #[arg(long)]
         seconds: Option<f64>,
-        /// Control law to ask the kernel for
+        /// Congestion control to set
         #[arg(long)]
         cc: Option<String>,
         /// Address to send from
@@ -529,10 +529,10 @@ pub enum TrafficEnd {
         /// Priority of the packets on this host
         #[arg(long)]
         priority: Option<u32>,
-        /// Drop what has not been sent or acknowledged when this ends
+        /// Discard unsent and unacknowledged data at the end
         #[arg(long)]
         abort: bool,
-        /// End with this process, which starts it
+        /// End when this process, its parent, ends
         #[arg(long, value_name = "PID")]
         parent: Option<u32>,
     },

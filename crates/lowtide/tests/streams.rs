@@ -48,7 +48,7 @@ fn what_only_prints_ends_well_where_nobody_reads_it() {
         (&["run", "--help"], "Run a program"),
         (&["doctor"], "ok       kernel: "),
         (&["cc", "list"], "cdg"),
-        (&["cc", "show"], "no law of Lowtide's is loaded"),
+        (&["cc", "show"], "none of Lowtide's laws is loaded"),
         (&["trace", "plot", trace], "a.svg"),
         (&["lab", "list"], "("),
         (&["lab", "check", "C-01"], "nothing wrong"),

@@ -38,7 +38,7 @@ const COUNT: Duration = Duration::from_secs(1);
 pub fn trace(arguments: &TraceArguments) -> Result<ExitCode> {
     let mut filter = Filter::new(arguments.pid, arguments.cgroup.as_deref())?;
     if !nix::unistd::geteuid().is_root() {
-        bail!("lowtide trace looks into programs of the kernel; run it as root");
+        bail!("lowtide trace needs root: try `sudo lowtide trace …`");
     }
     let sources = chosen(Traceable::all()?, arguments.law.as_deref())?;
     let cannot_write =
@@ -120,7 +120,7 @@ impl Writing<'_> {
 /// Those that are meant.
 fn chosen(all: Vec<Traceable>, law: Option<&str>) -> Result<Vec<Traceable>> {
     if all.is_empty() {
-        bail!("no transfer of lowtide run is under way, and lowtide cc has loaded no law: there is nothing to trace");
+        bail!("nothing to trace: no `lowtide run` is active, and `lowtide cc` has loaded no law");
     }
     let Some(law) = law else { return Ok(all) };
     let wanted = law.strip_prefix("kernel:").unwrap_or(law);
@@ -131,7 +131,7 @@ fn chosen(all: Vec<Traceable>, law: Option<&str>) -> Result<Vec<Traceable>> {
         .collect();
     if chosen.is_empty() {
         let there: Vec<_> = there.into_iter().collect();
-        bail!("--law {law}: no transfer under way and no loaded law has it; there is {}", there.join(", "));
+        bail!("--law {law}: no active transfer and no loaded law has this name; there is {}", there.join(", "));
     }
     Ok(chosen)
 }
