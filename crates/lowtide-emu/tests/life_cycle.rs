@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn after_a_stop_nothing_is_left() {
     if !kernel() {
         return;
@@ -26,6 +27,7 @@ fn after_a_stop_nothing_is_left() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn what_a_killed_emulator_left_is_removed() {
     const CHILD: &str = "LOWTIDE_TEST_HOLD";
     const TEST: &str = "what_a_killed_emulator_left_is_removed";
@@ -44,7 +46,7 @@ fn what_a_killed_emulator_left_is_removed() {
     }
     let (a, b) = (name("killed", "a"), name("killed", "b"));
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", TEST, "--nocapture"])
+        .args(["--exact", TEST, "--nocapture", "--include-ignored"])
         .env(CHILD, format!("{a},{b}"))
         .stdout(Stdio::piped())
         .spawn()
@@ -68,6 +70,7 @@ fn what_a_killed_emulator_left_is_removed() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_namespace_of_somebody_else_is_not_touched() {
     if !kernel() {
         return;
@@ -116,6 +119,7 @@ fn start_over(test: &str, record: &str) -> (Result<Emulator, Error>, bool) {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_namespace_that_took_the_place_of_a_crashed_one_is_not_touched() {
     if !kernel() {
         return;
@@ -126,6 +130,7 @@ fn a_namespace_that_took_the_place_of_a_crashed_one_is_not_touched() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_crash_between_making_and_marking_a_namespace_is_recognised() {
     if !kernel() {
         return;
@@ -136,6 +141,7 @@ fn a_crash_between_making_and_marking_a_namespace_is_recognised() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn emulators_run_side_by_side() {
     if !kernel() {
         return;
@@ -153,6 +159,7 @@ fn emulators_run_side_by_side() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_deleted_device_ends_the_emulation_with_an_error() {
     if !kernel() {
         return;

@@ -84,6 +84,7 @@ fn in_virtual_time(config: &Config, arrivals: &[Arrived]) -> (Vec<Received>, Sta
 type Effect = fn(&Statistics) -> u64;
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn the_same_packets_have_the_same_fate() {
     if !kernel() {
         return;

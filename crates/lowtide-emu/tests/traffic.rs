@@ -22,6 +22,7 @@ fn families(emulator: &Emulator) -> [(IpAddr, IpAddr); 2] {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn both_families_pass_in_both_directions() {
     if !kernel() {
         return;
@@ -46,6 +47,7 @@ fn both_families_pass_in_both_directions() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn nothing_passes_before_time_begins() {
     if !kernel() {
         return;
@@ -63,6 +65,7 @@ fn nothing_passes_before_time_begins() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn the_round_trip_follows_its_schedule() {
     if !kernel() {
         return;
@@ -93,6 +96,7 @@ fn the_round_trip_follows_its_schedule() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn some_addresses_are_farther_away() {
     if !kernel() {
         return;
@@ -124,6 +128,7 @@ fn some_addresses_are_farther_away() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn the_devices_do_not_speak_on_their_own() {
     if !kernel() {
         return;
@@ -137,6 +142,7 @@ fn the_devices_do_not_speak_on_their_own() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_command_runs_in_the_namespace_and_keeps_its_sys() {
     if !kernel() {
         return;
@@ -163,6 +169,7 @@ fn a_command_runs_in_the_namespace_and_keeps_its_sys() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn tcp_gets_the_rate_and_the_queue_keeps_its_limit() {
     if !kernel() {
         return;
@@ -194,6 +201,7 @@ fn tcp_gets_the_rate_and_the_queue_keeps_its_limit() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn large_sends_are_cut_to_wire_packets_before_the_queue() {
     if !kernel() {
         return;
@@ -232,6 +240,7 @@ fn large_sends_are_cut_to_wire_packets_before_the_queue() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn packets_above_the_mtu_are_refused_loudly() {
     if !kernel() {
         return;
@@ -253,6 +262,7 @@ fn packets_above_the_mtu_are_refused_loudly() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn loss_is_as_frequent_as_asked() {
     if !kernel() {
         return;
@@ -308,6 +318,7 @@ fn count_marks(socket: &UdpSocket) -> (u64, u64) {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn step_marks_ect_packets_and_no_others() {
     if !kernel() {
         return;
@@ -347,6 +358,7 @@ fn step_marks_ect_packets_and_no_others() {
 }
 
 #[test]
+#[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn directions_have_rates_of_their_own() {
     if !kernel() {
         return;

@@ -43,6 +43,7 @@ fn laws_at(namespace: &Namespace, port: u16, number: usize) -> Vec<String> {
 
 /// The SYN with ECT is how the kernel asks for ECN under such a law. An ordinary listener does not grant it.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_peer_that_does_not_echo_every_mark_gets_reno_and_no_ect() {
     if !kernel() {
         return;
@@ -69,6 +70,7 @@ fn a_peer_that_does_not_echo_every_mark_gets_reno_and_no_ect() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn between_two_of_ours_all_is_ect0() {
     if !kernel() {
         return;
@@ -96,6 +98,7 @@ fn between_two_of_ours_all_is_ect0() {
 
 /// It asks for ECN without ECT on its SYN, or not at all: it would echo a mark until it saw CWR.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_client_of_classic_ecn_or_of_none_gets_reno() {
     if !kernel() {
         return;
@@ -119,6 +122,7 @@ fn a_client_of_classic_ecn_or_of_none_gets_reno() {
 /// What the link marked is what the sender has heard of; a segment may be counted with its neighbours where an ACK was under way already. A
 /// classic receiver's sender hears of many times as many.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn every_mark_is_echoed() {
     if !kernel() {
         return;

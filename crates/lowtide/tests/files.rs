@@ -18,6 +18,7 @@ use lifecycle::{finish, kernel, lowtide, lowtide_environment, public_copy, repor
 use serde_json::json;
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_full_disk_at_the_report_costs_the_report_and_not_the_transfer() {
     if !kernel() {
         return;
@@ -37,6 +38,7 @@ fn a_full_disk_at_the_report_costs_the_report_and_not_the_transfer() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn limits_of_files_are_one_sentence() {
     if !kernel() {
         return;
@@ -64,6 +66,7 @@ fn limits_of_files_are_one_sentence() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_history_that_never_ends_is_one_sentence() {
     if !kernel() {
         return;
@@ -80,6 +83,7 @@ fn a_history_that_never_ends_is_one_sentence() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_report_has_the_mode_that_the_umask_gives_and_leaves_nothing_beside_it() {
     if !kernel() {
         return;
@@ -99,6 +103,7 @@ fn a_report_has_the_mode_that_the_umask_gives_and_leaves_nothing_beside_it() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_report_holds_arguments_only_if_asked() {
     if !kernel() {
         return;
@@ -117,6 +122,7 @@ fn a_report_holds_arguments_only_if_asked() {
 
 /// Under sudo the report belongs to who called, and goes where that user may write.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_report_is_written_with_the_callers_rights() {
     if !kernel() {
         return;

@@ -57,6 +57,7 @@ fn over_mptcp(test: &str, options: &[&str], when: &str) -> (Vec<Socket>, Value) 
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn subflows_of_mptcp_are_kept_on_our_law_and_code_point() {
     if !has_mptcp() {
         return;
@@ -75,6 +76,7 @@ fn subflows_of_mptcp_are_kept_on_our_law_and_code_point() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn subflows_of_mptcp_have_the_programs_law_where_that_is_allowed() {
     if !has_mptcp() {
         return;
@@ -91,6 +93,7 @@ fn subflows_of_mptcp_have_the_programs_law_where_that_is_allowed() {
 
 /// On a path of 20 ms, where the law paces: the limit in force is the program's where that is the lesser one.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_pacing_limit_of_the_program_stays_as_it_is_set() {
     if !kernel() {
         return;

@@ -9,6 +9,7 @@ use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 use lifecycle::{finish, kernel, report, run_script};
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_tree_that_cannot_be_read_as_a_whole_is_announced_by_what_could() {
     if !kernel() {
         return;
@@ -34,6 +35,7 @@ fn a_tree_that_cannot_be_read_as_a_whole_is_announced_by_what_could() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn an_empty_tree_runs_the_program_without_a_deadline_that_presses() {
     if !kernel() {
         return;
@@ -54,6 +56,7 @@ fn an_empty_tree_runs_the_program_without_a_deadline_that_presses() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn one_file_system_leaves_out_what_is_mounted_below() {
     if !kernel() {
         return;

@@ -40,6 +40,7 @@ fn content(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn four_megabytes_arrive_whole_over_a_lossy_and_reordering_link() {
     arrive_whole(4_000_000);
 }

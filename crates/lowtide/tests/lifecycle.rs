@@ -29,6 +29,7 @@ use terminal::Terminal;
 const LOCALHOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_exit_status_is_the_programs() {
     if !kernel() {
         return;
@@ -40,6 +41,7 @@ fn the_exit_status_is_the_programs() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn death_by_a_signal_is_the_programs() {
     if !kernel() {
         return;
@@ -53,6 +55,7 @@ fn death_by_a_signal_is_the_programs() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn streams_directory_and_environment_pass_through() {
     if !kernel() {
         return;
@@ -70,6 +73,7 @@ fn streams_directory_and_environment_pass_through() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_pipe_passes_through_to_its_end() {
     if !kernel() {
         return;
@@ -79,6 +83,7 @@ fn a_pipe_passes_through_to_its_end() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn signal_mask_and_ignored_signals_are_the_callers() {
     if !kernel() {
         return;
@@ -111,6 +116,7 @@ fn signal_mask_and_ignored_signals_are_the_callers() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn signals_sent_to_lowtide_reach_the_program() {
     if !kernel() {
         return;
@@ -137,6 +143,7 @@ fn signals_sent_to_lowtide_reach_the_program() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_signal_that_ends_the_program_ends_lowtide_too() {
     if !kernel() {
         return;
@@ -168,6 +175,7 @@ fn interrupt_counter() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn ctrl_c_on_a_terminal_reaches_the_program_once() {
     if !kernel() {
         return;
@@ -183,6 +191,7 @@ fn ctrl_c_on_a_terminal_reaches_the_program_once() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn ctrl_z_stops_the_program_and_fg_continues_it() {
     if !kernel() {
         return;
@@ -204,6 +213,7 @@ fn ctrl_z_stops_the_program_and_fg_continues_it() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn on_a_terminal_there_is_one_line_that_changes() {
     if !kernel() {
         return;
@@ -224,6 +234,7 @@ fn on_a_terminal_there_is_one_line_that_changes() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn quiet_prints_nothing_and_a_pipe_gets_few_lines() {
     if !kernel() {
         return;
@@ -244,6 +255,7 @@ fn quiet_prints_nothing_and_a_pipe_gets_few_lines() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_report_says_what_the_receiver_got() {
     if !kernel() {
         return;
@@ -307,6 +319,7 @@ fn the_report_says_what_the_receiver_got() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_deadline_that_passes_is_reported_as_missed() {
     if !kernel() {
         return;
@@ -327,6 +340,7 @@ fn a_deadline_that_passes_is_reported_as_missed() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_is_recognised() {
     if !kernel() {
         return;
@@ -348,6 +362,7 @@ fn a_download_is_recognised() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_over_accepted_connections_is_recognised_while_it_runs() {
     if !kernel() {
         return;
@@ -372,6 +387,7 @@ fn law_of(space: &Namespace, receiver: &Receiver) -> String {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn two_runs_side_by_side_do_not_touch_each_other() {
     if !kernel() {
         return;
@@ -430,6 +446,7 @@ fn is_in_the_kernel(&(kind, id): &(&'static str, u32)) -> bool {
 const UNLIMITED: f64 = 34e9;
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
     if !kernel() {
         return;

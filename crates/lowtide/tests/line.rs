@@ -90,6 +90,7 @@ fn files(directory: &Path) {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn rsync_keeps_its_screen() {
     if !kernel() {
         return;
@@ -101,6 +102,7 @@ fn rsync_keeps_its_screen() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn restic_keeps_its_screen() {
     if !kernel() {
         return;
@@ -115,6 +117,7 @@ fn restic_keeps_its_screen() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn rclone_keeps_its_screen() {
     if !kernel() {
         return;
@@ -126,6 +129,7 @@ fn rclone_keeps_its_screen() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn prompts_bars_and_lines_without_an_end_stay() {
     if !kernel() {
         return;
@@ -148,6 +152,7 @@ fn prompts_bars_and_lines_without_an_end_stay() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_smaller_window_cuts_the_line() {
     if !kernel() {
         return;
@@ -176,6 +181,7 @@ fn a_smaller_window_cuts_the_line() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn where_nothing_can_change_in_place_there_are_lines() {
     if !kernel() {
         return;
@@ -205,6 +211,7 @@ fn where_nothing_can_change_in_place_there_are_lines() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_the_law_went_by_is_told_on_demand() {
     if !kernel() {
         return;

@@ -50,6 +50,7 @@ impl Drop for Group {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_a_container_that_sees_the_hosts_hierarchy_the_program_stays_in_the_containers_group() {
     if !kernel() {
         return;
@@ -99,6 +100,7 @@ fn says(answers: &[String], parts: &[&str]) {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_process_whose_group_is_out_of_sight_is_told_so() {
     if !kernel() {
         return;
@@ -111,6 +113,7 @@ fn a_process_whose_group_is_out_of_sight_is_told_so() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_a_threaded_group_run_and_doctor_say_so() {
     if !kernel() {
         return;
@@ -169,6 +172,7 @@ impl Drop for ForeignProgram {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn below_a_program_that_allows_no_other_run_and_doctor_say_so() {
     if !kernel() {
         return;

@@ -148,6 +148,7 @@ struct Case {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn losses_are_those_of_the_network_and_phantom_signals_are_none() {
     use Signals::{Both, PhantomAlone, RealAlone};
     let (fast, slow) = ("10mbit", "5mbit");
@@ -185,6 +186,7 @@ fn losses_are_those_of_the_network_and_phantom_signals_are_none() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn marks_are_counted_once_for_each_window() {
     if !kernel() {
         return;
@@ -197,6 +199,7 @@ fn marks_are_counted_once_for_each_window() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn sockets_that_share_a_window_pay_for_a_loss_once() {
     for (law, options) in [("cdg", &["--cc", "cdg", "--w-min", "1"][..]), ("cubic", &["--cc", "cubic", "--w-min", "1"])]
     {

@@ -36,6 +36,7 @@ fn free_port(namespace: &Namespace) -> u16 {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn connections_of_the_program_and_its_children_run_the_law_and_send_le_over_ipv4_and_ipv6() {
     if !kernel() {
         return;
@@ -63,6 +64,7 @@ fn connections_of_the_program_and_its_children_run_the_law_and_send_le_over_ipv4
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn connections_that_the_program_accepts_run_the_law_and_send_le() {
     if !kernel() {
         return;
@@ -97,6 +99,7 @@ fn connections_that_the_program_accepts_run_the_law_and_send_le() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_law_of_the_kernel_and_other_code_points_can_be_chosen() {
     if !kernel() {
         return;
@@ -124,6 +127,7 @@ fn a_law_of_the_kernel_and_other_code_points_can_be_chosen() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn sockets_outside_the_group_are_left_alone() {
     if !kernel() {
         return;
@@ -180,6 +184,7 @@ fn with_own_law(test: &str, options: &[&str], before: bool) -> (serde_json::Valu
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_program_that_chooses_a_law_itself_is_kept_on_ours_and_sees_success() {
     if !kernel() {
         return;
@@ -193,6 +198,7 @@ fn a_program_that_chooses_a_law_itself_is_kept_on_ours_and_sees_success() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_program_may_keep_a_law_of_its_own_where_that_is_allowed_and_the_report_says_so() {
     if !kernel() {
         return;
@@ -206,6 +212,7 @@ fn a_program_may_keep_a_law_of_its_own_where_that_is_allowed_and_the_report_says
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn udp_and_sockets_opened_before_are_reported_as_not_governed() {
     if !kernel() {
         return;
@@ -253,6 +260,7 @@ fn is_nobody(out: &str) {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn under_sudo_the_program_is_the_invoking_user_without_capabilities() {
     if !kernel() {
         return;
@@ -272,6 +280,7 @@ fn under_sudo_the_program_is_the_invoking_user_without_capabilities() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn capabilities_that_lowtide_was_given_are_not_the_programs() {
     if !kernel() {
         return;
@@ -313,6 +322,7 @@ fn is_governed_by(space: &Namespace, mut wrapper: Command) {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_works_inside_ip_netns_exec() {
     if !kernel() {
         return;
@@ -324,6 +334,7 @@ fn it_works_inside_ip_netns_exec() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_works_through_nsenter() {
     if !kernel() {
         return;
@@ -335,6 +346,7 @@ fn it_works_through_nsenter() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_works_where_no_cgroup_hierarchy_is_in_sight() {
     if !kernel() {
         return;
@@ -348,6 +360,7 @@ fn it_works_where_no_cgroup_hierarchy_is_in_sight() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_works_in_a_cgroup_namespace() {
     if !kernel() {
         return;
@@ -359,6 +372,7 @@ fn it_works_in_a_cgroup_namespace() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_program_is_in_a_group_of_its_own() {
     if !kernel() {
         return;
@@ -371,6 +385,7 @@ fn the_program_is_in_a_group_of_its_own() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn dual_stack_sockets_carry_the_code_point_over_ipv4_too() {
     if !kernel() {
         return;

@@ -34,6 +34,7 @@ fn check(options: &[&str], parts: &[&str]) {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn deadlines_and_sizes_that_make_no_sense_are_refused() {
     if !kernel() {
         return;
@@ -49,6 +50,7 @@ fn deadlines_and_sizes_that_make_no_sense_are_refused() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn laws_and_weights_that_make_no_sense_are_refused() {
     if !kernel() {
         return;
@@ -80,6 +82,7 @@ fn run_called_wrongly_ends_as_its_other_failures_do() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn users_that_do_not_exist_are_refused() {
     if !kernel() {
         return;
@@ -105,6 +108,7 @@ fn restricted(restrictions: &str, options: &str) -> Ended {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn callers_by_sudo_become_only_whom_root_allows() {
     if !kernel() {
         return;
@@ -133,6 +137,7 @@ fn callers_by_sudo_become_only_whom_root_allows() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn programs_that_cannot_run_are_refused() {
     if !kernel() {
         return;
@@ -156,6 +161,7 @@ fn programs_that_cannot_run_are_refused() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn reports_that_cannot_be_written_are_refused_before_the_program_starts() {
     if !kernel() {
         return;
@@ -168,6 +174,7 @@ fn reports_that_cannot_be_written_are_refused_before_the_program_starts() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_cgroup_tree_that_cannot_be_written_is_refused() {
     if !kernel() {
         return;
@@ -196,6 +203,7 @@ fn as_nobody(script: &str) -> Ended {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn without_privileges_run_says_what_to_try() {
     if !kernel() {
         return;
@@ -206,6 +214,7 @@ fn without_privileges_run_says_what_to_try() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn best_effort_runs_the_program_ungoverned_and_says_so() {
     if !kernel() {
         return;
@@ -224,6 +233,7 @@ fn best_effort_runs_the_program_ungoverned_and_says_so() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn doctor_has_a_line_for_every_feature() {
     if !kernel() {
         return;

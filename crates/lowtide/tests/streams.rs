@@ -30,6 +30,7 @@ fn unread(mut command: Command, first_line: bool) -> (Ended, String) {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_only_prints_ends_well_where_nobody_reads_it() {
     if !kernel() {
         return;
@@ -63,6 +64,7 @@ fn what_only_prints_ends_well_where_nobody_reads_it() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn an_emulator_that_nobody_reads_takes_its_namespaces_down() {
     if !kernel() {
         return;
@@ -85,6 +87,7 @@ fn an_emulator_that_nobody_reads_takes_its_namespaces_down() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn laws_that_nobody_reads_of_go_and_pinned_ones_stay() {
     if !kernel() {
         return;
@@ -103,6 +106,7 @@ fn laws_that_nobody_reads_of_go_and_pinned_ones_stay() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_trace_that_nobody_reads_ends_and_a_refused_one_leaves_the_file_of_an_earlier_one() {
     if !kernel() {
         return;
@@ -137,6 +141,7 @@ fn a_trace_that_nobody_reads_ends_and_a_refused_one_leaves_the_file_of_an_earlie
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_run_whose_words_nobody_reads_goes_on_to_its_end() {
     if !kernel() {
         return;
@@ -152,6 +157,7 @@ fn a_run_whose_words_nobody_reads_goes_on_to_its_end() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_program_has_the_dispositions_that_lowtide_was_started_with() {
     if !kernel() {
         return;

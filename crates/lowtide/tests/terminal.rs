@@ -37,6 +37,7 @@ const ATTACK: &str = "for my $path (@ARGV) { my $t; next unless $path eq q(-) ? 
                       for my $c (split //, qq(typed by nobody\\n)) { ioctl($t, 0x5412, $c) } } print qq(tried\\n);";
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn another_users_program_cannot_type_into_our_terminal() {
     if !kernel() {
         return;
@@ -74,6 +75,7 @@ fn another_users_program_cannot_type_into_our_terminal() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn without_a_terminal_the_session_is_new_all_the_same() {
     if !kernel() {
         return;
@@ -88,6 +90,7 @@ fn without_a_terminal_the_session_is_new_all_the_same() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_same_user_keeps_the_terminal_unless_a_line_shares_it() {
     if !kernel() {
         return;
@@ -100,6 +103,7 @@ fn the_same_user_keeps_the_terminal_unless_a_line_shares_it() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_status_is_the_programs() {
     if !kernel() {
         return;
@@ -113,6 +117,7 @@ fn the_status_is_the_programs() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_window_has_the_same_size() {
     if !kernel() {
         return;
@@ -126,6 +131,7 @@ fn the_window_has_the_same_size() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn keys_reach_the_program() {
     if !kernel() {
         return;
@@ -148,6 +154,7 @@ fn keys_reach_the_program() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn ctrl_z_stops_both_and_fg_continues_both() {
     if !kernel() {
         return;
@@ -169,6 +176,7 @@ fn ctrl_z_stops_both_and_fg_continues_both() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_the_background_it_runs_until_it_reads() {
     if !kernel() {
         return;
@@ -188,6 +196,7 @@ fn in_the_background_it_runs_until_it_reads() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn no_byte_is_lost() {
     if !kernel() {
         return;
@@ -199,6 +208,7 @@ fn no_byte_is_lost() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_is_no_terminal_stays_what_it_is() {
     if !kernel() {
         return;
@@ -211,6 +221,7 @@ fn what_is_no_terminal_stays_what_it_is() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_a_pipe_the_keyboard_is_given_on_demand() {
     if !kernel() {
         return;
@@ -230,6 +241,7 @@ fn in_a_pipe_the_keyboard_is_given_on_demand() {
 
 /// However Lowtide ends, also by a fault of its own: the session's leader puts the terminal in order.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_killed_lowtide_leaves_the_program_and_a_terminal_in_order() {
     if !kernel() {
         return;
@@ -252,6 +264,7 @@ fn a_killed_lowtide_leaves_the_program_and_a_terminal_in_order() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_signal_that_ends_both_leaves_a_terminal_in_order() {
     if !kernel() {
         return;
@@ -270,6 +283,7 @@ fn a_signal_that_ends_both_leaves_a_terminal_in_order() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_terminal_that_hangs_up_hangs_up_on_the_program() {
     if !kernel() {
         return;

@@ -106,6 +106,7 @@ fn events(records: &[Value]) -> BTreeSet<&str> {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn every_law_is_heard_each_round_and_at_losses_or_marks() {
     let Some(_alone) = alone() else { return };
     for law in ["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "kernel:cubic", "dctcp", "prague"] {
@@ -146,6 +147,7 @@ fn every_law_is_heard_each_round_and_at_losses_or_marks() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_does_not_fit_is_counted() {
     let Some(_alone) = alone() else { return };
     let bulk = Bulk::start("vegas");
@@ -171,6 +173,7 @@ fn what_does_not_fit_is_counted() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_killed_trace_does_not_go_on_for_ever() {
     let Some(_alone) = alone() else { return };
     let bulk = Bulk::start("cdg");
@@ -186,6 +189,7 @@ fn a_killed_trace_does_not_go_on_for_ever() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_trace_ends_with_what_it_traces() {
     let Some(_alone) = alone() else { return };
     let bulk = Bulk::start("ledbat");
@@ -198,6 +202,7 @@ fn a_trace_ends_with_what_it_traces() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn connections_are_told_by_process_group_and_port() {
     let Some(_alone) = alone() else { return };
     let bulk = Bulk::start("vegas");
@@ -213,6 +218,7 @@ fn connections_are_told_by_process_group_and_port() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_trace_becomes_a_picture_or_a_table() {
     let Some(_alone) = alone() else { return };
     let bulk = Bulk::start("eclipse");
@@ -236,6 +242,7 @@ fn a_trace_becomes_a_picture_or_a_table() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_law_of_the_whole_machine_is_heard() {
     let Some(_alone) = alone() else { return };
     let law = Running::start(&mut lowtide(["cc", "load", "ledbatpp"]));
@@ -258,6 +265,7 @@ fn a_law_of_the_whole_machine_is_heard() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_is_wrong_is_said_in_a_sentence() {
     let Some(_alone) = alone() else { return };
     let _bulk = Bulk::start("vegas");
@@ -288,6 +296,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
 
 /// The stack's own idea of an idle time, `tcp_slow_start_after_idle`, decides nothing.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn tide_begins_anew_after_an_idle_time() {
     let Some(_alone) = alone() else { return };
     for stack in ["0", "1"] {

@@ -65,6 +65,7 @@ impl Run {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn nothing_sent_is_not_met() {
     if !kernel() {
         return;
@@ -86,6 +87,7 @@ fn nothing_sent_is_not_met() {
 
 /// A FIN is acknowledged like a byte.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn bytes_are_those_of_the_program() {
     const BYTES: u64 = 100_000;
     if !kernel() {
@@ -115,6 +117,7 @@ fn bytes_are_those_of_the_program() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_was_not_governed_is_told_once() {
     if !kernel() {
         return;
@@ -138,6 +141,7 @@ for _ in range(200): s.sendto(bytes(1000), ('127.0.0.1', 9))\"";
 
 /// As ssh does with ControlPersist: PROGRAM has sent most of what was announced and ends; what it left behind keeps an idle connection.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_end_of_the_group_is_not_the_end_of_the_program() {
     if !kernel() {
         return;
@@ -158,6 +162,7 @@ fn the_end_of_the_group_is_not_the_end_of_the_program() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_the_program_sent_before_its_end_is_waited_for() {
     if !kernel() {
         return;
@@ -171,6 +176,7 @@ fn what_the_program_sent_before_its_end_is_waited_for() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn wait_group_waits_for_what_the_program_leaves_running() {
     if !kernel() {
         return;
@@ -186,6 +192,7 @@ fn wait_group_waits_for_what_the_program_leaves_running() {
 
 /// Nothing of ours holds on to what is left behind.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn processes_left_behind_return_to_the_callers_group() {
     if !kernel() {
         return;
@@ -205,6 +212,7 @@ fn processes_left_behind_return_to_the_callers_group() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_job_is_expected_to_send_what_it_sent_last() {
     if !kernel() {
         return;
@@ -229,6 +237,7 @@ fn a_job_is_expected_to_send_what_it_sent_last() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_damaged_history_costs_the_estimate_and_not_the_job() {
     if !kernel() {
         return;
@@ -250,6 +259,7 @@ fn a_damaged_history_costs_the_estimate_and_not_the_job() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn bytes_that_nobody_governed_are_counted_as_such() {
     if !kernel() {
         return;
