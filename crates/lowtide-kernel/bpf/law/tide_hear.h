@@ -101,17 +101,19 @@ VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
 VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt)
 {
 	u64 base, spread;
+	bool learns;
 
 	if (!t)
 		return 0;
 	base = tide_base(&t->path);
 	tide_heard(&t->listen, now_us, rtt, base);
 	/* several connections make queues of their own: it is learned later then, from one that sends alone */
-	if (tide_spread(&t->path) <= 1 && (t->path.spread || t->senders > 1))
+	learns = !t->path.spread && t->senders < 2;
+	if (!learns && tide_spread(&t->path) <= 1)
 		return 0;
 	spread = tide_spread_heard(&t->listen, base);
 	/* what one alone has not found at first is caused by cross traffic later */
-	if (!spread && tide_looks(t) && t->listen.probes > TIDE_LOOKS)
+	if (!spread && learns && t->listen.probes > TIDE_LOOKS)
 		spread = 1;
 	if (spread)
 		tide_path_spread(&t->path, spread);

@@ -13,8 +13,7 @@
 #define TIDE_ALIKE_PART 5	/* of a packet's time: round trips of probes that differ by less have not waited for others' in service */
 #define TIDE_HEARD TIDE_EIGHT		/* the latest probes */
 #define TIDE_LOOKS (2 * TIDE_HEARD)	/* before it fills the link for the first time, unless they tell sooner how much they differ */
-#define TIDE_SPREAD_STEPS 4		/* of what eight of them differ by at random the middle step from one to the next is a quarter */
-#define TIDE_SPREAD_TURNS 3		/* of six: a queue grows or shrinks; four are to be expected of chance */
+#define TIDE_SPREAD_WALK_TWICE 5	/* half of it: steps add up to three times their range where RTTs differ at random, to twice where a queue grows and drains */
 #define TIDE_SAME (TIDE_MS / 4)		/* three that are no longer than that are alike: there is nothing to look at */
 #define TIDE_TRAINS 3			/* to measure how long a packet takes on the link */
 
@@ -150,8 +149,7 @@ static inline void tide_heard(struct tide_listen *l, u64 now_us, u64 rtt, u64 ba
  */
 VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 {
-	struct tide_eight steps = {};
-	u64 spread, it, next, after, falls, differ = 0, turns = 0;
+	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread;
 
 	if (!l || l->close < 3)
 		return 0;
@@ -162,18 +160,19 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 	}
 	if (l->close & 1)
 		return 0;
-	for (u32 i = 0; i + 1 < TIDE_HEARD; i++) {
-		it = l->heard.of[(l->probes + i) & (TIDE_HEARD - 1)];
-		next = l->heard.of[(l->probes + i + 1) & (TIDE_HEARD - 1)];
-		after = l->heard.of[(l->probes + i + 2) & (TIDE_HEARD - 1)];
-		falls = is_at_most(next, it);
-		/* without a branch, as a verifier would follow both */
-		steps.of[i] = falls * (it - next) + (1 - falls) * (next - it);
-		turns += (falls ^ is_at_most(after, next)) & (i + 2 < TIDE_HEARD);
+	/* the longest may have met a scheduling stall */
+	for (u32 i = 0; i < TIDE_HEARD; i++) {
+		most = at_least(most, at_most(longest, l->heard.of[i]));
+		longest = at_least(longest, l->heard.of[i]);
 	}
-	/* one of the eight is 0: the middle one of the seven */
-	spread = at_least(TIDE_SPREAD_STEPS * tide_middle_of(&steps), 1);
-	if (turns < TIDE_SPREAD_TURNS || tide_least_heard(l) >= base + at_least(spread / 2, TIDE_SAME))
+	for (u32 i = 0; i < TIDE_HEARD; i++) {
+		it = at_most(l->heard.of[(l->probes + i) & (TIDE_HEARD - 1)], most);
+		walk += (at_least(it, before) - at_most(it, before)) & -(u64)is_at_most(1, i);
+		before = it;
+	}
+	least = tide_least_heard(l);
+	spread = at_least((at_least(most, base) - base) * 9 / 7, 1);
+	if (walk * 2 < (most - least) * TIDE_SPREAD_WALK_TWICE || least >= base + at_least(spread / 2, TIDE_SAME))
 		return 0;
 	return spread;
 }

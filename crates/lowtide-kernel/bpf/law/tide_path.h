@@ -165,12 +165,12 @@ static inline u64 tide_packet_at_most(const struct tide_path *p)
 	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
 }
 
-/* Probes that found the path much longer than it is were in somebody's queue. */
+/* Probes told of an RTT, which stays where the base RTT falls; but if it falls by as much, cross traffic caused a queue then. */
 static inline u64 tide_spread(const struct tide_path *p)
 {
-	u64 base = tide_base(p), spread = at_most(p->spread, base);
+	u64 base = tide_base(p), fell = at_least(p->spread_base, base) - base;
 
-	return spread * is_at_most(p->spread_base, base + spread / 2);
+	return at_most(p->spread + fell, base) * is_at_most(fell, p->spread);
 }
 
 /* Probes have told of so much. By chance that differs from one time to the next. */
@@ -242,11 +242,11 @@ static inline void tide_path_restart(struct tide_path *p)
 	__builtin_memset(&p->slow, 0, sizeof(p->slow));
 }
 
-/* Nothing is known but the least round trip and the time of a packet. */
+/* Nothing is known but the least round trip, the time of a packet, and the spread, which goes by the least round trip. */
 static inline void tide_path_forget(struct tide_path *p)
 {
 	struct tide_extreme base = p->base;
-	u64 train = p->train, trained_us = p->trained_us, fastest = p->fastest;
+	u64 train = p->train, trained_us = p->trained_us, fastest = p->fastest, spread = p->spread, spread_base = p->spread_base;
 
 	base.previous = 0;
 	__builtin_memset(p, 0, sizeof(*p));
@@ -254,12 +254,15 @@ static inline void tide_path_forget(struct tide_path *p)
 	p->trained_us = trained_us;
 	p->fastest = fastest;
 	p->base = base;
+	p->spread = spread;
+	p->spread_base = spread_base;
 }
 
 /* The path is another one: all is anew, and this the empty round trip. */
 static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	__builtin_memset(p, 0, sizeof(*p));
+	p->spread = 1;
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 }
 

@@ -114,7 +114,7 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 /* Whether it still measures how much round trips differ, which it does before one connection alone fills the link for the first time. */
 static inline bool tide_looks(const struct tide *t)
 {
-	return t->listen.first && t->senders < 2 && !t->path.spread;
+	return t->listen.first && t->senders < 2 && (!t->path.spread || (t->listen.probes < TIDE_LOOKS && tide_spread(&t->path) > 1));
 }
 
 /* What it may grow to fast; 0: not known. */

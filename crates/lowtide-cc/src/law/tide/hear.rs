@@ -65,11 +65,12 @@ impl Tide {
         let whole = self.path.whole();
         listen.on_probe(ack.now, rtt, base);
         // several connections make queues of their own: it is learned later then, from one that sends alone
-        if self.path.is_spread() || (!self.path.knows_spread() && self.senders < 2) {
+        let learns = !self.path.knows_spread() && self.senders < 2;
+        if learns || self.path.is_spread() {
             listen.spread(base).into_iter().for_each(|spread| self.path.on_spread(spread));
         }
         // what one alone has not found at first is caused by cross traffic later
-        if listen.looks(&self.path, self.senders) && listen.probes > Listen::LOOKS {
+        if learns && !self.path.knows_spread() && listen.probes > Listen::LOOKS {
             self.path.on_spread(0.0);
         }
         let looks = listen.looks(&self.path, self.senders);

@@ -60,10 +60,10 @@ impl Listen {
     /// Trains that tell how long a packet takes on the link.
     pub(super) const TRAINS: u32 = 3;
 
-    /// Of eight round trips that differ at random, the middle step from one to the next is a quarter of what they differ by.
-    const STEPS: f64 = 4.0;
-    /// Turns of six that tell chance from a queue, which grows or shrinks: four are to be expected of chance.
-    const TURNS: usize = 3;
+    /// Of eight round trips that differ at random, evenly, the second longest is longer than the empty one by 7/9 of what they differ by.
+    const SPREAD: f64 = 9.0 / 7.0;
+    /// Steps from one to the next add up to three times their range where they differ at random, and to twice at the most where a queue grows and drains.
+    const WALK: f64 = 2.5;
     /// Three that are no longer than that are alike: there is nothing to look at. Seconds.
     pub(super) const SAME: f64 = 0.25e-3;
     /// Probes before it fills the link for the first time, unless they tell sooner how much they differ.
@@ -71,7 +71,7 @@ impl Listen {
 
     /// Whether it still measures how much round trips differ, which it does before one connection alone fills the link for the first time.
     pub(super) fn looks(&self, path: &Path, senders: u32) -> bool {
-        self.first && senders < 2 && !path.knows_spread()
+        self.first && senders < 2 && (!path.knows_spread() || (path.is_spread() && self.probes < Self::LOOKS))
     }
 
     /// Packets of a probe.
@@ -98,14 +98,13 @@ impl Listen {
             let same = heard.iter().all(|rtt| rtt - base < Self::SAME);
             return (heard.len() >= 3 && same).then_some(0.0);
         }
-        let (mut steps, mut falls) = ([0.0; 7], [false; 7]);
-        for (n, it) in heard.windows(2).enumerate() {
-            (steps[n], falls[n]) = ((it[0] - it[1]).abs(), it[0] <= it[1]);
-        }
-        let turns = falls.windows(2).filter(|it| it[0] != it[1]).count();
-        steps.sort_unstable_by(f64::total_cmp);
-        let spread = Self::STEPS * steps[3];
-        let free = turns >= Self::TURNS && self.least() - base < (spread / 2.0).max(Self::SAME);
+        let mut sorted = self.heard;
+        sorted.sort_unstable_by(f64::total_cmp);
+        // the longest may have met a scheduling stall
+        let (least, most) = (sorted[0], sorted[6]);
+        let walk: f64 = heard.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
+        let spread = Self::SPREAD * (most - base).max(0.0);
+        let free = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Self::SAME);
         (free && self.close.is_multiple_of(2)).then_some(spread)
     }
 
@@ -242,10 +241,11 @@ mod tests {
     #[test]
     fn what_differs_at_random_on_a_free_link_is_the_paths_and_a_queue_is_not() {
         let random = [3.0, 7.0, 1.0, 4.5, 2.0, 8.0, 5.0, 0.5];
-        assert_eq!(spread(random), Some(16.0), "four times the middle step");
+        assert_eq!(spread(random), Some(9.0), "9/7 of the second longest");
         for (queue, what) in [
             ([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 31.0], "slow start"),
             ([30.0, 30.1, 30.0, 30.2, 30.1, 30.3, 0.0, 0.0], "a queue until its flow ends"),
+            ([8.0, 30.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "a queue that drains, and grows again"),
             (random.map(|longer| longer + 20.0), "never near the empty round trip"),
         ] {
             assert_eq!(spread(queue).filter(|spread| *spread > 1.0), None, "{what}");

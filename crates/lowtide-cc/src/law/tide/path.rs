@@ -161,14 +161,14 @@ impl Path {
     }
 
     fn forget(&mut self) {
-        let Self { base, train, fastest, mss, .. } = *self;
-        *self = Self { base, train, fastest, ..Self::new(mss as u32) };
+        let Self { base, train, fastest, spread, spread_base, mss, .. } = *self;
+        *self = Self { base, train, fastest, spread, spread_base, ..Self::new(mss as u32) };
         self.base.previous = None;
     }
 
     /// The path is another one: all is anew, and this the empty round trip.
     pub(super) fn renew(&mut self, now: Time, rtt: f64) {
-        *self = Self::new(self.mss as u32);
+        *self = Self { spread: Some(0.0), ..Self::new(self.mss as u32) };
         self.base.add(now, rtt);
     }
 
@@ -255,10 +255,10 @@ impl Path {
         self.spread() > 0.0
     }
 
-    /// Probes that found the path much longer than it is were in somebody's queue.
+    /// Probes told of an RTT, which stays where the base RTT falls; but if it falls by as much, cross traffic caused a queue then.
     fn spread(&self) -> f64 {
-        let spread = self.spread.unwrap_or(0.0).min(self.base());
-        if self.spread_base - self.base() > spread / 2.0 { 0.0 } else { spread }
+        let (spread, fell) = (self.spread.unwrap_or(0.0), self.spread_base - self.base());
+        if fell > spread { 0.0 } else { (spread + fell.max(0.0)).min(self.base()) }
     }
 
     /// Whether that has been measured.
