@@ -44,6 +44,8 @@ struct lt_settings {
 	u64 window_q16;		/* sum of the sending sockets' windows, segments */
 	u64 weight;		/* w, for those who ask: the bits of a double */
 	u32 sockets;		/* sockets that are sending: they share one flow's budget */
+	u32 socket_limit;	/* bytes per second that each may send, 0: as many as the law lets it; */
+	u32 limit_sockets;	/* while no more than so many are sending; 0: however many are */
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	u32 set_tos;
 	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
@@ -118,6 +120,8 @@ struct lt_socket_record {
 	u32 unsent;
 	u32 mss;		/* payload bytes of a full segment */
 	u32 own_law;
+	u32 held;		/* it has more to send than the limit on all sockets lets it */
+	u32 unused;		/* a multiple of eight bytes */
 	u32 delays;		/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
 	struct lt_path path;	/* whose flow it is part of; all 0: none */
 };

@@ -6,7 +6,7 @@ use std::{
     io::{self, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
-        unix::fs::OpenOptionsExt,
+        unix::fs::{MetadataExt, OpenOptionsExt},
     },
     path::{Component, Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
@@ -66,6 +66,11 @@ impl Cgroup {
     /// Where it is; through /proc if the hierarchy is mounted for us alone.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its number in the kernel, by which BPF programs know it.
+    pub fn id(&self) -> u64 {
+        self.lock.metadata().map_or(0, |about| about.ino())
     }
 
     /// The directory, to attach BPF programs to.

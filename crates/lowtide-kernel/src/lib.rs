@@ -8,6 +8,7 @@
 
 mod actuator;
 mod budget;
+mod ceiling;
 mod cgroup;
 mod controller;
 mod dispositions;
@@ -31,6 +32,7 @@ mod transfer;
 mod user;
 
 pub use actuator::{Actuator, Pressure};
+pub use ceiling::SocketLimit;
 pub use cgroup::Cgroup;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};

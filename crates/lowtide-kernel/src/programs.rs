@@ -16,6 +16,7 @@ use libbpf_rs::{
 
 use crate::{
     Actuator, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
+    ceiling::SocketLimit,
     fixed::{Q16, pressure_value},
     foreign::{self, Foreign},
     kernel_words::KernelWords,
@@ -232,6 +233,8 @@ pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;
+    let limit = steering.limit.unwrap_or(SocketLimit { each: 0, sockets: 0 });
+    (settings.socket_limit, settings.limit_sockets) = (limit.each, limit.sockets);
     settings.heartbeat_ns = monotonic_now();
 }
 

@@ -8,6 +8,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::{
     Actuator, Cgroup, Error, Law, Pressure, Result,
+    ceiling::SocketLimit,
     doctor::{self, LINKS_SINCE},
     fixed::{Q16, Q32},
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
@@ -83,6 +84,8 @@ pub struct Steering {
     pub window: f64,
     /// Age of the heartbeat from which the programs behave as plain TCP.
     pub stale: Duration,
+    /// What each socket may send, whatever its law lets it.
+    pub limit: Option<SocketLimit>,
 }
 
 /// `LT_ONE_WAY` and `LT_ROUND_TRIPS` of `bpf/shared.h`.
@@ -142,6 +145,8 @@ pub struct Snapshot {
     pub sending: u32,
     /// Pairs of networks that these go between, one at the least.
     pub paths: u32,
+    /// Those that the limit on all sockets holds back.
+    pub held: u32,
     /// Some sending connection has more to send than it may.
     pub backlogged: bool,
     /// Payload that is not yet acknowledged, sent or not, in whole segments where it has been sent.
@@ -353,6 +358,7 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         sockets: records.len() as u32,
         sending: sending.len() as u32,
         paths: paths.len().max(1) as u32,
+        held: sending.iter().filter(|r| r.held != 0).count() as u32,
         backlogged: sending.iter().any(|r| r.unsent > 0),
         unfinished_bytes: records.iter().map(|r| u64::from(r.unsent) + in_flight(r)).sum(),
         in_flight_bytes: records.iter().map(in_flight).sum(),

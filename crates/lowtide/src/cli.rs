@@ -13,8 +13,10 @@ use lowtide_net::{
     units::parse_duration,
 };
 
+mod operate;
 mod run;
 
+pub use operate::*;
 pub use run::*;
 
 /// Bulk transfers in the background, done by their deadline.
@@ -31,6 +33,16 @@ pub struct Cli {
 pub enum Command {
     /// Run a program whose TCP connections use only spare capacity, and press harder only as a deadline demands
     Run(Box<RunArguments>),
+    /// Say how the transfers of this machine are
+    Status(StatusArguments),
+    /// Change a transfer that runs: its deadline, its size, limits on its rate
+    Set(SetArguments),
+    /// Hold a transfer back to a trickle that keeps its connections alive
+    Pause(NameArguments),
+    /// Go on with a transfer that is paused
+    Resume(NameArguments),
+    /// Stop governing what `attach` governs; its connections go on as before
+    Detach(NameArguments),
     /// Say what this kernel and these privileges allow
     Doctor,
     /// Load Lowtide's control laws for the whole machine, so that any program can ask for them

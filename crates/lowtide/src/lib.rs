@@ -34,6 +34,8 @@ pub mod guest;
 pub mod interruption;
 pub mod lab;
 #[cfg(target_os = "linux")]
+pub mod operate;
+#[cfg(target_os = "linux")]
 pub mod play;
 pub mod players;
 #[cfg(target_os = "linux")]

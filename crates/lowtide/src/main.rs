@@ -46,8 +46,14 @@ fn unless_unread(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> 
 /// The commands that need Linux.
 #[cfg(target_os = "linux")]
 fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
+    use lowtide::operate::protocol::Command as Order;
     match command {
         Command::Run(arguments) => Ok(lowtide::run::run(arguments)),
+        Command::Status(arguments) => lowtide::operate::status(arguments),
+        Command::Set(arguments) => lowtide::operate::set(arguments),
+        Command::Pause(arguments) => lowtide::operate::command(&arguments.name, Order::Pause),
+        Command::Resume(arguments) => lowtide::operate::command(&arguments.name, Order::Resume),
+        Command::Detach(arguments) => lowtide::operate::command(&arguments.name, Order::Detach),
         Command::Cc(command) => lowtide::cc::cc(command),
         Command::Doctor => lowtide::doctor::doctor(),
         Command::Trace(arguments) => lowtide::trace::trace(arguments),

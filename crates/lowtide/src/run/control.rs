@@ -22,13 +22,7 @@ pub(super) fn actuator(arguments: &RunArguments, law: &Law) -> Result<Actuator> 
 /// The policy that the command line asks for.
 pub(super) fn policy(arguments: &RunArguments, law: &Law, actuator: Actuator) -> Result<Policy> {
     let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("--w-min, --w-max: {error}"))?;
-    if arguments.w_max > 1.0 && actuator != Actuator::Native {
-        bail!(
-            "--w-max above 1 needs --cc cdg with --actuator native; --actuator {} can only make --cc {} weaker",
-            actuator.name(),
-            law.name()
-        );
-    }
+    check_w_max(arguments.w_max, law, actuator)?;
     Ok(Policy {
         bounds,
         alpha: law.exponent(None, None),
@@ -37,6 +31,18 @@ pub(super) fn policy(arguments: &RunArguments, law: &Law, actuator: Actuator) ->
         ratio: ratio(law, actuator),
         ..Policy::default()
     })
+}
+
+/// Whether a weight above 1 means anything under this law and actuator.
+pub(super) fn check_w_max(w_max: f64, law: &Law, actuator: Actuator) -> Result<()> {
+    if w_max > 1.0 && !(actuator == Actuator::Native && law.has_one_window()) {
+        bail!(
+            "--w-max above 1 needs --cc cdg with --actuator native; --actuator {} can only make --cc {} weaker",
+            actuator.name(),
+            law.name()
+        );
+    }
+    Ok(())
 }
 
 /// The control asked for; else the one that meets more deadlines: docs/deadline-matrix.md.

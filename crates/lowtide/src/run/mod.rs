@@ -20,7 +20,7 @@ mod state_file;
 mod verdict;
 mod words;
 
-use std::{process::ExitCode, time::Duration};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
@@ -32,6 +32,7 @@ use lowtide_kernel::{
 
 use crate::{
     cli::{CANNOT_EXECUTE, DscpArgument, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments},
+    operate::directory::{Claim, Directory, slug},
     size,
     when::{self, When},
 };
@@ -44,6 +45,8 @@ use session::Session;
 use signals::{Event, Signals};
 use state_file::Damaged;
 use verdict::Outcome;
+
+pub(crate) use screen::{manner, rates};
 
 /// Between two looks at the sockets.
 const TICK: Duration = Duration::from_millis(250);
@@ -65,6 +68,24 @@ struct Plan {
     wait_group: bool,
     /// As the report has it.
     program: Vec<String>,
+    kind: Kind,
+    /// That is wished for on the control socket.
+    name: String,
+}
+
+/// What is governed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A program that was started for it.
+    Run,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+        }
+    }
 }
 
 impl Plan {
@@ -116,7 +137,11 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     job.begin();
     let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
     let screen = Screen::new(arguments, &plan, job);
+    let claim = claim(&plan.name);
     let mut session = Session::new(screen, plan, controller, cgroup, inherited);
+    if let Some(claim) = claim {
+        session.answer(claim);
+    }
     let exit = session.follow(&mut program, &signals)?;
     let (outcome, reported) = session.finish(exit, &program, report);
     drop(session); // group and programs go before we do, which may be by a signal
@@ -153,6 +178,8 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         DscpArgument::Cs1 => Dscp::Cs1,
         DscpArgument::None => Dscp::None,
     };
+    let program = arguments.program.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
+    let name = arguments.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());
     let words = if arguments.report_arguments { usize::MAX } else { 1 };
     Ok(Plan {
         size,
@@ -165,8 +192,16 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         user,
         history,
         wait_group: arguments.wait_group,
+        kind: Kind::Run,
+        name: slug(&name),
         program: arguments.program.iter().take(words).map(|word| word.to_string_lossy().into_owned()).collect(),
     })
+}
+
+/// A place among the control sockets. Without one the transfer goes on as well, unseen.
+fn claim(name: &str) -> Option<Claim> {
+    let claim = Directory::usual().and_then(|directory| directory.claim(name));
+    claim.map_err(|error| eprintln!("lowtide: {error:#}; lowtide status does not see this transfer")).ok()
 }
 
 fn history(arguments: &RunArguments, caller: &Caller) -> Option<History> {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A governed run from PROGRAM's start to the verdict.
 
+mod orders;
+
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -16,7 +18,10 @@ use super::{
     signals::{Event, Signals},
     verdict::{Outcome, Seen, Verdict},
 };
-use crate::when::When;
+use crate::{
+    operate::{directory::Claim, server::Server},
+    when::When,
+};
 
 /// After PROGRAM's end, its last data may take so long to make any progress before they count as lost.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
@@ -61,6 +66,8 @@ pub(super) struct Session {
     told: Group,
     /// There was nobody in it at the last look.
     empty: bool,
+    /// Answers on the control socket.
+    server: Option<Server>,
 }
 
 /// What others may do to PROGRAM's group while it runs.
@@ -87,6 +94,16 @@ impl Session {
             blind: false,
             told: Group::Untouched,
             empty: false,
+            server: None,
+        }
+    }
+
+    /// Answers on the control socket from now on.
+    pub(super) fn answer(&mut self, claim: Claim) {
+        self.tick_or_say(); // there is a status to tell then
+        match Server::start(claim, self.status()) {
+            Ok(server) => self.server = Some(server),
+            Err(error) => self.screen.say(&format!("{error:#}; lowtide status does not see this transfer")),
         }
     }
 
@@ -94,6 +111,7 @@ impl Session {
     pub(super) fn follow(&mut self, program: &mut Program, signals: &Signals) -> Result<Exit> {
         let mut drain: Option<Drain> = None;
         loop {
+            self.obey();
             let mut unfinished = self.tick_or_say();
             if drain.is_none()
                 && let Some(exit) = program.poll()?
@@ -173,7 +191,8 @@ impl Session {
         let status = self.controller.tick(self.plan.clock.now())?;
         self.blind = false;
         let news = self.journal.record(&status);
-        self.screen.show(&self.journal, news, &self.plan.clock);
+        self.screen.show(&self.journal, news, &self.plan.clock, self.controller.is_paused());
+        self.publish();
         let snapshot = &status.snapshot;
         if let Some(guess) = self.plan.size.filter(|_| self.plan.guessed)
             && let Some(more) = history::again(guess, snapshot.totals.acknowledged, snapshot.unfinished_bytes)
@@ -196,7 +215,7 @@ impl Session {
             When::Relative(_) => {
                 let deadline = self.plan.clock.wall(self.plan.clock.due(due));
                 self.plan.deadline = Some(deadline);
-                self.screen.deadline_shows(deadline);
+                self.screen.deadline_shows(Some(deadline));
             }
         }
     }
