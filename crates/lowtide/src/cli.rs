@@ -43,6 +43,8 @@ pub enum Command {
     Resume(NameArguments),
     /// Stop governing what `attach` governs; its connections go on as before
     Detach(NameArguments),
+    /// Say what transfers ran and how they ended
+    History(HistoryArguments),
     /// Say what this kernel and these privileges allow
     Doctor,
     /// Load Lowtide's control laws for the whole machine, so that any program can ask for them

@@ -54,6 +54,7 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Pause(arguments) => lowtide::operate::command(&arguments.name, Order::Pause),
         Command::Resume(arguments) => lowtide::operate::command(&arguments.name, Order::Resume),
         Command::Detach(arguments) => lowtide::operate::command(&arguments.name, Order::Detach),
+        Command::History(arguments) => lowtide::operate::history(arguments),
         Command::Cc(command) => lowtide::cc::cc(command),
         Command::Doctor => lowtide::doctor::doctor(),
         Command::Trace(arguments) => lowtide::trace::trace(arguments),

@@ -225,6 +225,38 @@ fn many_transfers_are_told_of_at_once() {
     assert!(asked.elapsed() < Duration::from_secs(5));
 }
 
+#[test]
+fn what_ran_is_on_record() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("record");
+    let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history.json");
+    let history = |words: &[&str]| finish(lowtide(&[&["history"], words].concat()).env("LOWTIDE_HISTORY", &file));
+    assert_eq!(history(&[]).out, "no run is on record\n");
+    for (script, options) in [
+        (
+            format!("head -c 200000 /dev/zero > {}", dev_tcp(receiver.address)),
+            &["--size", "200kB", "--deadline", "+1h"][..],
+        ),
+        ("exit 7".to_owned(), &[]),
+    ] {
+        let options = [&["--name", "job of a test", "--cc", "reno"], options].concat();
+        finish(inside(&space, run_script(&options, &script)).env("LOWTIDE_HISTORY", &file));
+    }
+    let lines = history(&[]).out;
+    let lines: Vec<_> = lines.lines().collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("job-of-a-test: 200.00 kB in ") && lines[0].contains("before its deadline"), "{lines:?}");
+    assert!(lines[1].contains("0 B in ") && lines[1].ends_with("not governed, exit status 7"), "{lines:?}");
+    assert_eq!(history(&["another"]).out, "no run of another is on record\n");
+    let all: Value = serde_json::from_str(&history(&["job of a test", "--json"]).out).unwrap();
+    assert_eq!((&all["schema"], &all["runs"][1]["exit_code"]), (&"lowtide-runs/1".into(), &7.into()));
+    assert_eq!(fs::metadata(directory.path().join("history.runs.json")).unwrap().mode() & 0o777, 0o600);
+}
+
 /// A link of 20 Mbit/s and 40 ms, with a receiver at its end.
 fn link(test: &str) -> (Emulator, Receiver) {
     let (a, b) = (format!("{}a", name(test)), format!("{}b", name(test)));

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide status`, `set`, `pause`, `resume`, `detach` and `history`: their options.
 
+use std::path::PathBuf;
+
 use clap::Args;
+
+use super::HISTORY;
 
 /// `lowtide status`.
 #[derive(Debug, Args)]
@@ -64,4 +68,18 @@ pub struct NameArguments {
     /// Which transfer
     #[arg(value_name = "NAME")]
     pub name: String,
+}
+
+/// `lowtide history`.
+#[derive(Debug, Args)]
+pub struct HistoryArguments {
+    /// Runs of this name; all of them unless given
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The file that `run --history` named
+    #[arg(long, value_name = "FILE", env = "LOWTIDE_HISTORY", default_value = HISTORY)]
+    pub history: PathBuf,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transfers that run: `lowtide status`, `set`, `pause`, `resume` and `detach`, each by the transfer's control socket.
+//! Transfers that run: `lowtide status`, `set`, `pause`, `resume` and `detach`, each by the transfer's control socket; and those that ran, `lowtide history`.
 
 mod client;
 pub mod directory;
@@ -22,7 +22,8 @@ use jiff::Zoned;
 use serde_json::json;
 
 use crate::{
-    cli::{SetArguments, StatusArguments},
+    cli::{HistoryArguments, SetArguments, StatusArguments},
+    run::past_runs,
     size,
     when::{self, When},
 };
@@ -120,6 +121,14 @@ pub fn read_frames(bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut frames = frames::Frames::new(ours, protocol::LONGEST_REQUEST, WATCH);
         std::iter::from_fn(|| frames.read().ok().flatten()).collect()
     })
+}
+
+/// `lowtide history`.
+///
+/// # Errors
+/// One sentence: the record cannot be read.
+pub fn history(arguments: &HistoryArguments) -> Result<ExitCode> {
+    past_runs(arguments)
 }
 
 fn changes(arguments: &SetArguments, now: &Zoned) -> Result<Changes> {

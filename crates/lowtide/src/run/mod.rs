@@ -8,6 +8,7 @@ mod goals;
 mod history;
 mod job;
 mod journal;
+mod past;
 mod place;
 mod relay;
 mod report;
@@ -39,6 +40,7 @@ use crate::{
 use clock::Clock;
 use history::History;
 use job::Job;
+use past::PastRuns;
 use report_file::ReportFile;
 use screen::Screen;
 use session::Session;
@@ -46,6 +48,7 @@ use signals::{Event, Signals};
 use state_file::Damaged;
 use verdict::Outcome;
 
+pub(crate) use past::history as past_runs;
 pub(crate) use screen::{manner, rates};
 
 /// Between two looks at the sockets.
@@ -65,6 +68,7 @@ struct Plan {
     setup: Setup,
     user: Option<User>,
     history: Option<History>,
+    past: Option<PastRuns>,
     wait_group: bool,
     /// As the report has it.
     program: Vec<String>,
@@ -159,7 +163,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
 fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result<Plan> {
     let clock = Clock::start();
     let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
-    let history = history(arguments, caller);
+    let (history, past) = history(arguments, caller).unzip();
     let (size, guessed) = announced(arguments, history.as_ref(), caller)?;
     if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
@@ -191,6 +195,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
         user,
         history,
+        past,
         wait_group: arguments.wait_group,
         kind: Kind::Run,
         name: slug(&name),
@@ -204,11 +209,12 @@ fn claim(name: &str) -> Option<Claim> {
     claim.map_err(|error| eprintln!("lowtide: {error:#}; lowtide status does not see this transfer")).ok()
 }
 
-fn history(arguments: &RunArguments, caller: &Caller) -> Option<History> {
+fn history(arguments: &RunArguments, caller: &Caller) -> Option<(History, PastRuns)> {
     let file = Some(&arguments.history).filter(|file| file.as_os_str() != "none")?;
     // a file that the caller names is opened with the caller's rights; the usual one belongs to Lowtide
     let whose = if file.as_os_str() == HISTORY { Caller::of_this_process() } else { caller.clone() };
-    Some(History::new(file, whose, arguments.name.as_deref(), &arguments.program))
+    let history = History::new(file, whose.clone(), arguments.name.as_deref(), &arguments.program);
+    Some((history, PastRuns::beside(file, whose)))
 }
 
 /// How much there is to send, and whether that is a guess.

@@ -12,6 +12,7 @@ use lowtide_kernel::{Cgroup, Controller, Exit, Program, Status};
 use super::{
     Plan, TICK, history,
     journal::Journal,
+    past::Past,
     report::Report,
     report_file::ReportFile,
     screen::{self, Screen},
@@ -271,5 +272,28 @@ impl Session {
         {
             self.screen.say(&format!("{error:#}"));
         }
+        let past = self.past(ending);
+        if let Some(Err(error)) = self.plan.past.as_ref().map(|runs| runs.keep(past)) {
+            self.screen.say(&format!("{error:#}"));
+        }
+    }
+
+    /// It is over: how it is on record.
+    fn past(&self, ending: &Ending) -> Past {
+        let (plan, clock) = (&self.plan, &self.plan.clock);
+        let past = Past {
+            name: self.server.as_ref().map_or(plan.name.as_str(), |server| server.name()).to_owned(),
+            kind: plan.kind.name().to_owned(),
+            program: plan.program.first().cloned().unwrap_or_default(),
+            started: clock.wall(Time::ZERO),
+            ended: clock.wall(ending.finished),
+            deadline: plan.deadline,
+            size_bytes: plan.size,
+            acknowledged_bytes: self.journal.totals().acknowledged,
+            outcome: ending.verdict.outcome.map(|outcome| outcome.name().to_owned()),
+            exit_code: None,
+            exit_signal: None,
+        };
+        past.exited(ending.exit)
     }
 }
