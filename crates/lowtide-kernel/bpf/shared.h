@@ -59,6 +59,18 @@ struct lt_settings {
 	struct lt_parameter settable[LT_PARAMETERS];	/* the same; none: not on single sockets */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
+	/* Of a group that was there before us (takeover.h): */
+	u64 group_id;		/* its number in the kernel; 0: the group was made for the transfer */
+	u32 selective;		/* 1: of its connections only those with this port and this peer */
+	u32 port;		/* on either side; 0: any */
+	struct lt_address peer;	/* a network */
+	u32 peer_bits;		/* so many of its bits count */
+};
+
+/* A socket that was open when its group was attached to: one for each look at it. */
+struct lt_taken {
+	u32 taken;		/* 1: it has the law; 0: it was refused */
+	s32 error;
 };
 
 /* Counted by the programs, read by the controller. */

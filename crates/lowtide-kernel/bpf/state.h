@@ -33,6 +33,7 @@ struct lt_socket_record record_layout = {};	/* never written: they carry the typ
 struct lt_decision decision_layout = {};
 struct lt_tracing tracing_layout = {};
 struct lt_trace_record trace_layout = {};
+struct lt_taken taken_layout = {};
 
 /* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
 enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS, SIGNAL_LAW };
@@ -95,6 +96,11 @@ struct lt_socket {
 		u32 rtt_min_us, rtt_max_us;	/* of this round, 0: none */
 		u32 delivered, delivered_ce;	/* the stack's counts at its begin */
 	} traced;
+	struct former {		/* what it had before, and is given back (takeover.h) */
+		char law[LT_CC_NAME];
+		int tos, tclass;
+		u32 known;
+	} former;
 	u64 hazard_q16;		/* CDG's, of its latest round */
 	/* Of a law of the window kind: */
 	u64 ssthresh_q16;

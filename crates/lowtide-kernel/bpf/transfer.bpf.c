@@ -9,12 +9,14 @@
  *   tide_ops.h  the law lt_tide                         flows.h     whose connections share a flow for each path
  *   marks_ops.h  what these two need besides: ECN                      trace.h     what a trace sees of them
  *   tcp.h       what laws have in common                    state.h     what all share
+ *   takeover.h  a group that was there before, and back to what it had
  */
 #include "kernel.h"
 #include "sockops.h"
 #include "egress.h"
 #include "sockopt.h"
 #include "observe.h"
+#include "takeover.h"
 #include "cdg_ops.h"
 #include "window_ops.h"
 #include "tide_ops.h"

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lowtide_deadline::{Decision, Governor, Policy, Progress, Rates, Signal, Signals, Time, Weight};
 
 use crate::{
-    Actuator, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Transfer,
+    Actuator, Cgroup, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Taken, Transfer,
     budget::Budget,
     ceiling::{Ceiling, SocketLimit},
     goals::{Goals, SocketDecision},
@@ -196,6 +196,22 @@ impl Controller {
             })
         };
         goals.iter().filter_map(decide).collect()
+    }
+
+    /// As [`Transfer::take`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn take(&mut self, cgroup: &Cgroup) -> Result<Taken> {
+        self.transfer.take(cgroup)
+    }
+
+    /// As [`Transfer::give_back`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn give_back(&mut self, cgroup: &Cgroup) -> Result<Taken> {
+        self.transfer.give_back(cgroup)
     }
 
     /// The governor, to move the goal.
