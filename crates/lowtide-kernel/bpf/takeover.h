@@ -144,6 +144,17 @@ int lt_take(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
+/* Of a law that is gone meanwhile, as that of another transfer which was killed, plain Reno is left. */
+static inline long give_law_back(struct sock *sk, const struct lt_socket *s)
+{
+	char law[LT_CC_NAME];
+
+	__builtin_memcpy(law, s->former.law, sizeof(law));
+	if (!bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law)))
+		return 0;
+	return bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
+}
+
 /* And back: its law, its DSCP, its pacing. */
 SEC("iter/tcp")
 int lt_give_back(struct bpf_iter__tcp *ctx)
@@ -153,15 +164,13 @@ int lt_give_back(struct bpf_iter__tcp *ctx)
 	struct sock *sk = (struct sock *)tp;
 	struct lt_taken answer = {};
 	struct lt_socket *s;
-	char law[LT_CC_NAME];
 	u32 limit;
 	int tos;
 
 	s = tp ? bpf_sk_storage_get(&sockets, sk, NULL, 0) : NULL;
 	if (!s || !s->former.known || s->own_law)
 		return 0;
-	__builtin_memcpy(law, s->former.law, sizeof(law));
-	answer.error = bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law));
+	answer.error = give_law_back(sk, s);
 	limit = s->program_pacing ? at_most(s->program_pacing, PACING_SWITCHED_ON) : PACING_UNLIMITED;
 	bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &limit, sizeof(limit));
 	if (settings.set_tos) {

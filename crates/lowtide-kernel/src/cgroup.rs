@@ -2,6 +2,7 @@
 //! A cgroup v2 child of its own for PROGRAM, wherever the hierarchy is (pure, hybrid, in a container, out of sight).
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::{
@@ -89,6 +90,25 @@ impl Cgroup {
             return Err(Error::Group(format!("{}: no process is in it", cgroup.path.display())));
         }
         Ok(cgroup)
+    }
+
+    /// The numbers of the target's group, and of those above and below it.
+    ///
+    /// # Errors
+    /// [`Error::Group`]: there is none.
+    pub fn kin(target: &Target) -> Result<BTreeSet<u64>> {
+        let (path, _mount) = target.find()?;
+        let id = |group: &Path| fs::metadata(group).ok().map(|about| about.ino());
+        let above = path.ancestors().take_while(|group| group.join("cgroup.procs").exists());
+        let mut kin: BTreeSet<u64> = above.filter_map(id).collect();
+        let mut below = vec![path.clone()];
+        while let Some(group) = below.pop() {
+            kin.extend(id(&group));
+            let entries = fs::read_dir(group).into_iter().flatten().flatten();
+            let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            below.extend(groups.map(|entry| entry.path()));
+        }
+        Ok(kin)
     }
 
     /// Where it is; through /proc if the hierarchy is mounted for us alone.

@@ -33,6 +33,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a program whose TCP connections use only spare capacity, and press harder only as a deadline demands
     Run(Box<RunArguments>),
+    /// Govern the connections of what runs already: a unit, a process, a container, a cgroup
+    Attach(Box<AttachArguments>),
     /// Say how the transfers of this machine are
     Status(StatusArguments),
     /// Change a transfer that runs: its deadline, its size, limits on its rate

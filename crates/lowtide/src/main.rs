@@ -49,6 +49,7 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
     use lowtide::operate::protocol::Command as Order;
     match command {
         Command::Run(arguments) => Ok(lowtide::run::run(arguments)),
+        Command::Attach(arguments) => Ok(lowtide::run::attach(arguments)),
         Command::Status(arguments) => lowtide::operate::status(arguments),
         Command::Set(arguments) => lowtide::operate::set(arguments),
         Command::Pause(arguments) => lowtide::operate::command(&arguments.name, Order::Pause),

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
-use super::HISTORY;
+use super::{HISTORY, LawArguments, TellArguments};
 
 /// `lowtide status`.
 #[derive(Debug, Args)]
@@ -28,6 +28,60 @@ pub struct StatusArguments {
     /// Again each second, until Ctrl-C; with --json a line each
     #[arg(long)]
     pub watch: bool,
+}
+
+/// `lowtide attach`.
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("target").required(true).args(["unit", "cgroup", "pid", "container"]),
+    after_help = "\
+Open connections get the law at once, without being interrupted, and new ones as they begin; --port and --to choose some of them. It ends with the
+group's last process, at Ctrl-C, or by `lowtide detach NAME`: the connections then have their former law back. WHEN and SIZE are as for `lowtide run`;
+SIZE is what is left to send from now on.
+
+  sudo lowtide attach --unit syncthing
+  sudo lowtide attach --pid 4711 --port 5432 --to 192.0.2.0/24 --deadline 06:00 --size 80GB"
+)]
+pub struct AttachArguments {
+    /// A unit of systemd's: postgresql, or backup.service
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<String>,
+    /// A group, a directory of cgroup v2
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
+    /// The group that this process is in, with all that is in it
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+    /// A container of Docker's, Podman's or containerd's, by its name or number
+    #[arg(long, value_name = "NAME")]
+    pub container: Option<String>,
+    /// Only connections with this port on either side
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Only connections with this network: 192.0.2.0/24, or an address
+    #[arg(long, value_name = "NETWORK")]
+    pub to: Option<String>,
+    /// When the transfer has to be finished; without it, background for ever
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true, requires = "size")]
+    pub deadline: Option<String>,
+    /// How much is left to send
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// The transfer's name; that of what is attached to unless given
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The law and its weight
+    #[command(flatten)]
+    pub law: LawArguments,
+    /// Keep in a file beside this one what ran; none: do not keep it
+    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY, help_heading = super::run::EXPERT)]
+    pub history: PathBuf,
+    /// Write a report in JSON to this file at the end
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// What is said
+    #[command(flatten)]
+    pub tell: TellArguments,
 }
 
 /// `lowtide set`.

@@ -24,7 +24,7 @@ use super::{
     words,
 };
 use crate::{
-    cli::{ProgressArgument, RunArguments},
+    cli::{ProgressArgument, TellArguments},
     size, spans,
 };
 
@@ -53,14 +53,14 @@ pub(super) struct Screen {
 
 /// Whether a line changes in place. A job in the background has none, nor has a terminal that cannot move its cursor,
 /// nor one on which whoever reads our output may write what we do not see.
-pub(super) fn has_line(arguments: &RunArguments) -> bool {
+pub(super) fn has_line(arguments: &TellArguments) -> bool {
     let moves = env::var_os("TERM").is_none_or(|name| name != "dumb");
     let shown = !arguments.quiet && arguments.progress == ProgressArgument::Auto && !is_pipe(stdout());
     shown && moves && controls_us(stderr()) && tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp())
 }
 
 impl Screen {
-    pub(super) fn new(arguments: &RunArguments, plan: &Plan, job: Job) -> Screen {
+    pub(super) fn new(arguments: &TellArguments, plan: &Plan, job: Job) -> Screen {
         let form = match arguments.progress {
             _ if arguments.quiet => Form::Quiet,
             ProgressArgument::Never => Form::Silent,

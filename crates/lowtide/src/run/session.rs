@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A governed run from PROGRAM's start to the verdict.
 
+mod attached;
 mod orders;
 
 use std::time::{Duration, Instant};
@@ -69,6 +70,8 @@ pub(super) struct Session {
     empty: bool,
     /// Answers on the control socket.
     server: Option<Server>,
+    /// `lowtide detach` was asked for, and has been done.
+    detached: bool,
 }
 
 /// What others may do to PROGRAM's group while it runs.
@@ -96,6 +99,7 @@ impl Session {
             told: Group::Untouched,
             empty: false,
             server: None,
+            detached: false,
         }
     }
 
@@ -231,10 +235,12 @@ impl Session {
     pub(super) fn finish(
         &mut self,
         exit: Exit,
-        program: &Program,
+        program: Option<&Program>,
         report: Option<ReportFile>,
     ) -> (Option<Outcome>, Result<()>) {
-        self.screen.job.finish(program);
+        if let Some(program) = program {
+            self.screen.job.finish(program);
+        }
         let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
         let verdict = self.verdict(exit, finished);
         let ending = Ending { exit, finished, inherited: self.inherited, verdict };

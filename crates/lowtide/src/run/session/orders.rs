@@ -39,10 +39,6 @@ impl Session {
         Ok(())
     }
 
-    fn detach(&mut self) -> Result<()> {
-        bail!("it was started by lowtide run and ends with its program; only what was attached to can be detached")
-    }
-
     /// All of it, or nothing.
     fn change(&mut self, changes: &Changes) -> Result<()> {
         let now = self.plan.clock.now();
