@@ -234,7 +234,7 @@ fn what_ran_is_on_record() {
     let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("history.json");
-    let history = |words: &[&str]| finish(lowtide(&[&["history"], words].concat()).env("LOWTIDE_HISTORY", &file));
+    let history = |words: &[&str]| finish(lowtide([&["history"], words].concat()).env("LOWTIDE_HISTORY", &file));
     assert_eq!(history(&[]).out, "no run is on record\n");
     for (script, options) in [
         (
