@@ -27,12 +27,17 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 #define TIDE_PACE_EXACTLY (1U << 31)	/* a part of a packet's time in the distance of probes is less */
 
 /* The flow's window, which the stack does not move. */
-static inline struct law_window tide_window(const struct lt_flow *f, const struct tcp_sock *tp)
+static inline struct law_window tide_window_at(const struct lt_flow *f, u64 now_us)
 {
 	struct law_window w = { .cwnd_q16 = f->tide.shown_q16, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
 
-	w.nxt = tp->tcp_mstamp;
+	w.nxt = now_us;
 	return w;
+}
+
+static inline struct law_window tide_window(const struct lt_flow *f, const struct tcp_sock *tp)
+{
+	return tide_window_at(f, tp->tcp_mstamp);
 }
 
 static inline u64 tide_part_of_window(const struct lt_socket *s)
@@ -146,20 +151,22 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	s->member.acked = tp->bytes_acked;
 }
 
-/* The law acts on an ACK. */
-static __noinline void tide_hears(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp)
+/* The law acts on an ACK. 1: it begins to listen. */
+VERIFIED_APART u32 tide_hears(struct lt_flow *f, struct lt_socket *s)
 {
-	struct law_weight weight = weight_on(s);
-	struct law_window w = tide_window(f, tp);
-	u32 listened = f->tide.listens;
+	struct law_weight weight;
+	struct law_window w;
+	u32 listened;
 
+	if (!f || !s)
+		return 0;
+	weight = weight_on(s);
+	w = tide_window_at(f, s->ack.now_us);
+	listened = f->tide.listens;
 	aggregate_ack(&f->all, &s->ack);
 	tide_sample(&f->tide, PARAMETERS, &s->ack);
 	tide_ack(&f->tide, PARAMETERS, &weight, &w, &s->ack);
-	if (f->tide.listens && !listened) {
-		count(delay_backoffs, 1);
-		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
-	}
+	return f->tide.listens && !listened;
 }
 
 /* Its turn at an ACK, and what its connection may send then. */
@@ -181,10 +188,12 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
 	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data, clock_ns(tp));
-	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
+	if (waited || s->member.waits) {	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
-	else
-		tide_hears(f, s, tp);
+	} else if (tide_hears(f, s)) {
+		count(delay_backoffs, 1);
+		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
+	}
 	if (flow_probes(f)) {
 		part->grant_q16 = f->tide.shown_q16;
 		aggregate_count(&f->all, part, 0, has_data ? AGGREGATE_WANTS : AGGREGATE_MODEST);

@@ -62,6 +62,18 @@ pub enum Command {
     Lab(LabArguments),
     /// Show what `run` does, in about two minutes, on an emulated 20 Mbit/s link
     Demo(DemoArguments),
+    /// Write manual pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// Where they go
+        directory: PathBuf,
+    },
+    /// Print completions for a shell
+    #[command(hide = true)]
+    Completions {
+        /// Which
+        shell: clap_complete::Shell,
+    },
     /// Lowtide's own traffic programs, as the demo uses them
     #[command(hide = true)]
     Traffic(TrafficArguments),

@@ -14,6 +14,8 @@ fn main() -> ExitCode {
         Command::Trace(TraceArguments { command: Some(TraceCommand::Plot { file, output }), .. }) => {
             lowtide::trace::plot(&file, output.as_deref())
         }
+        Command::Man { directory } => lowtide::manual::man(&directory),
+        Command::Completions { shell } => lowtide::manual::completions(shell),
         command => on_the_kernel(&command),
     };
     unless_unread(outcome).unwrap_or_else(|error| {
@@ -61,7 +63,9 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Trace(arguments) => lowtide::trace::trace(arguments),
         Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),
-        Command::Sim(_) | Command::Lab(_) | Command::Demo(_) => unreachable!("they work everywhere"),
+        Command::Sim(_) | Command::Lab(_) | Command::Demo(_) | Command::Man { .. } | Command::Completions { .. } => {
+            unreachable!("they work everywhere")
+        }
     }
 }
 

@@ -11,12 +11,6 @@ use crate::cli::{ActuatorArgument, ControlArgument, DscpArgument, LawArguments};
 pub(super) fn setup(arguments: &LawArguments) -> Result<Setup> {
     let law = Law::parse(&arguments.cc)?;
     let actuator = actuator(arguments, &law)?;
-    if arguments.w_max > 1.0 {
-        eprintln!(
-            "lowtide: --w-max {}: pressed by its deadline this transfer takes more than one ordinary flow, at the expense of everybody on its path",
-            arguments.w_max
-        );
-    }
     let dscp = match arguments.dscp {
         DscpArgument::Le => Dscp::Le,
         DscpArgument::Cs1 => Dscp::Cs1,
@@ -42,6 +36,12 @@ pub(super) fn policy(arguments: &LawArguments, setup: &Setup) -> Result<Policy> 
     let (law, actuator) = (&setup.law, setup.actuator);
     let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("--w-min, --w-max: {error}"))?;
     check_w_max(arguments.w_max, law, actuator)?;
+    if arguments.w_max > 1.0 {
+        eprintln!(
+            "lowtide: --w-max {}: pressed by its deadline this transfer takes more than one ordinary flow, at the expense of everybody on its path",
+            arguments.w_max
+        );
+    }
     Ok(Policy {
         bounds,
         alpha: law.exponent(None, None),
