@@ -11,14 +11,23 @@
 #include "bursts.h"
 #include "flows.h"
 
+VERIFIED_APART u32 tide_values(const struct lt_flow *f, const struct lt_socket *s, struct lt_trace_record *r)
+{
+	struct law_weight weight;
+
+	if (!f || !s || !r)
+		return 0;
+	weight = weight_on(s);
+	return tide_inspect(&f->tide, PARAMETERS, &weight, r->values);
+}
+
 static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
-	struct law_weight weight = weight_on(s);
 	struct lt_trace_record *r = trace_record(s, tp, event);
 
 	if (!r)
 		return;
-	r->values_count = tide_inspect(&flow_of(s)->tide, PARAMETERS, &weight, r->values);
+	r->values_count = tide_values(flow_of(s), s, r);
 	bpf_ringbuf_submit(r, 0);
 }
 
@@ -169,6 +178,27 @@ VERIFIED_APART u32 tide_hears(struct lt_flow *f, struct lt_socket *s)
 	return f->tide.listens && !listened;
 }
 
+/* What comes of the window to the connection that has had its turn. `waited`: it did before. */
+VERIFIED_APART u32 tide_divide(struct lt_flow *f, struct lt_socket *s, u32 use, bool waited, bool has_data)
+{
+	struct aggregate_member *part;
+
+	if (!f || !s)
+		return 0;
+	part = &s->member.part;
+	if (flow_probes(f)) {
+		part->grant_q16 = f->tide.shown_q16;
+		aggregate_count(&f->all, part, 0, has_data ? AGGREGATE_WANTS : AGGREGATE_MODEST);
+	} else if (!s->member.waits) {
+		aggregate_grant(&f->all, part, f->tide.shown_q16, waited ? 0 : s->ack.packets, use);
+		if (use == AGGREGATE_YIELDS && part->grant_q16 < PACED_BELOW_Q16)
+			flow_waits(f, s, 1);
+	}
+	if (s->member.waits)
+		aggregate_leave(&f->all, part);
+	return 0;
+}
+
 /* Its turn at an ACK, and what its connection may send then. */
 static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
 {
@@ -194,16 +224,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 		count(delay_backoffs, 1);
 		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
 	}
-	if (flow_probes(f)) {
-		part->grant_q16 = f->tide.shown_q16;
-		aggregate_count(&f->all, part, 0, has_data ? AGGREGATE_WANTS : AGGREGATE_MODEST);
-	} else if (!s->member.waits) {
-		aggregate_grant(&f->all, part, f->tide.shown_q16, waited ? 0 : s->ack.packets, use);
-		if (use == AGGREGATE_YIELDS && part->grant_q16 < PACED_BELOW_Q16)
-			flow_waits(f, s, 1);
-	}
-	if (s->member.waits)
-		aggregate_leave(&f->all, part);
+	tide_divide(f, s, use, waited, has_data);
 	if (!limited && tp->app_limited)
 		aggregate_has_no_data(&f->all);
 	tide_take(s, tp);
@@ -219,8 +240,10 @@ static inline void tide_set_pacing_status(struct sock *sk, const struct lt_socke
 }
 
 /* The connection's pace, as it is now. */
-static inline u32 tide_pace_of(const struct lt_flow *f, const struct lt_socket *s, u32 mss)
+VERIFIED_APART u32 tide_pace_of(const struct lt_flow *f, const struct lt_socket *s, u32 mss)
 {
+	if (!f || !s)
+		return 0;
 	if (s->member.waits)
 		return flow_waiting_pace(f, mss);
 	if (flow_probes(f))

@@ -129,10 +129,12 @@ static inline s64 owd_waited(struct owd *o, u32 tsval, u64 now_us)
  * The delay for an ACK that came now; `rtt_us` is that of the newest segment, 0: unknown, and so is the delay then. `stamped`: it carried a
  * timestamp, `tsval`.
  */
-static inline u32 owd_delay(struct owd *o, bool stamped, u32 tsval, u64 now_us, u32 rtt_us)
+VERIFIED_APART u32 owd_delay(struct owd *o, bool stamped, u32 tsval, u64 now_us, u32 rtt_us)
 {
 	s64 waited, explained;
 
+	if (!o)
+		return 0;
 	if (rtt_us && (!o->rtt_min_us || rtt_us < o->rtt_min_us))
 		o->rtt_min_us = rtt_us;
 	if (!stamped && o->use == OWD_UNKNOWN)
