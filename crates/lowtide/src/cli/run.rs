@@ -53,7 +53,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub size_of: Vec<PathBuf>,
 
-    /// The job's name, by which --size last finds its last run; else its command line is the name
+    /// The job's name, by which --size last finds its last run, and `lowtide status` the transfer; else its command line, and its program, are the name
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
