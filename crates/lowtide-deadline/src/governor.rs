@@ -9,6 +9,8 @@ use std::time::Duration;
 
 mod changes;
 
+pub use changes::Rates;
+
 /// The controller aims before the deadline by this part of the whole time ...
 const AIM_MARGIN: f64 = 0.02;
 /// ... or by so many update intervals, where that is more (5 % of a short transfer): ζ = remaining/(t_D − t)
@@ -188,23 +190,6 @@ pub struct Governor {
     availability: f64,
     achieved: Option<f64>,
     rates: Rates,
-}
-
-/// Limits that an operator sets on the rate that is aimed for, whatever the goal: bytes per second, greater than 0.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Rates {
-    /// At least this much is aimed for, without a deadline, too.
-    pub least: Option<f64>,
-    /// No more than this is aimed for: the transfer is held to it by other means, and pressing harder would not help.
-    pub most: Option<f64>,
-}
-
-impl Rates {
-    /// The rate to aim for where the goal needs `needed`.
-    fn limit(&self, needed: Option<f64>) -> Option<f64> {
-        let needed = self.least.map_or(needed, |least| Some(needed.unwrap_or(0.0).max(least)))?;
-        Some(self.most.map_or(needed, |most| needed.min(most)))
-    }
 }
 
 impl Governor {

@@ -1,8 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What may change while the transfer runs: its goal, the range of its weight, the limits on its rate.
 
-use super::{Governor, Progress, Rates};
+use super::{Governor, Progress};
 use crate::{Bounds, Goal, GoalError, Time};
+
+/// Limits that an operator sets on the rate that is aimed for, whatever the goal: bytes per second, greater than 0.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Rates {
+    /// At least this much is aimed for, without a deadline, too.
+    pub least: Option<f64>,
+    /// No more than this is aimed for: the transfer is held to it by other means, and pressing harder would not help.
+    pub most: Option<f64>,
+}
+
+impl Rates {
+    /// The rate to aim for where the goal needs `needed`.
+    pub(super) fn limit(&self, needed: Option<f64>) -> Option<f64> {
+        let needed = self.least.map_or(needed, |least| Some(needed.unwrap_or(0.0).max(least)))?;
+        Some(self.most.map_or(needed, |most| needed.min(most)))
+    }
+}
 
 impl Governor {
     /// Change size, deadline or both while the transfer runs. What was seen of the network and the weight
