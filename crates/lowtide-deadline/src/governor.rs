@@ -261,12 +261,6 @@ impl Governor {
         Ok(governor)
     }
 
-    /// The goal in force.
-    #[must_use]
-    pub fn goal(&self) -> Goal {
-        self.goal
-    }
-
     /// The weight in force.
     #[must_use]
     pub fn weight(&self) -> Weight {

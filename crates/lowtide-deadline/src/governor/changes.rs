@@ -44,6 +44,12 @@ impl Governor {
         Ok(())
     }
 
+    /// The goal in force.
+    #[must_use]
+    pub fn goal(&self) -> Goal {
+        self.goal
+    }
+
     /// Change the range of weights while the transfer runs. A weight outside it is brought into it at once.
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.policy.bounds = bounds;
