@@ -11,7 +11,7 @@ LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup cu
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 FUZZ_PACKAGES := g++
 
-.PHONY: build demo test test-long test-all faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
+.PHONY: build demo test test-long test-all faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install uninstall deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -147,8 +147,31 @@ lint: deps-build
 fmt:
 	$(CARGO) fmt --all
 
+# Where it goes: PREFIX, below DESTDIR for those who make packages. An earlier version was in sbin, and would be found first.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINARY := target/release/lowtide
+SHARE := $(DESTDIR)$(PREFIX)/share
+COMPLETIONS := $(SHARE)/bash-completion/completions/lowtide $(SHARE)/zsh/site-functions/_lowtide $(SHARE)/fish/vendor_completions.d/lowtide.fish
+INSTALL_SUDO := $(if $(DESTDIR),,$(SUDO))
+
 install: build
-	$(SUDO) install -m 755 target/release/lowtide /usr/local/sbin/lowtide
+	rm -rf target/install
+	$(BINARY) man target/install
+	$(BINARY) completions bash > target/install/lowtide.bash
+	$(BINARY) completions zsh > target/install/lowtide.zsh
+	$(BINARY) completions fish > target/install/lowtide.fish
+	$(INSTALL_SUDO) install -D -s -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/lowtide
+	$(INSTALL_SUDO) install -D -m 644 -t $(SHARE)/man/man1 target/install/*.1
+	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.bash $(word 1,$(COMPLETIONS))
+	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.zsh $(word 2,$(COMPLETIONS))
+	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.fish $(word 3,$(COMPLETIONS))
+	$(INSTALL_SUDO) rm -f $(DESTDIR)$(PREFIX)/sbin/lowtide
+
+# With the same PREFIX and DESTDIR. What jobs sent and how they ended stays in /var/lib/lowtide.
+uninstall:
+	$(INSTALL_SUDO) rm -f $(DESTDIR)$(PREFIX)/bin/lowtide $(DESTDIR)$(PREFIX)/sbin/lowtide $(COMPLETIONS)
+	$(INSTALL_SUDO) rm -f $(SHARE)/man/man1/lowtide.1 $(SHARE)/man/man1/lowtide-*.1
 
 deps-build:
 	@scripts/need.sh packages "$(BUILD_PACKAGES)"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface between the governor and a law that moves the weight.
 
-use crate::{Model, Path, Signals};
+use crate::{Bounds, Model, Path, Signals};
 use std::fmt;
 use std::time::Duration;
 
@@ -42,6 +42,9 @@ pub trait WeightControl: fmt::Debug + Send {
 
     /// Forget everything and go on from `weight`.
     fn reset(&mut self, weight: f64);
+
+    /// Another range of weights from now on.
+    fn set_bounds(&mut self, bounds: Bounds);
 
     /// What the last `update` rested on.
     fn basis(&self) -> Basis {

@@ -272,6 +272,12 @@ impl Forecast {
         (self.against, self.promising, self.short) = (0, 0, 0);
     }
 
+    /// Another largest weight, which changes what is within reach.
+    pub fn set_w_max(&mut self, w_max: f64) {
+        self.w_max = w_max;
+        self.goal_moved();
+    }
+
     /// The smoothed rate in bytes per second, pauses of the program included; 0 if nothing was seen.
     #[must_use]
     pub fn smoothed_rate(&self) -> f64 {

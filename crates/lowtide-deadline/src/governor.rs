@@ -10,6 +10,10 @@ use crate::{
 use outlook::Pace;
 use std::time::Duration;
 
+mod changes;
+
+pub use changes::Rates;
+
 /// The controller aims before the deadline by this part of the whole time ...
 const AIM_MARGIN: f64 = 0.02;
 /// ... or by so many update intervals, where that is more (5 % of a short transfer): ζ = remaining/(t_D − t)
@@ -73,8 +77,8 @@ pub struct Progress {
 pub struct Decision {
     /// The weight to apply to the transfer as a whole; see [`socket_weight`](crate::socket_weight).
     pub weight: Weight,
-    /// ζ in bytes per second, towards the controller's aim (a little before the deadline). `None` without a
-    /// deadline, past it, or when nothing is left.
+    /// ζ in bytes per second, towards the controller's aim (a little before the deadline), within [`Rates`]. `None` without a
+    /// deadline, past it, or when nothing is left, unless there is a least rate.
     pub target_rate: Option<f64>,
     /// x̄ in bytes per second: the mean over the last complete update interval; during the first one, over
     /// what there is of it.
@@ -163,6 +167,7 @@ pub struct Governor {
     /// Part of the intervals, lately, in which the program had something to send; 1 at the start.
     availability: f64,
     achieved: Option<f64>,
+    rates: Rates,
 }
 
 impl Governor {
@@ -228,37 +233,10 @@ impl Governor {
             in_flight: 0,
             availability: 1.0,
             achieved: None,
+            rates: Rates::default(),
         };
         governor.set_interval();
         Ok(governor)
-    }
-
-    /// Change size, deadline or both while the transfer runs. What was seen of the network and the weight
-    /// stay; update interval, aim and outlook follow the new goal. Without a deadline the weight falls to
-    /// `w_min` at once. A deadline that has passed, as after a step of the caller's clock, is overdue at the next tick.
-    ///
-    /// # Errors
-    /// [`GoalError`]: a deadline without a size, or a size of 0. The old goal then stays.
-    pub fn set_goal(&mut self, goal: Goal, now: Time) -> Result<(), GoalError> {
-        let now = now.max(self.last_tick);
-        goal.check_size()?;
-        self.goal = goal;
-        self.goal_set = now;
-        self.forecast.goal_moved();
-        self.set_interval();
-        if goal.deadline.is_none() {
-            self.restart_control(self.policy.bounds.min());
-        } else if self.was_overdue {
-            self.restart_control(self.weight);
-        }
-        self.was_overdue = false;
-        Ok(())
-    }
-
-    /// The goal in force.
-    #[must_use]
-    pub fn goal(&self) -> Goal {
-        self.goal
     }
 
     /// The weight in force.
@@ -451,11 +429,16 @@ impl Governor {
 
     /// ζ towards the aim. Close to the aim, and past it, the time left counts as one update interval or as
     /// what is left until the deadline, so that ζ does not diverge.
-    fn target_rate(&self, now: Time) -> Option<f64> {
+    fn needed_rate(&self, now: Time) -> Option<f64> {
         let q = self.question(now)?;
         let least = self.interval.min(q.deadline.since(now));
         let left = q.aim.since(now).max(least).max(Duration::from_nanos(1));
         Some(q.remaining / left.as_secs_f64())
+    }
+
+    /// What to aim for: ζ within the operator's limits.
+    fn target_rate(&self, now: Time) -> Option<f64> {
+        self.rates.limit(self.needed_rate(now))
     }
 
     /// End the interval, run the control law if the interval allows it; true if it ran.

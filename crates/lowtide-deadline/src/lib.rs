@@ -53,7 +53,7 @@ mod weight;
 
 pub use control::{Basis, Control, FallbackReason, Step, WeightControl};
 pub use forecast::{Forecast, Observation, Outlook, Question};
-pub use governor::{Decision, Governor, Progress};
+pub use governor::{Decision, Governor, Progress, Rates};
 pub use interval::{
     INTERVAL_FLOOR, INTERVALS_PER_TRANSFER, NOMINAL_INTERVAL, ROUND_TRIPS_PER_INTERVAL, update_interval,
 };

@@ -176,6 +176,11 @@ impl WeightControl for ModelBased {
         self.pid.reset(weight);
     }
 
+    fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+        self.pid.set_bounds(bounds);
+    }
+
     fn basis(&self) -> Basis {
         self.basis
     }

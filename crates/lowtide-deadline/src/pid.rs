@@ -104,6 +104,12 @@ impl WeightControl for Pid {
         self.integral = self.bounds.clamp(weight).get() / self.gains.integral;
         self.previous_error = 0.0;
     }
+
+    fn set_bounds(&mut self, bounds: Bounds) {
+        let least = bounds.min().get() / self.gains.integral;
+        self.bounds = bounds;
+        self.integral = self.integral.clamp(least, bounds.max().get() / self.gains.integral);
+    }
 }
 
 #[cfg(test)]

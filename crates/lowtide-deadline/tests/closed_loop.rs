@@ -294,6 +294,7 @@ fn without_control_the_deadline_is_missed() {
         fn reset(&mut self, weight: f64) {
             self.0 = weight;
         }
+        fn set_bounds(&mut self, _: lowtide_deadline::Bounds) {}
     }
     let s = row("", 50.0, 0.32, 1);
     let o =

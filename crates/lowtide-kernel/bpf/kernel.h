@@ -55,6 +55,8 @@ struct kernfs_node {
 
 struct cgroup {
 	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[];	/* the root at 0, and so on down to itself; from 6.1 on */
 };
 
 struct sock_cgroup_data {
@@ -66,6 +68,7 @@ struct sock {
 	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 	u16 sk_gso_max_segs;
 };
@@ -137,6 +140,7 @@ struct tcp_sock {
 	struct minmax rtt_min;
 	struct tcp_rack rack;
 	bool is_mptcp;
+	u8 bpf_sock_ops_cb_flags;
 };
 
 struct ack_sample {
@@ -185,6 +189,11 @@ struct bpf_iter__bpf_sk_storage_map {
 	void *value;
 };
 
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
 #pragma clang attribute pop
 
 enum {
@@ -206,6 +215,7 @@ enum {
 #define IPPROTO_MPTCP 262
 #define TCP_CONGESTION 13
 #define TCP_SAVE_SYN 27
+#define TCP_BPF_SOCK_OPS_CB_FLAGS_SET 1008	/* TCP_BPF_SOCK_OPS_CB_FLAGS, from 6.12 on */
 #define IPPROTO_IPV6 41
 #define IPV6_TCLASS 67
 

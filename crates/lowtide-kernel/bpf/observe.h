@@ -38,6 +38,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.unsent = tp->write_seq - tp->snd_nxt;
 	record.mss = tp->mss_cache;
 	record.own_law = s->own_law;
+	record.held = s->held && record.unsent;
 	record.delays = s->owd.use;
 	if (s->member.number && tp->delivered >= PATH_EVIDENCE)
 		record.path = s->member.path;

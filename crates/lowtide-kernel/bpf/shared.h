@@ -44,6 +44,8 @@ struct lt_settings {
 	u64 window_q16;		/* sum of the sending sockets' windows, segments */
 	u64 weight;		/* w, for those who ask: the bits of a double */
 	u32 sockets;		/* sockets that are sending: they share one flow's budget */
+	u32 socket_limit;	/* bytes per second that each may send, 0: as many as the law lets it; */
+	u32 limit_sockets;	/* while no more than so many are sending; 0: however many are */
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	u32 set_tos;
 	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
@@ -57,6 +59,18 @@ struct lt_settings {
 	struct lt_parameter settable[LT_PARAMETERS];	/* the same; none: not on single sockets */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
+	/* Of a group that was there before us (takeover.h): */
+	u64 group_id;		/* its number in the kernel; 0: the group was made for the transfer */
+	u32 selective;		/* 1: of its connections only those with this port and this peer */
+	u32 port;		/* on either side; 0: any */
+	struct lt_address peer;	/* a network */
+	u32 peer_bits;		/* so many of its bits count */
+};
+
+/* A socket that was open when its group was attached to: one for each look at it. */
+struct lt_taken {
+	u32 taken;		/* 1: it has the law; 0: it was refused */
+	s32 error;
 };
 
 /* Counted by the programs, read by the controller. */
@@ -118,6 +132,8 @@ struct lt_socket_record {
 	u32 unsent;
 	u32 mss;		/* payload bytes of a full segment */
 	u32 own_law;
+	u32 held;		/* it has more to send than the limit on all sockets lets it */
+	u32 unused;		/* a multiple of eight bytes */
 	u32 delays;		/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
 	struct lt_path path;	/* whose flow it is part of; all 0: none */
 };

@@ -6,6 +6,7 @@
 #include "state.h"
 #include "goal.h"
 #include "flows.h"
+#include "takeover.h"
 
 static inline void set_traffic_class(struct bpf_sock_ops *ops)
 {
@@ -79,10 +80,12 @@ static inline bool has_own_law(struct bpf_sock_ops *ops, struct lt_socket *s)
 
 static inline void adopt(struct bpf_sock_ops *ops)
 {
-	struct lt_socket *s = socket_of(ops, 0);
+	struct lt_socket *s = socket_of(ops, settings.group_id ? BPF_SK_STORAGE_GET_F_CREATE : 0);
 	char law[LT_CC_NAME];
 	int yes = 1;
 
+	if (settings.group_id && s)
+		remember_former(ops, s);
 	set_traffic_class(ops);
 	if (has_own_law(ops, s))
 		return;
@@ -221,9 +224,24 @@ static inline void keep_subflow(struct bpf_sock_ops *ops)
 		adopt(ops);
 }
 
+/* A listener hands what it has on to its connections, which then would not have what they had before. */
+static inline bool is_left_alone(struct bpf_sock_ops *ops)
+{
+	struct tcp_sock *tp;
+
+	if (!settings.group_id)
+		return false;
+	if (ops->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
+		return true;
+	tp = settings.selective && ops->sk ? bpf_skc_to_tcp_sock(ops->sk) : NULL;
+	return tp && !is_meant(&((struct sock *)tp)->__sk_common);
+}
+
 SEC("sockops")
 int lt_sockops(struct bpf_sock_ops *ops)
 {
+	if (is_left_alone(ops))
+		return 1;
 	switch (ops->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
 		connects(ops);

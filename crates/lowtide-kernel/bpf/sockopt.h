@@ -43,6 +43,16 @@ static inline bool read_pacing(const struct bpf_sockopt *ctx, u64 *rate)
 	return true;
 }
 
+/* The program's own choice, which it has after us. */
+static inline void choose_former(const struct bpf_sockopt *ctx, struct lt_socket *s)
+{
+	const char *name = ctx->optval, *end = ctx->optval_end;
+
+	__builtin_memset(s->former.law, 0, sizeof(s->former.law));
+	for (int i = 0; i < LT_CC_NAME - 1 && i < ctx->optlen && name + i + 1 <= end; i++)
+		s->former.law[i] = name[i];
+}
+
 SEC("cgroup/setsockopt")
 int lt_setsockopt(struct bpf_sockopt *ctx)
 {
@@ -53,11 +63,17 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 		ctx->optlen = 0;
 	if (!ctx->sk || !is_governed(ctx->sk))
 		return 1;
+	/* of a group that was there before only what has the law is held to it: which connection this will be is not known before */
+	s = settings.group_id ? bpf_sk_storage_get(&sockets, ctx->sk, NULL, 0) : NULL;
+	if (settings.group_id && (!s || !s->former.known))
+		return 1;
 	if (ctx->level == SOL_LOWTIDE)
 		return set_option(ctx);
 	if (wants_law(ctx)) {
 		count(own_law, 1);
 		if (settings.keep_law) {
+			if (s)
+				choose_former(ctx, s);
 			ctx->optlen = SWALLOW;
 			return 1;
 		}

@@ -33,6 +33,7 @@ struct lt_socket_record record_layout = {};	/* never written: they carry the typ
 struct lt_decision decision_layout = {};
 struct lt_tracing tracing_layout = {};
 struct lt_trace_record trace_layout = {};
+struct lt_taken taken_layout = {};
 
 /* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
 enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS, SIGNAL_LAW };
@@ -76,6 +77,7 @@ struct lt_socket {
 	struct lt_decision decision;
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 pacing;		/* the one in force */
+	u32 held;		/* that is by the limit on all sockets */
 	u32 burst_end;		/* what is sent up to here leaves with what was sent before (bursts.h) */
 	u32 ssthresh;		/* what the law answered last */
 	u32 round_end;		/* CDG's round */
@@ -94,6 +96,11 @@ struct lt_socket {
 		u32 rtt_min_us, rtt_max_us;	/* of this round, 0: none */
 		u32 delivered, delivered_ce;	/* the stack's counts at its begin */
 	} traced;
+	struct former {		/* what it had before, and is given back (takeover.h) */
+		char law[LT_CC_NAME];
+		int tos, tclass;
+		u32 known;
+	} former;
 	u64 hazard_q16;		/* CDG's, of its latest round */
 	/* Of a law of the window kind: */
 	u64 ssthresh_q16;
@@ -259,15 +266,30 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 		}                                                                                                     \
 	})
 
-/*
- * The lesser of what we want and what the program set. The program may set 64 bits, BPF no more than 32: a limit above that
- * comes back as the most that we can set, once ours was below it.
- */
-static inline u32 pacing_allowed(const struct lt_socket *s, u32 wanted, u32 old)
+/* What the limit on all sockets leaves one of them: less at once where some have begun since the controller divided it. 0: there is none. */
+static inline u32 limit_on_each(void)
 {
-	u32 rate = wanted == PACING_NONE && old ? PACING_UNLIMITED : wanted;
+	u32 each = settings.socket_limit, known = settings.limit_sockets, n = settings.sockets;
 
-	return s->program_pacing ? at_most(rate, at_most(s->program_pacing, PACING_SWITCHED_ON)) : rate;
+	if (!each || !controller_alive(bpf_ktime_get_ns()))
+		return 0;
+	return known && n > known ? at_least((u64)each * known / n, 1) : each;
+}
+
+/*
+ * The least of what we want, what the program set and what all sockets together may send. The program may set 64 bits, BPF no more than 32: a limit
+ * above that comes back as the most that we can set, once ours was below it.
+ */
+static inline u32 pacing_allowed(struct lt_socket *s, u32 wanted, u32 old)
+{
+	u32 rate = wanted == PACING_NONE && old ? PACING_UNLIMITED : wanted, limit = limit_on_each();
+
+	if (s->program_pacing)
+		rate = at_most(rate, at_most(s->program_pacing, PACING_SWITCHED_ON));
+	if (limit && s->program_pacing)
+		limit = at_most(limit, s->program_pacing);
+	s->held = limit && (rate == PACING_NONE || rate >= limit);
+	return s->held ? limit : rate;
 }
 
 /* Before the first limit of ours the kernel has the program's, which needs no setting. */
@@ -276,10 +298,10 @@ static inline bool pacing_is_the_programs(const struct lt_socket *s, u32 rate)
 	return s->program_pacing >= PACING_SWITCHED_ON && rate == PACING_SWITCHED_ON;
 }
 
-/* By more than a part, or from and to unlimited. */
+/* By more than a part, or from and to unlimited; a limit on all sockets has to be exact. */
 static inline bool pacing_differs(u32 rate, u32 old, u32 part)
 {
-	if (rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
+	if (settings.socket_limit || rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
 		return rate != old;
 	return rate > old ? rate - old > old / part : old - rate > old / part;
 }

@@ -11,14 +11,23 @@
 #include "bursts.h"
 #include "flows.h"
 
+VERIFIED_APART u32 tide_values(const struct lt_flow *f, const struct lt_socket *s, struct lt_trace_record *r)
+{
+	struct law_weight weight;
+
+	if (!f || !s || !r)
+		return 0;
+	weight = weight_on(s);
+	return tide_inspect(&f->tide, PARAMETERS, &weight, r->values);
+}
+
 static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
-	struct law_weight weight = weight_on(s);
 	struct lt_trace_record *r = trace_record(s, tp, event);
 
 	if (!r)
 		return;
-	r->values_count = tide_inspect(&flow_of(s)->tide, PARAMETERS, &weight, r->values);
+	r->values_count = tide_values(flow_of(s), s, r);
 	bpf_ringbuf_submit(r, 0);
 }
 
@@ -27,12 +36,17 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 #define TIDE_PACE_EXACTLY (1U << 31)	/* a part of a packet's time in the distance of probes is less */
 
 /* The flow's window, which the stack does not move. */
-static inline struct law_window tide_window(const struct lt_flow *f, const struct tcp_sock *tp)
+static inline struct law_window tide_window_at(const struct lt_flow *f, u64 now_us)
 {
 	struct law_window w = { .cwnd_q16 = f->tide.shown_q16, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
 
-	w.nxt = tp->tcp_mstamp;
+	w.nxt = now_us;
 	return w;
+}
+
+static inline struct law_window tide_window(const struct lt_flow *f, const struct tcp_sock *tp)
+{
+	return tide_window_at(f, tp->tcp_mstamp);
 }
 
 static inline u64 tide_part_of_window(const struct lt_socket *s)
@@ -146,20 +160,43 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	s->member.acked = tp->bytes_acked;
 }
 
-/* The law acts on an ACK. */
-static __noinline void tide_hears(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp)
+/* The law acts on an ACK. 1: it begins to listen. */
+VERIFIED_APART u32 tide_hears(struct lt_flow *f, struct lt_socket *s)
 {
-	struct law_weight weight = weight_on(s);
-	struct law_window w = tide_window(f, tp);
-	u32 listened = f->tide.listens;
+	struct law_weight weight;
+	struct law_window w;
+	u32 listened;
 
+	if (!f || !s)
+		return 0;
+	weight = weight_on(s);
+	w = tide_window_at(f, s->ack.now_us);
+	listened = f->tide.listens;
 	aggregate_ack(&f->all, &s->ack);
 	tide_sample(&f->tide, PARAMETERS, &s->ack);
 	tide_ack(&f->tide, PARAMETERS, &weight, &w, &s->ack);
-	if (f->tide.listens && !listened) {
-		count(delay_backoffs, 1);
-		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
+	return f->tide.listens && !listened;
+}
+
+/* What comes of the window to the connection that has had its turn. `waited`: it did before. */
+VERIFIED_APART u32 tide_divide(struct lt_flow *f, struct lt_socket *s, u32 use, bool waited, bool has_data)
+{
+	struct aggregate_member *part;
+
+	if (!f || !s)
+		return 0;
+	part = &s->member.part;
+	if (flow_probes(f)) {
+		part->grant_q16 = f->tide.shown_q16;
+		aggregate_count(&f->all, part, 0, has_data ? AGGREGATE_WANTS : AGGREGATE_MODEST);
+	} else if (!s->member.waits) {
+		aggregate_grant(&f->all, part, f->tide.shown_q16, waited ? 0 : s->ack.packets, use);
+		if (use == AGGREGATE_YIELDS && part->grant_q16 < PACED_BELOW_Q16)
+			flow_waits(f, s, 1);
 	}
+	if (s->member.waits)
+		aggregate_leave(&f->all, part);
+	return 0;
 }
 
 /* Its turn at an ACK, and what its connection may send then. */
@@ -181,20 +218,13 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
 	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data, clock_ns(tp));
-	if (waited || s->member.waits)	/* the ACK of a single segment may have been kept back */
+	if (waited || s->member.waits) {	/* the ACK of a single segment may have been kept back */
 		f->all.delivered += s->ack.packets;
-	else
-		tide_hears(f, s, tp);
-	if (flow_probes(f)) {
-		part->grant_q16 = f->tide.shown_q16;
-		aggregate_count(&f->all, part, 0, has_data ? AGGREGATE_WANTS : AGGREGATE_MODEST);
-	} else if (!s->member.waits) {
-		aggregate_grant(&f->all, part, f->tide.shown_q16, waited ? 0 : s->ack.packets, use);
-		if (use == AGGREGATE_YIELDS && part->grant_q16 < PACED_BELOW_Q16)
-			flow_waits(f, s, 1);
+	} else if (tide_hears(f, s)) {
+		count(delay_backoffs, 1);
+		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
 	}
-	if (s->member.waits)
-		aggregate_leave(&f->all, part);
+	tide_divide(f, s, use, waited, has_data);
 	if (!limited && tp->app_limited)
 		aggregate_has_no_data(&f->all);
 	tide_take(s, tp);
@@ -210,8 +240,10 @@ static inline void tide_set_pacing_status(struct sock *sk, const struct lt_socke
 }
 
 /* The connection's pace, as it is now. */
-static inline u32 tide_pace_of(const struct lt_flow *f, const struct lt_socket *s, u32 mss)
+VERIFIED_APART u32 tide_pace_of(const struct lt_flow *f, const struct lt_socket *s, u32 mss)
 {
+	if (!f || !s)
+		return 0;
 	if (s->member.waits)
 		return flow_waiting_pace(f, mss);
 	if (flow_probes(f))

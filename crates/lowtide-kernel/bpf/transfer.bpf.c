@@ -15,12 +15,14 @@
  *   tcp.h         what laws have in common
  *   trace.h       what a trace sees of them
  *   state.h       what all programs share
+ *   takeover.h    a group that was there before: its sockets get the law, and their own one back
  */
 #include "kernel.h"
 #include "sockops.h"
 #include "egress.h"
 #include "sockopt.h"
 #include "observe.h"
+#include "takeover.h"
 #include "cdg_ops.h"
 #include "window_ops.h"
 #include "tide_ops.h"

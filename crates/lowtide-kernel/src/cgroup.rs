@@ -2,11 +2,12 @@
 //! A cgroup v2 child of its own for PROGRAM, wherever the hierarchy is (pure, hybrid, in a container, out of sight).
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
-        unix::fs::OpenOptionsExt,
+        unix::fs::{MetadataExt, OpenOptionsExt},
     },
     path::{Component, Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
@@ -14,7 +15,7 @@ use std::{
 
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::{Error, Result};
+use crate::{Error, Result, Target, takeover::processes_below};
 
 const PREFIX: &str = "lowtide-";
 
@@ -23,6 +24,8 @@ const PREFIX: &str = "lowtide-";
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
+    /// It is ours, and goes with this value; else it was there before.
+    made: bool,
     lock: Flock<File>,
     // keeps a hierarchy of our own mounted while `path` leads through it
     _mount: Option<OwnedFd>,
@@ -57,15 +60,65 @@ impl Cgroup {
             let Ok(lock) = Flock::lock(directory, FlockArg::LockExclusiveNonblock) else { continue };
             // a sweep of another run may have come between the calls
             if path.join("cgroup.procs").exists() {
-                return Ok(Cgroup { path, lock, _mount: mount });
+                return Ok(Cgroup { path, made: true, lock, _mount: mount });
             }
         }
         Err(unwritable(io::Error::from(io::ErrorKind::AlreadyExists)))
     }
 
+    /// A group that is there already, with processes in it. It stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Group`]: there is none, it is the whole machine's, nobody is in it, or another Lowtide governs it.
+    pub fn existing(target: &Target) -> Result<Cgroup> {
+        let (path, mount) = target.find()?;
+        let refused = |why: &str| Error::Group(format!("{}: {why}", path.display()));
+        if !path.join("cgroup.procs").exists() {
+            return Err(refused("it is no group of cgroup v2"));
+        }
+        if !path.join("cgroup.type").exists() {
+            return Err(refused(
+                "it is the root group, whose processes are those of the whole machine; give what is to be governed a group of its own, \
+                 for example by systemd-run --scope",
+            ));
+        }
+        let directory = open_directory(&path).map_err(|error| refused(&error.to_string()))?;
+        let lock = Flock::lock(directory, FlockArg::LockExclusiveNonblock)
+            .map_err(|_| refused("another Lowtide governs it; lowtide status tells which"))?;
+        let cgroup = Cgroup { path, made: false, lock, _mount: mount };
+        if !cgroup.is_populated() {
+            return Err(Error::Group(format!("{}: no process is in it", cgroup.path.display())));
+        }
+        Ok(cgroup)
+    }
+
+    /// The numbers of the target's group, and of those above and below it.
+    ///
+    /// # Errors
+    /// [`Error::Group`]: there is none.
+    pub fn kin(target: &Target) -> Result<BTreeSet<u64>> {
+        let (path, _mount) = target.find()?;
+        let id = |group: &Path| fs::metadata(group).ok().map(|about| about.ino());
+        let above = path.ancestors().take_while(|group| group.join("cgroup.procs").exists());
+        let mut kin: BTreeSet<u64> = above.filter_map(id).collect();
+        let mut below = vec![path.clone()];
+        while let Some(group) = below.pop() {
+            kin.extend(id(&group));
+            let entries = fs::read_dir(group).into_iter().flatten().flatten();
+            let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            below.extend(groups.map(|entry| entry.path()));
+        }
+        Ok(kin)
+    }
+
     /// Where it is; through /proc if the hierarchy is mounted for us alone.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its number in the kernel, by which BPF programs know it.
+    pub fn id(&self) -> u64 {
+        self.lock.metadata().map_or(0, |about| about.ino())
     }
 
     /// The directory, to attach BPF programs to.
@@ -98,11 +151,9 @@ impl Cgroup {
         fs::read_to_string(self.path.join("cgroup.events")).is_ok_and(|events| events.contains(event))
     }
 
-    /// Processes in it, by pid.
+    /// Processes in it and below it, by pid.
     pub fn processes(&self) -> Vec<i32> {
-        fs::read_to_string(self.path.join("cgroup.procs"))
-            .map(|pids| pids.lines().filter_map(|pid| pid.parse().ok()).collect())
-            .unwrap_or_default()
+        processes_below(&self.path)
     }
 
     /// Processes that PROGRAM left behind go on in the group that it was started from.
@@ -117,6 +168,9 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
+        if !self.made {
+            return;
+        }
         self.send_home();
         // Still busy where that failed: the next run sweeps it.
         let _ = fs::remove_dir(&self.path);
@@ -125,27 +179,31 @@ impl Drop for Cgroup {
 
 /// The v2 hierarchy as far as it is in sight.
 #[derive(Debug)]
-struct Hierarchy {
-    root: PathBuf,
+pub(crate) struct Hierarchy {
+    pub(crate) root: PathBuf,
     /// The directory of this process's group, at `root` or below.
-    own: PathBuf,
+    pub(crate) own: PathBuf,
     /// Keeps it mounted for us alone.
-    mount: Option<OwnedFd>,
+    pub(crate) mount: Option<OwnedFd>,
 }
 
 /// Where it is mounted so that our own group is in it. Else a mount of our own that nobody else sees: `ip netns exec`
 /// hides /sys/fs/cgroup, and in a container the host's mount shows more than the container's namespace has names for.
-fn hierarchy() -> Result<Hierarchy> {
-    let own = own_group();
+pub(crate) fn hierarchy() -> Result<Hierarchy> {
+    showing(&group_of("self").unwrap_or_else(|| PathBuf::from("/")))
+}
+
+/// The same for the hierarchy in which this group is in sight.
+pub(crate) fn showing(own: &Path) -> Result<Hierarchy> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    if let Some(found) = mounted(&mounts, &own) {
+    if let Some(found) = mounted(&mounts, own) {
         return Ok(found);
     }
     let mount = mount_detached().map_err(Error::NoCgroup)?;
     let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
-    match directory(&root, Path::new("/"), &own) {
+    match directory(&root, Path::new("/"), own) {
         Some(own) => Ok(Hierarchy { root, own, mount: Some(mount) }),
-        None => Err(Error::GroupOutOfSight { group: own }),
+        None => Err(Error::GroupOutOfSight { group: own.to_owned() }),
     }
 }
 
@@ -198,11 +256,10 @@ fn mount_detached() -> io::Result<OwnedFd> {
     }
 }
 
-/// This process's group, from the root of its cgroup namespace.
-fn own_group() -> PathBuf {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::"));
-    PathBuf::from(own.unwrap_or("/"))
+/// A process's group, from the root of this process's cgroup namespace. `None`: there is no such process, or it is in none.
+pub(crate) fn group_of(process: &str) -> Option<PathBuf> {
+    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    groups.lines().find_map(|line| line.strip_prefix("0::")).map(PathBuf::from)
 }
 
 fn open_directory(path: &Path) -> io::Result<File> {

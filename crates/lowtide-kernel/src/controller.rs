@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use lowtide_deadline::{Decision, Governor, Policy, Progress, Signal, Signals, Time, Weight};
+use lowtide_deadline::{Decision, Governor, Policy, Progress, Rates, Signal, Signals, Time, Weight};
 
 use crate::{
-    Actuator, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Transfer,
+    Actuator, Cgroup, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Taken, Transfer,
     budget::Budget,
+    ceiling::{Ceiling, SocketLimit},
     goals::{Goals, SocketDecision},
     price::LossPrice,
 };
@@ -41,6 +42,10 @@ pub struct Controller {
     price: LossPrice,
     priced: Option<Time>,
     peer: Peer,
+    ceiling: Option<Ceiling>,
+    paused: bool,
+    /// What was decided last.
+    decision: Option<Decision>,
 }
 
 impl Controller {
@@ -62,7 +67,29 @@ impl Controller {
             price: LossPrice::default(),
             priced: None,
             peer: Peer::default(),
+            ceiling: None,
+            paused: false,
+            decision: None,
         }
+    }
+
+    /// Bytes per second, greater than 0, that all sockets together may send from now on, and that are aimed for at least.
+    pub fn set_rates(&mut self, rates: Rates) {
+        let same = self.ceiling.as_ref().map(Ceiling::most) == rates.most;
+        if !same {
+            self.ceiling = rates.most.map(Ceiling::new);
+        }
+        self.governor.set_rates(rates);
+    }
+
+    /// Holds all sockets to a trickle that keeps their connections alive, or no longer. What happens meanwhile says nothing about the network.
+    pub fn pause(&mut self, paused: bool) {
+        self.paused = paused;
+    }
+
+    /// Whether it is paused.
+    pub fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// The steering for a weight before anything is known of the network.
@@ -95,7 +122,7 @@ impl Controller {
             in_flight_bytes: snapshot.in_flight_bytes,
             price_ratio: None,
         };
-        let decision = self.governor.tick(&seen);
+        let decision = self.decide(&seen);
         if self.priced.is_none_or(|last| now >= last + decision.interval) {
             self.priced = Some(now);
             self.price.update(snapshot.totals.losses, snapshot.totals.segments);
@@ -104,10 +131,31 @@ impl Controller {
         let alpha = self.law.exponent(self.price.get(), snapshot.srtt.map(|rtt| rtt.as_secs_f64()));
         let flows = if self.law.shares_a_flow() { snapshot.paths } else { snapshot.sending };
         let budget = Budget::new(decision.weight, snapshot.sending, flows, &goals, alpha);
-        let steering = self.steering(&snapshot, &decision, &budget);
+        let limit = self.limit(now, &snapshot);
+        let steering = Steering { limit, ..self.steering(&snapshot, &decision, &budget) };
         self.transfer.steer(&steering);
         self.transfer.steer_sockets(&self.decisions(now, &goals, &budget), &gone)?;
         Ok(Status { now, snapshot, decision, loss_price: self.price.get(), goals })
+    }
+
+    /// A pause needs one decision before it, to hold on to.
+    fn decide(&mut self, seen: &Progress) -> Decision {
+        let decision = match self.decision {
+            Some(decision) if self.paused => {
+                self.governor.skip(seen);
+                Decision { updated: false, weight: self.governor.weight(), ..decision }
+            }
+            _ => self.governor.tick(seen),
+        };
+        self.decision = Some(decision);
+        decision
+    }
+
+    /// What each socket may send until the next tick.
+    fn limit(&mut self, now: Time, snapshot: &Snapshot) -> Option<SocketLimit> {
+        let sent = snapshot.totals.acknowledged + snapshot.totals.retransmitted;
+        let level = self.ceiling.as_mut().map(|ceiling| ceiling.level(now, sent, snapshot.sending, snapshot.held));
+        if self.paused { Some(SocketLimit::TRICKLE) } else { level }
     }
 
     /// A law of ours shares the budget itself; sockets of a kernel's law each apply a weight for themselves.
@@ -122,6 +170,7 @@ impl Controller {
             sockets: snapshot.sending,
             window: snapshot.window,
             stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),
+            limit: None,
         }
     }
 
@@ -147,6 +196,22 @@ impl Controller {
             })
         };
         goals.iter().filter_map(decide).collect()
+    }
+
+    /// As [`Transfer::take`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn take(&mut self, cgroup: &Cgroup) -> Result<Taken> {
+        self.transfer.take(cgroup)
+    }
+
+    /// As [`Transfer::give_back`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn give_back(&mut self, cgroup: &Cgroup) -> Result<Taken> {
+        self.transfer.give_back(cgroup)
     }
 
     /// The governor, to move the goal.

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this machine and these privileges allow, found out by trying, with the consequence and the mend for what is missing.
 
-use std::{fs::OpenOptions, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    fs::{self, OpenOptions},
+    path::Path,
+    process::Command,
+};
 
+use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
 use nix::sys::utsname::uname;
 
-use crate::{Actuator, Cgroup, Controller, Dscp, Error, Law, Registration, Setup, Transfer, program::probe_options};
+use crate::{
+    Actuator, Cgroup, Controller, Dscp, Error, Law, Registration, Setup, Transfer, foreign, program::probe_options,
+};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -20,6 +28,8 @@ pub enum Need {
     SocketGoals,
     /// `emulate` and `demo`.
     Emulate,
+    /// Having connections to itself.
+    Alone,
 }
 
 /// One feature.
@@ -69,7 +79,8 @@ const EMULATE: &str = "emulate and demo do not work; run does";
 
 /// Tries everything out; leaves nothing behind.
 pub fn diagnose() -> Diagnosis {
-    let features = vec![kernel(), btf(), cgroup(), phantom_signals(), own_laws(), socket_goals(), tun(), namespaces()];
+    let features =
+        vec![kernel(), btf(), cgroup(), phantom_signals(), own_laws(), socket_goals(), rivals(), tun(), namespaces()];
     Diagnosis { features }
 }
 
@@ -196,6 +207,38 @@ fn socket_goals() -> Feature {
             mend: "what the lines above say; else boot a newer kernel",
         });
     Feature { name: "goals on sockets", need: Need::SocketGoals, state }
+}
+
+/// Programs that see the connections of this group, and may set another law on them.
+fn rivals() -> Feature {
+    let group = Cgroup::create().ok();
+    let above = group.as_ref().and_then(|group| group.path().parent());
+    let sockops = above.map(|above| foreign::seeing(above, libbpf_sys::BPF_CGROUP_SOCK_OPS)).unwrap_or_default();
+    let names: BTreeMap<u32, String> =
+        ProgInfoIter::default().map(|program| (program.id, program.name.to_string_lossy().into_owned())).collect();
+    let name = |id: &u32| names.get(id).cloned().unwrap_or_default();
+    // an outer run sees the connections of an inner one, and leaves them to it
+    let others = sockops.iter().filter(|other| name(&other.id) != "lt_sockops");
+    let mut found: Vec<String> = others
+        .map(|other| format!("the sock_ops program {} (id {}) on {}", name(&other.id), other.id, other.group.display()))
+        .collect();
+    found.extend(is_running("bpftune").then(|| "bpftune, whose tcp_conn tuner sets the law of connections".to_owned()));
+    let state = match found.is_empty() {
+        true => Ok("none sees the connections of this group".to_owned()),
+        false => Err(Missing {
+            why: found.join("; "),
+            consequence: "it may set another law on governed connections; lowtide trace and ss -i show which they have",
+            mend: "stop it, or keep it away from congestion control (bpftune: disable its tcp_conn tuner)",
+        }),
+    };
+    Feature { name: "other programs on connections", need: Need::Alone, state }
+}
+
+fn is_running(name: &str) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .into_iter()
+        .any(|entry| fs::read_to_string(entry.path().join("comm")).is_ok_and(|found| found.trim_end() == name))
 }
 
 fn tun() -> Feature {

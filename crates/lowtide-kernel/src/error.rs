@@ -61,6 +61,9 @@ pub enum Error {
         /// Its number.
         id: u32,
     },
+    /// A group to attach to.
+    #[error("{0}")]
+    Group(String),
     /// Reading the sockets' state failed.
     #[error("cannot read the state of the transfer's sockets: {0}")]
     Observe(io::Error),

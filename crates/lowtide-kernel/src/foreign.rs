@@ -32,6 +32,29 @@ pub(crate) fn forbidding(group: &Path, attach_type: bpf_attach_type) -> Option<F
     None
 }
 
+/// All programs of this type on `group` and above it, which see what happens in it.
+pub(crate) fn seeing(group: &Path, attach_type: bpf_attach_type) -> Vec<Foreign> {
+    let groups = group.ancestors().take_while(|above| above.join("cgroup.procs").exists());
+    let of = |above: &Path| {
+        let ids = all_attached(above, attach_type);
+        ids.into_iter().map(|id| Foreign { group: above.to_owned(), id }).collect::<Vec<_>>()
+    };
+    groups.flat_map(of).collect()
+}
+
+/// The first programs of a type on a group; more than these nobody needs to be told of.
+fn all_attached(group: &Path, attach_type: bpf_attach_type) -> Vec<u32> {
+    let Ok(directory) = File::open(group) else { return Vec::new() };
+    let mut ids = [0; 16];
+    let (mut flags, mut number) = (0, ids.len() as u32);
+    // SAFETY: the kernel writes at most `number` ids, and one value each to the others.
+    unsafe {
+        let ids = ids.as_mut_ptr();
+        libbpf_sys::bpf_prog_query(directory.as_raw_fd(), attach_type, 0, &raw mut flags, ids, &raw mut number)
+    };
+    ids.into_iter().take_while(|id| *id != 0).collect()
+}
+
 /// How a group's programs of a type are attached, and the first of them. `None`: the kernel does not say.
 fn attached(group: &Path, attach_type: bpf_attach_type) -> Option<(u32, Option<u32>)> {
     let directory = File::open(group).ok()?;

@@ -8,11 +8,13 @@
 
 mod actuator;
 mod budget;
+mod ceiling;
 mod cgroup;
 mod controller;
 mod dispositions;
 mod doctor;
 mod error;
+mod existing;
 mod fixed;
 mod foreign;
 mod goals;
@@ -25,20 +27,24 @@ mod price;
 mod program;
 mod programs;
 mod session;
+mod takeover;
 mod terminal;
 pub mod trace;
 mod transfer;
 mod user;
 
 pub use actuator::{Actuator, Pressure};
+pub use ceiling::SocketLimit;
 pub use cgroup::Cgroup;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use error::{Error, Result};
+pub use existing::Target;
 pub use goals::SocketGoal;
 pub use law::{CdgIncrease, CdgParameters, Law};
 pub use machine::{About, MachineLaw, Pinned};
 pub use program::{Exit, Place, Program, inherited_tcp_sockets};
+pub use takeover::{Selection, Taken};
 pub use terminal::{Terminal, controls_us};
 pub use transfer::{Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};
 pub use user::{Caller, User};

@@ -16,9 +16,11 @@ use libbpf_rs::{
 
 use crate::{
     Actuator, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
+    ceiling::SocketLimit,
     fixed::{Q16, pressure_value},
     foreign::{self, Foreign},
     kernel_words::KernelWords,
+    takeover::Selection,
     transfer::monotonic_now,
 };
 
@@ -33,6 +35,19 @@ use skeleton::{OpenTransferSkel, TransferSkel, TransferSkelBuilder};
 unsafe impl plain::Plain for types::lt_socket_record {}
 // SAFETY: the same.
 unsafe impl plain::Plain for types::lt_decision {}
+// SAFETY: the same.
+unsafe impl plain::Plain for types::lt_taken {}
+
+/// Which sockets the programs are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Those of a group that was made for them.
+    Made,
+    /// Those of a group that was there before.
+    Existing,
+    /// All of the machine that ask for the law.
+    Machine,
+}
 
 /// The loaded programs.
 pub(crate) struct Programs {
@@ -40,24 +55,36 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Those of a transfer.
-    pub(crate) fn of_transfer(setup: &Setup, first: &Steering, words: &KernelWords) -> Result<Programs> {
+    /// Those of a transfer; `group`: one that was there before, and which of its connections are meant.
+    pub(crate) fn of_transfer(
+        setup: &Setup,
+        first: &Steering,
+        group: Option<(&Cgroup, &Selection)>,
+        words: &KernelWords,
+    ) -> Result<Programs> {
+        let place = if group.is_some() { Place::Existing } else { Place::Made };
         let law = setup.law.is_ours().then_some((&setup.law, setup.registration));
         let name = if setup.law.is_ours() { own_name(setup.law.program()) } else { setup.law.name().to_owned() };
-        Programs::load((law, &name), true, words, |settings| {
+        Programs::load((law, &name), place, words, |settings| {
             configure(settings, &setup.law, &name);
             settings.by_delay = (setup.actuator == Actuator::Native).into();
             settings.weighs_marks = (setup.law.needs_ecn() && setup.actuator == Actuator::Native).into();
             settings.keep_law = setup.keep_law.into();
             settings.set_tos = setup.dscp.octet().is_some().into();
             settings.tos = setup.dscp.octet().unwrap_or(0);
+            if let Some((cgroup, selection)) = group {
+                settings.group_id = cgroup.id();
+                settings.selective = (*selection != Selection::default()).into();
+                settings.port = selection.port.into();
+                (settings.peer.word, settings.peer_bits) = selection.peer_words();
+            }
             apply(settings, first);
         })
     }
 
     /// A law of ours under this name, for sockets that have nothing to do with each other. It has no controller to die.
     pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, words: &KernelWords) -> Result<Programs> {
-        Programs::load((Some((law, Registration::Link)), name), false, words, |settings| {
+        Programs::load((Some((law, Registration::Link)), name), Place::Machine, words, |settings| {
             configure(settings, law, name);
             settings.weight = weight.unwrap_or_default().to_bits();
             let pressure = weight.map_or_else(Pressure::default, |w| Actuator::Native.pressure(law, w, 1.0, 0.0));
@@ -70,14 +97,14 @@ impl Programs {
 
     fn load(
         (law, name): (Option<(&Law, Registration)>, &str),
-        in_a_group: bool,
+        place: Place,
         words: &KernelWords,
         set: impl FnOnce(&mut types::lt_settings),
     ) -> Result<Programs> {
         // The skeleton borrows its object for as long as it lives; one small allocation each time is never freed.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| words.refusal(error))?;
-        choose(&mut open, law, name, in_a_group).map_err(|error| words.refusal(error))?;
+        choose(&mut open, law, name, place).map_err(|error| words.refusal(error))?;
         set(&mut open.maps.bss_data.as_deref_mut().expect("the programs have variables").settings);
         let skeleton = open.load().map_err(|error| words.refusal(error))?;
         Ok(Programs { skeleton })
@@ -129,6 +156,13 @@ impl Programs {
         self.skeleton.maps.bss_data.as_deref_mut().expect("the programs have variables")
     }
 
+    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network namespace.
+    pub(crate) fn takeover(&self, words: &KernelWords) -> Result<[Link; 2]> {
+        let [take, give_back] = [&self.skeleton.progs.lt_take, &self.skeleton.progs.lt_give_back]
+            .map(|program| attached("the program for open sockets", program.attach(), words));
+        Ok([take?, give_back?])
+    }
+
     pub(crate) fn settings(&self) -> &types::lt_settings {
         &self.skeleton.maps.bss_data.as_deref().expect("the programs have variables").settings
     }
@@ -155,7 +189,7 @@ fn choose(
     open: &mut OpenTransferSkel<'_>,
     law: Option<(&Law, Registration)>,
     name: &str,
-    in_a_group: bool,
+    place: Place,
 ) -> libbpf_rs::Result<()> {
     let ours = law.map(|(law, _)| law.program());
     match ours {
@@ -187,8 +221,9 @@ fn choose(
             ProgramType::StructOps => {
                 program.set_autoload(prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix)));
             }
-            ProgramType::Tracing => {} // the socket iterator
-            _ => program.set_autoload(in_a_group),
+            ProgramType::Tracing if name == "lt_observe" => {}
+            ProgramType::Tracing => program.set_autoload(place == Place::Existing),
+            _ => program.set_autoload(place != Place::Machine),
         }
     }
     Ok(())
@@ -232,6 +267,8 @@ pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;
+    let limit = steering.limit.unwrap_or(SocketLimit { each: 0, sockets: 0 });
+    (settings.socket_limit, settings.limit_sockets) = (limit.each, limit.sockets);
     settings.heartbeat_ns = monotonic_now();
 }
 

@@ -8,11 +8,13 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::{
     Actuator, Cgroup, Error, Law, Pressure, Result,
+    ceiling::SocketLimit,
     doctor::{self, LINKS_SINCE},
     fixed::{Q16, Q32},
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
     kernel_words::KernelWords,
     programs::{Programs, apply, text_of, types},
+    takeover::{Networks, Selection, Taken},
 };
 
 /// The code point that marks the transfer's packets.
@@ -83,6 +85,8 @@ pub struct Steering {
     pub window: f64,
     /// Age of the heartbeat from which the programs behave as plain TCP.
     pub stale: Duration,
+    /// What each socket may send, whatever its law lets it.
+    pub limit: Option<SocketLimit>,
 }
 
 /// `LT_ONE_WAY` and `LT_ROUND_TRIPS` of `bpf/shared.h`.
@@ -142,6 +146,8 @@ pub struct Snapshot {
     pub sending: u32,
     /// Pairs of networks that these go between, one at the least.
     pub paths: u32,
+    /// Those that the limit on all sockets holds back.
+    pub held: u32,
     /// Some sending connection has more to send than it may.
     pub backlogged: bool,
     /// Payload that is not yet acknowledged, sent or not, in whole segments where it has been sent.
@@ -167,12 +173,23 @@ impl Snapshot {
     }
 }
 
+/// What gives open sockets the law, and back what they had.
+struct Takeover {
+    take: Link,
+    give_back: Link,
+    networks: Networks,
+}
+
 /// The programs of one transfer, in the kernel as long as this value. If the process dies the kernel removes them, all but a law that came by
 /// [`Registration::Plain`].
 pub struct Transfer {
     // before the skeleton: a law without a link is deleted through its map
     observer: Link,
-    _links: Vec<Link>,
+    /// Of a group that was there before.
+    takeover: Option<Takeover>,
+    /// To the group.
+    links: Vec<Link>,
+    _law: Option<Link>,
     programs: Programs,
     acknowledged: u64,
     goals: Vec<GoalRecord>,
@@ -197,15 +214,48 @@ impl Transfer {
     /// # Errors
     /// [`Error::Load`], [`Error::Attach`], with the kernel's reason.
     pub fn start(setup: &Setup, first: &Steering, cgroup: &Cgroup) -> Result<Transfer> {
+        Transfer::load(setup, first, (cgroup, None))
+    }
+
+    /// The same for a group that was there before, and for some of its connections. Those that are open are to be taken next.
+    ///
+    /// # Errors
+    /// See [`Transfer::start`].
+    pub fn attach(setup: &Setup, first: &Steering, cgroup: &Cgroup, selection: &Selection) -> Result<Transfer> {
+        Transfer::load(setup, first, (cgroup, Some(selection)))
+    }
+
+    fn load(setup: &Setup, first: &Steering, (cgroup, existing): (&Cgroup, Option<&Selection>)) -> Result<Transfer> {
         let words = KernelWords::listen();
-        let mut programs = Programs::of_transfer(setup, first, &words)?;
-        let mut links = Vec::new();
-        if setup.law.is_ours() {
-            links.push(programs.register(&setup.law, &words)?);
-        }
-        links.extend(programs.attach(cgroup, &words)?);
+        let group = existing.map(|selection| (cgroup, selection));
+        let mut programs = Programs::of_transfer(setup, first, group, &words)?;
+        let law = setup.law.is_ours().then(|| programs.register(&setup.law, &words)).transpose()?;
+        let links = programs.attach(cgroup, &words)?;
         let observer = programs.observe(&words)?;
-        Ok(Transfer { observer, _links: links, programs, acknowledged: 0, goals: Vec::new() })
+        let takeover = existing.map(|_| programs.takeover(&words)).transpose()?;
+        let takeover = takeover.map(|[take, give_back]| Takeover { take, give_back, networks: Networks::default() });
+        Ok(Transfer { observer, takeover, links, _law: law, programs, acknowledged: 0, goals: Vec::new() })
+    }
+
+    /// Gives the law to the open connections of the group in network namespaces that its processes have come to be in since the last call.
+    ///
+    /// # Errors
+    /// [`Error::Observe`]: no right to enter a namespace, or the kernel does not tell its sockets.
+    pub fn take(&mut self, cgroup: &Cgroup) -> Result<Taken> {
+        let Some(Takeover { take, networks, .. }) = &mut self.takeover else { return Ok(Taken::default()) };
+        let new = networks.look(cgroup);
+        networks.read(take, &new)
+    }
+
+    /// Ends it: connections of a group that was there before have what they had then.
+    ///
+    /// # Errors
+    /// See [`Transfer::take`].
+    pub fn give_back(&mut self, cgroup: &Cgroup) -> Result<Taken> {
+        let Some(Takeover { give_back, networks, .. }) = &mut self.takeover else { return Ok(Taken::default()) };
+        self.links.clear(); // so that no new one gets the law meanwhile
+        networks.look(cgroup);
+        networks.read(give_back, &networks.all())
     }
 
     /// Applies new values and shows the programs that the controller lives.
@@ -353,6 +403,7 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
         sockets: records.len() as u32,
         sending: sending.len() as u32,
         paths: paths.len().max(1) as u32,
+        held: sending.iter().filter(|r| r.held != 0).count() as u32,
         backlogged: sending.iter().any(|r| r.unsent > 0),
         unfinished_bytes: records.iter().map(|r| u64::from(r.unsent) + in_flight(r)).sum(),
         in_flight_bytes: records.iter().map(in_flight).sum(),

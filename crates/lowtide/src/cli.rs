@@ -13,8 +13,10 @@ use lowtide_net::{
     units::parse_duration,
 };
 
+mod operate;
 mod run;
 
+pub use operate::*;
 pub use run::*;
 
 /// Bulk transfers in the background, done by their deadline.
@@ -31,6 +33,20 @@ pub struct Cli {
 pub enum Command {
     /// Run a program whose TCP connections use only spare capacity, and more only as far as a deadline requires
     Run(Box<RunArguments>),
+    /// Govern the connections of what runs already: a unit, a process, a container, a cgroup
+    Attach(Box<AttachArguments>),
+    /// Say how the transfers of this machine are
+    Status(StatusArguments),
+    /// Change a transfer that runs: its deadline, its size, limits on its rate
+    Set(SetArguments),
+    /// Hold a transfer back to a trickle that keeps its connections alive
+    Pause(NameArguments),
+    /// Go on with a transfer that is paused
+    Resume(NameArguments),
+    /// Stop governing what `attach` governs; its connections go on as before
+    Detach(NameArguments),
+    /// Say what transfers ran and how they ended
+    History(HistoryArguments),
     /// Report what this kernel and these privileges allow
     Doctor,
     /// Load Lowtide's congestion controls for the whole machine, for any program to use
@@ -46,6 +62,18 @@ pub enum Command {
     Lab(LabArguments),
     /// Show what `run` does, in about two minutes, on an emulated 20 Mbit/s link
     Demo(DemoArguments),
+    /// Write manual pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// Where they go
+        directory: PathBuf,
+    },
+    /// Print completions for a shell
+    #[command(hide = true)]
+    Completions {
+        /// Which
+        shell: clap_complete::Shell,
+    },
     /// Lowtide's own traffic programs, as the demo uses them
     #[command(hide = true)]
     Traffic(TrafficArguments),

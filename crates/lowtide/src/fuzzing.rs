@@ -13,7 +13,10 @@ use lowtide_net::{
 };
 use lowtide_sim::scenario::{Experiment, Source};
 
-use crate::{size, trace, when};
+use crate::{
+    operate::{protocol, read_frames},
+    size, trace, when,
+};
 
 /// Reads these bytes, and panics where it is wrong.
 pub type Target = fn(&[u8]);
@@ -33,6 +36,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("chance", chance),
     ("experiment", experiment),
     ("traffic", traffic),
+    ("control", control),
 ];
 
 /// What is wrong is one sentence.
@@ -238,5 +242,25 @@ pub fn traffic(bytes: &[u8]) {
             assert_eq!(printed.parse::<Source>().ok().as_ref(), Some(&source), "it prints as {printed:?}");
         }
         Err(error) => is_a_sentence(error),
+    }
+}
+
+/// What comes over a control socket.
+///
+/// # Panics
+/// It is wrong.
+pub fn control(bytes: &[u8]) {
+    for frame in read_frames(bytes) {
+        assert!(frame.len() <= protocol::LONGEST_REQUEST);
+        match protocol::Request::parse(&frame) {
+            Ok(request) => {
+                let printed = serde_json::to_vec(&request).expect("it can be written");
+                assert_eq!(protocol::Request::parse(&printed).ok().as_ref(), Some(&request));
+            }
+            Err(error) => is_a_sentence(error),
+        }
+        if let Err(error) = protocol::Reply::parse(&frame) {
+            is_a_sentence(error);
+        }
     }
 }

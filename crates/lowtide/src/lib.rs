@@ -33,6 +33,9 @@ pub mod guest;
 #[cfg(target_os = "linux")]
 pub mod interruption;
 pub mod lab;
+pub mod manual;
+#[cfg(target_os = "linux")]
+pub mod operate;
 #[cfg(target_os = "linux")]
 pub mod play;
 pub mod players;

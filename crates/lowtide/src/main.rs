@@ -14,6 +14,8 @@ fn main() -> ExitCode {
         Command::Trace(TraceArguments { command: Some(TraceCommand::Plot { file, output }), .. }) => {
             lowtide::trace::plot(&file, output.as_deref())
         }
+        Command::Man { directory } => lowtide::manual::man(&directory),
+        Command::Completions { shell } => lowtide::manual::completions(shell),
         command => on_the_kernel(&command),
     };
     unless_unread(outcome).unwrap_or_else(|error| {
@@ -46,14 +48,24 @@ fn unless_unread(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> 
 /// The commands that need Linux.
 #[cfg(target_os = "linux")]
 fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
+    use lowtide::operate::protocol::Command as Order;
     match command {
         Command::Run(arguments) => Ok(lowtide::run::run(arguments)),
+        Command::Attach(arguments) => Ok(lowtide::run::attach(arguments)),
+        Command::Status(arguments) => lowtide::operate::status(arguments),
+        Command::Set(arguments) => lowtide::operate::set(arguments),
+        Command::Pause(arguments) => lowtide::operate::command(&arguments.name, Order::Pause),
+        Command::Resume(arguments) => lowtide::operate::command(&arguments.name, Order::Resume),
+        Command::Detach(arguments) => lowtide::operate::command(&arguments.name, Order::Detach),
+        Command::History(arguments) => lowtide::operate::history(arguments),
         Command::Cc(command) => lowtide::cc::cc(command),
         Command::Doctor => lowtide::doctor::doctor(),
         Command::Trace(arguments) => lowtide::trace::trace(arguments),
         Command::Emulate(arguments) => lowtide::emulate::emulate(arguments),
         Command::Traffic(arguments) => lowtide::traffic::traffic(arguments),
-        Command::Sim(_) | Command::Lab(_) | Command::Demo(_) => unreachable!("they work everywhere"),
+        Command::Sim(_) | Command::Lab(_) | Command::Demo(_) | Command::Man { .. } | Command::Completions { .. } => {
+            unreachable!("they work everywhere")
+        }
     }
 }
 

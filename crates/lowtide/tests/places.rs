@@ -127,26 +127,36 @@ fn in_a_threaded_group_run_and_doctor_say_so() {
     assert_eq!(left, 0, "groups are left");
 }
 
-/// A program of somebody else's on what a group sends, which lets everything pass; as long as this value.
+/// A program of somebody else's on a group, which lets everything pass; as long as this value.
 struct ForeignProgram {
     program: OwnedFd,
     group: File,
+    place: libbpf_sys::bpf_attach_type,
 }
 
 impl ForeignProgram {
+    /// On what the group sends.
     fn attach(group: &Path, flags: u32) -> ForeignProgram {
+        ForeignProgram::attach_to(group, flags, (libbpf_sys::BPF_PROG_TYPE_CGROUP_SKB, BPF_CGROUP_INET_EGRESS))
+    }
+
+    fn attach_to(
+        group: &Path,
+        flags: u32,
+        (kind, place): (libbpf_sys::bpf_prog_type, libbpf_sys::bpf_attach_type),
+    ) -> ForeignProgram {
         // r0 = 1; exit
         let code = [0x0000_0001_0000_00b7_u64, 0x95];
-        let (kind, group) = (libbpf_sys::BPF_PROG_TYPE_CGROUP_SKB, File::open(group).unwrap());
+        let group = File::open(group).unwrap();
         // SAFETY: plain system calls; the code is as long as is said, the descriptor new and ours.
         unsafe {
             let name = c"foreign".as_ptr();
             let fd = libbpf_sys::bpf_prog_load(kind, name, c"GPL".as_ptr(), code.as_ptr().cast(), 2, ptr::null_mut());
             assert!(fd >= 0, "{}", std::io::Error::last_os_error());
             let program = OwnedFd::from_raw_fd(fd);
-            let result = libbpf_sys::bpf_prog_attach(fd, group.as_raw_fd(), BPF_CGROUP_INET_EGRESS, flags);
+            let result = libbpf_sys::bpf_prog_attach(fd, group.as_raw_fd(), place, flags);
             assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
-            ForeignProgram { program, group }
+            ForeignProgram { program, group, place }
         }
     }
 
@@ -166,7 +176,7 @@ impl Drop for ForeignProgram {
     fn drop(&mut self) {
         // SAFETY: a system call with integer arguments.
         unsafe {
-            libbpf_sys::bpf_prog_detach2(self.program.as_raw_fd(), self.group.as_raw_fd(), BPF_CGROUP_INET_EGRESS);
+            libbpf_sys::bpf_prog_detach2(self.program.as_raw_fd(), self.group.as_raw_fd(), self.place);
         }
     }
 }
@@ -191,4 +201,21 @@ fn below_a_program_that_allows_no_other_run_and_doctor_say_so() {
         assert_eq!((ended.status.code(), ended.out.as_str()), (Some(0), "ran\n"), "{ended:?}");
         drop(foreign);
     }
+}
+
+#[test]
+fn doctor_names_who_else_sees_connections() {
+    if !kernel() {
+        return;
+    }
+    let above = Group::new("rival");
+    let group = Group::at(above.0.join("below"));
+    let doctor = || finish(&mut group.shell("exec $LOWTIDE doctor")).out;
+    assert!(!doctor().contains(" foreign (id "));
+    let kinds = (libbpf_sys::BPF_PROG_TYPE_SOCK_OPS, libbpf_sys::BPF_CGROUP_SOCK_OPS);
+    let foreign = ForeignProgram::attach_to(&above.0, BPF_F_ALLOW_MULTI, kinds);
+    let said = doctor();
+    let named = format!("the sock_ops program foreign (id {}) on {}", foreign.id(), above.0.display());
+    assert!(said.contains("missing  other programs on connections: ") && said.contains(&named), "{said}");
+    assert!(said.contains("lowtide run works here."), "it is a warning: {said}");
 }

@@ -312,6 +312,7 @@ impl WeightControl for Recorder {
     fn reset(&mut self, weight: f64) {
         self.resets.lock().unwrap().push(weight);
     }
+    fn set_bounds(&mut self, _: Bounds) {}
 }
 
 fn recorded(asks: f64) -> (Recorder, Governor) {
@@ -377,6 +378,7 @@ impl WeightControl for Falls {
     }
     fn applied(&mut self, _: f64, _: bool) {}
     fn reset(&mut self, _: f64) {}
+    fn set_bounds(&mut self, _: Bounds) {}
 }
 
 #[test]

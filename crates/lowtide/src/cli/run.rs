@@ -53,7 +53,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub size_of: Vec<PathBuf>,
 
-    /// The job's name, by which --size last finds its last run; else its command line is the name
+    /// The job's name, by which --size last finds its last run, and `lowtide status` the transfer; else its command line, and its program, are the name
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
@@ -68,6 +68,42 @@ pub struct RunArguments {
     #[arg(long, requires = "size_of")]
     pub one_file_system: bool,
 
+    /// The law and its weight
+    #[command(flatten)]
+    pub law: LawArguments,
+
+    /// Write a report in JSON to this file at the end
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Have PROGRAM's arguments in the report, too; they may hold secrets
+    #[arg(long, requires = "report")]
+    pub report_arguments: bool,
+
+    /// Keep in this file how much each job sent, for --size last; none: do not keep it
+    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY, help_heading = EXPERT)]
+    pub history: PathBuf,
+
+    /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Run PROGRAM even where nothing can be governed, as an ordinary program
+    #[arg(long)]
+    pub best_effort: bool,
+
+    /// What is said
+    #[command(flatten)]
+    pub tell: TellArguments,
+
+    /// The program; all that follows it is its own
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// The control law, its weight, and what acts on it.
+#[derive(Debug, Args)]
+pub struct LawArguments {
     /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
     /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)
     #[arg(long, value_name = "LAW", default_value = "tide", help_heading = EXPERT)]
@@ -80,14 +116,6 @@ pub struct RunArguments {
     /// What the price weight acts on; native where the law has a weight, else phantom, unless given
     #[arg(long, value_enum, help_heading = EXPERT)]
     pub actuator: Option<ActuatorArgument>,
-
-    /// Write a report in JSON to this file at the end
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-
-    /// Have PROGRAM's arguments in the report, too; they may hold secrets
-    #[arg(long, requires = "report")]
-    pub report_arguments: bool,
 
     /// The least price weight: how submissive the transfer may be (0 < w <= 1)
     #[arg(long, value_name = "W", allow_negative_numbers = true, default_value_t = lowtide_deadline::DEFAULT_W_MIN, help_heading = EXPERT)]
@@ -104,19 +132,11 @@ pub struct RunArguments {
     /// Let PROGRAM choose a control law of its own for its sockets, which are then not governed
     #[arg(long, help_heading = EXPERT)]
     pub allow_own_cc: bool,
+}
 
-    /// Keep in this file how much each job sent, for --size last; none: do not keep it
-    #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY, help_heading = EXPERT)]
-    pub history: PathBuf,
-
-    /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
-    #[arg(long, value_name = "USER")]
-    pub user: Option<String>,
-
-    /// Run PROGRAM even where nothing can be governed, as an ordinary program
-    #[arg(long)]
-    pub best_effort: bool,
-
+/// What is said, and how.
+#[derive(Debug, Args)]
+pub struct TellArguments {
     /// Say nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
@@ -128,10 +148,6 @@ pub struct RunArguments {
     /// How the progress is shown
     #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressArgument::Auto)]
     pub progress: ProgressArgument,
-
-    /// The program; all that follows it is its own
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    pub program: Vec<OsString>,
 }
 
 /// `--progress`.

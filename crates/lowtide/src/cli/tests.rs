@@ -26,7 +26,7 @@ fn what_follows_the_program_is_its_own() {
     ] {
         let arguments = run(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
         assert_eq!(arguments.program, program, "{words:?}");
-        assert_eq!(arguments.quiet, words[0] == "-q", "{words:?}");
+        assert_eq!(arguments.tell.quiet, words[0] == "-q", "{words:?}");
     }
     assert_eq!(run(&["--size", "1MB", "prog", "--size", "2MB"]).unwrap().size.as_deref(), Some("1MB"));
 }
@@ -39,8 +39,8 @@ fn options_before_the_program_are_ours() {
     assert_eq!(mistyped.kind(), ErrorKind::UnknownArgument);
     assert!(mistyped.to_string().contains("--deadline"), "{mistyped}");
     assert_eq!(run(&["-q"]).unwrap_err().kind(), ErrorKind::MissingRequiredArgument);
-    assert_eq!(run(&["--progress", "line", "prog"]).unwrap().progress, ProgressArgument::Line);
-    assert!(run(&["-v", "prog"]).unwrap().verbose);
+    assert_eq!(run(&["--progress", "line", "prog"]).unwrap().tell.progress, ProgressArgument::Line);
+    assert!(run(&["-v", "prog"]).unwrap().tell.verbose);
 }
 
 #[test]

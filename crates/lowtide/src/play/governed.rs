@@ -223,6 +223,7 @@ fn as_published(snapshot: &Snapshot) -> Steering {
         sockets: snapshot.sending,
         window: snapshot.window,
         stale: ALIVE,
+        limit: None,
     }
 }
 

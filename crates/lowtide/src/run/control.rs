@@ -3,12 +3,24 @@
 
 use anyhow::{Result, anyhow, bail};
 use lowtide_deadline::{Basis, Bounds, Control, Cubic, FallbackReason, Model, Policy, RatioPolicy, RatioRule};
-use lowtide_kernel::{Actuator, Law};
+use lowtide_kernel::{Actuator, Dscp, Law, Registration, Setup};
 
-use crate::cli::{ActuatorArgument, ControlArgument, RunArguments};
+use crate::cli::{ActuatorArgument, ControlArgument, DscpArgument, LawArguments};
+
+/// What is fixed for the life of a transfer.
+pub(super) fn setup(arguments: &LawArguments) -> Result<Setup> {
+    let law = Law::parse(&arguments.cc)?;
+    let actuator = actuator(arguments, &law)?;
+    let dscp = match arguments.dscp {
+        DscpArgument::Le => Dscp::Le,
+        DscpArgument::Cs1 => Dscp::Cs1,
+        DscpArgument::None => Dscp::None,
+    };
+    Ok(Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link })
+}
 
 /// The actuator asked for, or the law's usual one.
-pub(super) fn actuator(arguments: &RunArguments, law: &Law) -> Result<Actuator> {
+fn actuator(arguments: &LawArguments, law: &Law) -> Result<Actuator> {
     let actuator = match arguments.actuator {
         None => Actuator::usual(law),
         Some(ActuatorArgument::Native) => Actuator::Native,
@@ -20,13 +32,14 @@ pub(super) fn actuator(arguments: &RunArguments, law: &Law) -> Result<Actuator> 
 }
 
 /// The policy that the command line asks for.
-pub(super) fn policy(arguments: &RunArguments, law: &Law, actuator: Actuator) -> Result<Policy> {
+pub(super) fn policy(arguments: &LawArguments, setup: &Setup) -> Result<Policy> {
+    let (law, actuator) = (&setup.law, setup.actuator);
     let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("--w-min, --w-max: {error}"))?;
-    if arguments.w_max > 1.0 && actuator != Actuator::Native {
-        bail!(
-            "--w-max above 1 needs --cc cdg with --actuator native; --actuator {} can only make --cc {} weaker",
-            actuator.name(),
-            law.name()
+    check_w_max(arguments.w_max, law, actuator)?;
+    if arguments.w_max > 1.0 {
+        eprintln!(
+            "lowtide: --w-max {}: pressed by its deadline this transfer takes more than one ordinary flow, at the expense of everybody on its path",
+            arguments.w_max
         );
     }
     Ok(Policy {
@@ -37,6 +50,18 @@ pub(super) fn policy(arguments: &RunArguments, law: &Law, actuator: Actuator) ->
         ratio: ratio(law, actuator),
         ..Policy::default()
     })
+}
+
+/// Whether a weight above 1 means anything under this law and actuator.
+pub(super) fn check_w_max(w_max: f64, law: &Law, actuator: Actuator) -> Result<()> {
+    if w_max > 1.0 && !(actuator == Actuator::Native && law.has_one_window()) {
+        bail!(
+            "--w-max above 1 needs --cc cdg with --actuator native; --actuator {} can only make --cc {} weaker",
+            actuator.name(),
+            law.name()
+        );
+    }
+    Ok(())
 }
 
 /// The control asked for; else the one that meets more deadlines: docs/results/deadline-matrix.md.

@@ -16,6 +16,8 @@ use super::{
 const RATE_WINDOW: Duration = Duration::from_secs(2);
 /// Rows of the series; from there on every second one is dropped and the spacing doubles.
 const SERIES_LIMIT: usize = 20_000;
+/// Changes by hand that are kept.
+const CHANGES_LIMIT: usize = 1000;
 /// Received bytes dominate from here on.
 const DOWNLOAD_FLOOR: u64 = 1_000_000;
 /// A group that moved nothing for so long may have handed its work to somebody else.
@@ -60,11 +62,29 @@ pub(super) struct Journal {
     /// How long the weight rested on what, while there was a rate to aim for.
     pub(super) bases: BTreeMap<&'static str, Duration>,
     pub(super) goals: Goals,
+    /// What was changed by hand while it ran.
+    pub(super) changes: Vec<(Time, String)>,
 }
 
 impl Journal {
     pub(super) fn new(size: Option<u64>) -> Journal {
         Journal { size, ..Journal::default() }
+    }
+
+    /// Another size at which it is complete.
+    pub(super) fn expect(&mut self, size: u64) {
+        self.size = Some(size);
+        if self.totals().acknowledged < size {
+            self.completed = None;
+        }
+    }
+
+    /// Keeps what was changed by hand; of very many changes the last ones.
+    pub(super) fn change(&mut self, now: Time, what: String) {
+        if self.changes.len() == CHANGES_LIMIT {
+            self.changes.remove(0);
+        }
+        self.changes.push((now, what));
     }
 
     /// Takes a status in; true if the outlook is of another kind than before.

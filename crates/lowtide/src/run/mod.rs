@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide run`: PROGRAM in a group of its own, governed until everything it sent has arrived.
 
+mod attach;
 mod canvas;
 mod clock;
 mod control;
@@ -8,6 +9,7 @@ mod goals;
 mod history;
 mod job;
 mod journal;
+mod past;
 mod place;
 mod relay;
 mod report;
@@ -20,30 +22,35 @@ mod state_file;
 mod verdict;
 mod words;
 
-use std::{process::ExitCode, time::Duration};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Goal, Governor, Policy};
 use lowtide_kernel::{
-    Caller, Cgroup, Controller, Dscp, Error, Law, Need, Program, Registration, Setup, Transfer, User, diagnose,
-    inherited_tcp_sockets,
+    Caller, Cgroup, Controller, Error, Need, Program, Setup, Steering, Transfer, User, diagnose, inherited_tcp_sockets,
 };
 
 use crate::{
-    cli::{CANNOT_EXECUTE, DscpArgument, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments},
+    cli::{CANNOT_EXECUTE, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments},
+    operate::directory::{Claim, Directory, slug},
     size,
     when::{self, When},
 };
 use clock::Clock;
 use history::History;
 use job::Job;
+use past::PastRuns;
 use report_file::ReportFile;
 use screen::Screen;
 use session::Session;
 use signals::{Event, Signals};
 use state_file::Damaged;
 use verdict::Outcome;
+
+pub use attach::attach;
+pub(crate) use past::history as past_runs;
+pub(crate) use screen::{manner, rates};
 
 /// Between two looks at the sockets.
 const TICK: Duration = Duration::from_millis(250);
@@ -62,9 +69,31 @@ struct Plan {
     setup: Setup,
     user: Option<User>,
     history: Option<History>,
+    past: Option<PastRuns>,
     wait_group: bool,
     /// As the report has it.
     program: Vec<String>,
+    kind: Kind,
+    /// That is wished for on the control socket.
+    name: String,
+}
+
+/// What is governed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A program that was started for it.
+    Run,
+    /// A group that was there before.
+    Attach,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Attach => "attach",
+        }
+    }
 }
 
 impl Plan {
@@ -95,7 +124,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let plan = plan(arguments, &caller, user)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     // blocked before anything else starts, so that nothing is missed
-    let mut job = Job::new(plan.user.as_ref(), screen::has_line(arguments), !arguments.quiet)?;
+    let mut job = Job::new(plan.user.as_ref(), screen::has_line(&arguments.tell), !arguments.tell.quiet)?;
     let signals = Signals::block(job.has_terminal())?;
     let inherited = inherited_tcp_sockets();
 
@@ -110,15 +139,19 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
         }
         Err(error) => return Err(error),
     };
-    let governor = Governor::new(plan.policy, plan.goal(), plan.clock.now()).map_err(|error| anyhow!("{error}"))?;
+    let governor = governor(&plan)?;
     let mut program =
         Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), job.place(), signals.inherited())?;
     job.begin();
     let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
-    let screen = Screen::new(arguments, &plan, job);
+    let screen = Screen::new(&arguments.tell, &plan, job);
+    let claim = claim(&plan.name);
     let mut session = Session::new(screen, plan, controller, cgroup, inherited);
+    if let Some(claim) = claim {
+        session.answer(claim);
+    }
     let exit = session.follow(&mut program, &signals)?;
-    let (outcome, reported) = session.finish(exit, &program, report);
+    let (outcome, reported) = session.finish(exit, Some(&program), report);
     drop(session); // group and programs go before we do, which may be by a signal
     let instead_of_success = match (reported, outcome) {
         (Err(error), _) => {
@@ -134,25 +167,15 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
 fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result<Plan> {
     let clock = Clock::start();
     let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
-    let history = history(arguments, caller);
+    let (history, past) = history(arguments, caller).unzip();
     let (size, guessed) = announced(arguments, history.as_ref(), caller)?;
     if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
-    let law = Law::parse(&arguments.cc)?;
-    let actuator = control::actuator(arguments, &law)?;
-    let policy = control::policy(arguments, &law, actuator)?;
-    if arguments.w_max > 1.0 {
-        eprintln!(
-            "lowtide: --w-max {}: pressed by its deadline this transfer takes more than one ordinary flow, at the expense of everybody on its path",
-            arguments.w_max
-        );
-    }
-    let dscp = match arguments.dscp {
-        DscpArgument::Le => Dscp::Le,
-        DscpArgument::Cs1 => Dscp::Cs1,
-        DscpArgument::None => Dscp::None,
-    };
+    let setup = control::setup(&arguments.law)?;
+    let policy = control::policy(&arguments.law, &setup)?;
+    let program = arguments.program.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
+    let name = arguments.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());
     let words = if arguments.report_arguments { usize::MAX } else { 1 };
     Ok(Plan {
         size,
@@ -161,19 +184,33 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
-        setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
+        setup,
         user,
         history,
+        past,
         wait_group: arguments.wait_group,
+        kind: Kind::Run,
+        name: slug(&name),
         program: arguments.program.iter().take(words).map(|word| word.to_string_lossy().into_owned()).collect(),
     })
 }
 
-fn history(arguments: &RunArguments, caller: &Caller) -> Option<History> {
+/// A place among the control sockets. Without one the transfer goes on as well, unseen.
+fn claim(name: &str) -> Option<Claim> {
+    let claim = Directory::usual().and_then(|directory| directory.claim(name));
+    claim.map_err(|error| eprintln!("lowtide: {error:#}; lowtide status does not see this transfer")).ok()
+}
+
+fn history(arguments: &RunArguments, caller: &Caller) -> Option<(History, PastRuns)> {
     let file = Some(&arguments.history).filter(|file| file.as_os_str() != "none")?;
-    // a file that the caller names is opened with the caller's rights; the usual one belongs to Lowtide
-    let whose = if file.as_os_str() == HISTORY { Caller::of_this_process() } else { caller.clone() };
-    Some(History::new(file, whose, arguments.name.as_deref(), &arguments.program))
+    let whose = whose(file, caller);
+    let history = History::new(file, whose.clone(), arguments.name.as_deref(), &arguments.program);
+    Some((history, PastRuns::beside(file, whose)))
+}
+
+/// A file that the caller names is opened with the caller's rights; the usual one belongs to Lowtide.
+fn whose(file: &Path, caller: &Caller) -> Caller {
+    if file.as_os_str() == HISTORY { Caller::of_this_process() } else { caller.clone() }
 }
 
 /// How much there is to send, and whether that is a guess.
@@ -212,24 +249,39 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
     }
 }
 
+/// The goal may have come and gone while the programs were loaded: it is overdue then.
+fn governor(plan: &Plan) -> Result<Governor> {
+    let (now, words) = (plan.clock.now(), |error| anyhow!("{error}"));
+    let mut governor = Governor::new(plan.policy, Goal::default(), now).map_err(words)?;
+    governor.set_goal(plan.goal(), now).map_err(words)?;
+    Ok(governor)
+}
+
+fn first_steering(plan: &Plan) -> Steering {
+    Controller::first_steering(plan.policy.bounds.min().get(), &plan.setup.law, plan.setup.actuator)
+}
+
 /// Group and programs in place, or doctor's sentence.
 fn govern(plan: &Plan) -> Result<(Cgroup, Transfer)> {
-    let first = Controller::first_steering(plan.policy.bounds.min().get(), &plan.setup.law, plan.setup.actuator);
     let start = || -> lowtide_kernel::Result<_> {
         let cgroup = Cgroup::create()?;
-        let transfer = Transfer::start(&plan.setup, &first, &cgroup)?;
+        let transfer = Transfer::start(&plan.setup, &first_steering(plan), &cgroup)?;
         Ok((cgroup, transfer))
     };
-    start().map_err(|error| {
-        if !nix::unistd::geteuid().is_root() {
-            return anyhow!("needs root: try `sudo lowtide run …` (`lowtide doctor` has the details)");
-        }
-        let needs: &[Need] = if plan.setup.law.is_ours() { &[Need::Run, Need::OwnLaws] } else { &[Need::Run] };
-        match diagnose().verdict(needs) {
-            Some(sentence) => anyhow!("cannot govern a program here: {sentence} (lowtide doctor tells more)"),
-            None => anyhow!(error),
-        }
-    })
+    start().map_err(|error| explain(plan, error))
+}
+
+/// Why nothing can be governed: what is missing here, or the kernel's own words.
+fn explain(plan: &Plan, error: Error) -> anyhow::Error {
+    if !nix::unistd::geteuid().is_root() {
+        let kind = plan.kind.name();
+        return anyhow!("needs root: try `sudo lowtide {kind} …` (`lowtide doctor` has the details)");
+    }
+    let needs: &[Need] = if plan.setup.law.is_ours() { &[Need::Run, Need::OwnLaws] } else { &[Need::Run] };
+    match diagnose().verdict(needs) {
+        Some(sentence) => anyhow!("cannot govern a program here: {sentence} (lowtide doctor tells more)"),
+        None => anyhow!(error),
+    }
 }
 
 fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals, mut job: Job) -> Result<ExitCode> {

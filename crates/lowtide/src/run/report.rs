@@ -52,6 +52,7 @@ pub(super) struct Report {
     basis_s: BTreeMap<&'static str, f64>,
     socket_goals: SocketGoals,
     not_controlled: NotControlled,
+    changes: Vec<Change>,
     announcements: Vec<Announcement>,
     series: Vec<Row>,
 }
@@ -86,6 +87,12 @@ struct NotControlled {
     sockets_that_refused_the_law: u64,
     download: bool,
     group_moved_no_bytes: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Change {
+    t: f64,
+    what: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -167,6 +174,11 @@ impl Report {
                 download: journal.is_download(),
                 group_moved_no_bytes: journal.moved_nothing(),
             },
+            changes: journal
+                .changes
+                .iter()
+                .map(|(now, what)| Change { t: now.as_secs_f64(), what: what.clone() })
+                .collect(),
             announcements: journal
                 .announcements
                 .iter()

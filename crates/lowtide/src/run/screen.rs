@@ -24,7 +24,7 @@ use super::{
     words,
 };
 use crate::{
-    cli::{ProgressArgument, RunArguments},
+    cli::{ProgressArgument, TellArguments},
     size, spans,
 };
 
@@ -53,14 +53,14 @@ pub(super) struct Screen {
 
 /// Whether a line changes in place. A job in the background has none, nor has a terminal that cannot move its cursor,
 /// nor one on which whoever reads our output may write what we do not see.
-pub(super) fn has_line(arguments: &RunArguments) -> bool {
+pub(super) fn has_line(arguments: &TellArguments) -> bool {
     let moves = env::var_os("TERM").is_none_or(|name| name != "dumb");
     let shown = !arguments.quiet && arguments.progress == ProgressArgument::Auto && !is_pipe(stdout());
     shown && moves && controls_us(stderr()) && tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp())
 }
 
 impl Screen {
-    pub(super) fn new(arguments: &RunArguments, plan: &Plan, job: Job) -> Screen {
+    pub(super) fn new(arguments: &TellArguments, plan: &Plan, job: Job) -> Screen {
         let form = match arguments.progress {
             _ if arguments.quiet => Form::Quiet,
             ProgressArgument::Never => Form::Silent,
@@ -72,7 +72,7 @@ impl Screen {
     }
 
     /// Shows the newest status; `news`: the outlook is of another kind than before.
-    pub(super) fn show(&mut self, journal: &Journal, news: bool, clock: &Clock) {
+    pub(super) fn show(&mut self, journal: &Journal, news: bool, clock: &Clock, paused: bool) {
         let Some(status) = &journal.latest else { return };
         let outlook = status.decision.outlook;
         if journal.is_download() && !self.warned_download {
@@ -85,6 +85,8 @@ impl Screen {
         }
         let phrase = if self.warned_download {
             "not governed: a download".to_owned()
+        } else if paused {
+            words::PAUSED.to_owned()
         } else {
             words::phrase(&outlook, self.deadline, clock, &Zoned::now())
         };
@@ -92,7 +94,7 @@ impl Screen {
         match &mut self.form {
             Form::Quiet | Form::Silent => {}
             Form::Live => {
-                if news && alarming(&outlook) && !self.warned_download {
+                if news && alarming(&outlook) && !self.warned_download && !paused {
                     self.say(&phrase);
                 }
                 let wide = self.job.columns().is_none_or(|columns| columns >= NARROW);
@@ -116,9 +118,9 @@ impl Screen {
         self.size = Some(bytes);
     }
 
-    /// The wall clock was set: the deadline is shown as this from now on.
-    pub(super) fn deadline_shows(&mut self, deadline: Timestamp) {
-        self.deadline = Some(deadline);
+    /// The deadline, or the wall clock, was set: this is shown from now on.
+    pub(super) fn deadline_shows(&mut self, deadline: Option<Timestamp>) {
+        self.deadline = deadline;
     }
 
     pub(super) fn is_verbose(&self) -> bool {
@@ -178,7 +180,7 @@ fn figures(status: &Status, journal: &Journal, verbose: bool) -> String {
 }
 
 /// `11.7 Mbit/s, 8.95 needed`; the unit once, where it is the same.
-fn rates(achieved: f64, needed: Option<f64>) -> String {
+pub(crate) fn rates(achieved: f64, needed: Option<f64>) -> String {
     let achieved = size::show_rate(achieved);
     let Some(needed) = needed.map(size::show_rate) else { return achieved };
     let unit = achieved.split_once(' ').map_or("", |(_, unit)| unit);
@@ -187,7 +189,7 @@ fn rates(achieved: f64, needed: Option<f64>) -> String {
 }
 
 /// A weight as a person takes it, and as it is.
-fn manner(w: f64) -> String {
+pub(crate) fn manner(w: f64) -> String {
     let word = match w {
         w if w < 0.1 => "gentle",
         w if w < 0.5 => "moderate",

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A governed run from PROGRAM's start to the verdict.
 
+mod attached;
+mod orders;
+
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -10,13 +13,17 @@ use lowtide_kernel::{Cgroup, Controller, Exit, Program, Status};
 use super::{
     Plan, TICK, history,
     journal::Journal,
+    past::Past,
     report::Report,
     report_file::ReportFile,
     screen::{self, Screen},
     signals::{Event, Signals},
     verdict::{Outcome, Seen, Verdict},
 };
-use crate::when::When;
+use crate::{
+    operate::{directory::Claim, server::Server},
+    when::When,
+};
 
 /// After PROGRAM's end, its last data may take so long to make any progress before they count as lost.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
@@ -61,6 +68,10 @@ pub(super) struct Session {
     told: Group,
     /// There was nobody in it at the last look.
     empty: bool,
+    /// Answers on the control socket.
+    server: Option<Server>,
+    /// `lowtide detach` was asked for, and has been done.
+    detached: bool,
 }
 
 /// What others may do to PROGRAM's group while it runs.
@@ -87,6 +98,17 @@ impl Session {
             blind: false,
             told: Group::Untouched,
             empty: false,
+            server: None,
+            detached: false,
+        }
+    }
+
+    /// Answers on the control socket from now on.
+    pub(super) fn answer(&mut self, claim: Claim) {
+        self.tick_or_say(); // there is a status to tell then
+        match Server::start(claim, self.status()) {
+            Ok(server) => self.server = Some(server),
+            Err(error) => self.screen.say(&format!("{error:#}; lowtide status does not see this transfer")),
         }
     }
 
@@ -94,6 +116,7 @@ impl Session {
     pub(super) fn follow(&mut self, program: &mut Program, signals: &Signals) -> Result<Exit> {
         let mut drain: Option<Drain> = None;
         loop {
+            self.obey();
             let mut unfinished = self.tick_or_say();
             if drain.is_none()
                 && let Some(exit) = program.poll()?
@@ -173,7 +196,8 @@ impl Session {
         let status = self.controller.tick(self.plan.clock.now())?;
         self.blind = false;
         let news = self.journal.record(&status);
-        self.screen.show(&self.journal, news, &self.plan.clock);
+        self.screen.show(&self.journal, news, &self.plan.clock, self.controller.is_paused());
+        self.publish();
         let snapshot = &status.snapshot;
         if let Some(guess) = self.plan.size.filter(|_| self.plan.guessed)
             && let Some(more) = history::again(guess, snapshot.totals.acknowledged, snapshot.unfinished_bytes)
@@ -196,7 +220,7 @@ impl Session {
             When::Relative(_) => {
                 let deadline = self.plan.clock.wall(self.plan.clock.due(due));
                 self.plan.deadline = Some(deadline);
-                self.screen.deadline_shows(deadline);
+                self.screen.deadline_shows(Some(deadline));
             }
         }
     }
@@ -211,10 +235,12 @@ impl Session {
     pub(super) fn finish(
         &mut self,
         exit: Exit,
-        program: &Program,
+        program: Option<&Program>,
         report: Option<ReportFile>,
     ) -> (Option<Outcome>, Result<()>) {
-        self.screen.job.finish(program);
+        if let Some(program) = program {
+            self.screen.job.finish(program);
+        }
         let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
         let verdict = self.verdict(exit, finished);
         let ending = Ending { exit, finished, inherited: self.inherited, verdict };
@@ -252,5 +278,28 @@ impl Session {
         {
             self.screen.say(&format!("{error:#}"));
         }
+        let past = self.past(ending);
+        if let Some(Err(error)) = self.plan.past.as_ref().map(|runs| runs.keep(past)) {
+            self.screen.say(&format!("{error:#}"));
+        }
+    }
+
+    /// It is over: how it is on record.
+    fn past(&self, ending: &Ending) -> Past {
+        let (plan, clock) = (&self.plan, &self.plan.clock);
+        let past = Past {
+            name: self.server.as_ref().map_or(plan.name.as_str(), |server| server.name()).to_owned(),
+            kind: plan.kind.name().to_owned(),
+            program: plan.program.first().cloned().unwrap_or_default(),
+            started: clock.wall(Time::ZERO),
+            ended: clock.wall(ending.finished),
+            deadline: plan.deadline,
+            size_bytes: plan.size,
+            acknowledged_bytes: self.journal.totals().acknowledged,
+            outcome: ending.verdict.outcome.map(|outcome| outcome.name().to_owned()),
+            exit_code: None,
+            exit_signal: None,
+        };
+        past.exited(ending.exit)
     }
 }

@@ -74,6 +74,27 @@ impl Signals {
         self.inherited
     }
 
+    /// The next signal, or [`Event::Tick`] after `timeout`, where there is no PROGRAM.
+    pub(super) fn wait_alone(&self, timeout: Duration) -> Result<Event> {
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(0) | Err(nix::errno::Errno::EINTR) => Ok(Event::Tick),
+            Ok(_) => Ok(self.next()?.unwrap_or(Event::Tick)),
+            Err(error) => Err(error).context("waiting for signals"),
+        }
+    }
+
+    /// The signal that has come; `None`: none.
+    fn next(&self) -> Result<Option<Event>> {
+        let Some(info) = self.file.read_signal().context("reading signals")? else { return Ok(None) };
+        let Ok(signal) = Signal::try_from(info.ssi_signo as i32) else { return Ok(Some(Event::Tick)) };
+        Ok(Some(match signal {
+            Signal::SIGCHLD => Event::Child,
+            _ if info.ssi_code == libc::SI_KERNEL => Event::Interrupt(signal),
+            _ => Event::Forward(signal),
+        }))
+    }
+
     /// The next signal, or [`Event::Tick`] after `timeout`. What `relay` has to move is moved meanwhile.
     pub(super) fn wait(&self, timeout: Duration, program: &Program, mut relay: Option<&mut Relay>) -> Result<Event> {
         let end = Instant::now() + timeout;
@@ -104,13 +125,8 @@ impl Signals {
                 }
                 relay.pump(program, hung_up);
             }
-            if signalled && let Some(info) = self.file.read_signal().context("reading signals")? {
-                let Ok(signal) = Signal::try_from(info.ssi_signo as i32) else { return Ok(Event::Tick) };
-                return Ok(match signal {
-                    Signal::SIGCHLD => Event::Child,
-                    _ if info.ssi_code == libc::SI_KERNEL => Event::Interrupt(signal),
-                    _ => Event::Forward(signal),
-                });
+            if signalled && let Some(event) = self.next()? {
+                return Ok(event);
             }
             if news {
                 return Ok(Event::Child);

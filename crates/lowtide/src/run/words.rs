@@ -7,6 +7,9 @@ use lowtide_deadline::{Outlook, Time};
 use super::clock::Clock;
 use crate::{size, when};
 
+/// While a transfer is paused.
+pub(super) const PAUSED: &str = "paused: connections live on a trickle";
+
 /// The outlook's kind, as the report names it.
 pub(super) fn kind(outlook: &Outlook) -> &'static str {
     match outlook {

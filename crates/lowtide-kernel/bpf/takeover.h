@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A group that was there before us: its open connections get the law by an iterator, one read for each network namespace, and all of its connections
+ * have at the end what they had before. Of a selective transfer only some connections are meant; the others have no record and are left alone.
+ */
+#ifndef LOWTIDE_TAKEOVER_H
+#define LOWTIDE_TAKEOVER_H
+
+#include "state.h"
+#include "flows.h"
+
+#define GROUP_DEPTH 64
+
+static inline bool within(const struct lt_address *a, const struct lt_address *network, u32 bits)
+{
+	for (u32 i = 0; i < 4; i++) {
+		u32 here = bits > 32 * i ? bits - 32 * i : 0;
+		u32 mask = here >= 32 ? ~0U : here ? ~0U << (32 - here) : 0;
+
+		if ((a->word[i] ^ network->word[i]) & IN_NETWORK_ORDER(mask))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the transfer means this connection. */
+static inline bool is_meant(const struct sock_common *sk)
+{
+	struct lt_address remote = {};
+
+	if (!settings.selective)
+		return true;
+	if (settings.port && settings.port != sk->skc_num && settings.port != bpf_ntohs(sk->skc_dport))
+		return false;
+	if (sk->skc_family != AF_INET6)
+		remote = address_of_v4(sk->skc_daddr);
+	else if (bpf_core_field_exists(sk->skc_v6_daddr))
+		*(struct in6_addr *)&remote = sk->skc_v6_daddr;
+	return within(&remote, &settings.peer, settings.peer_bits);
+}
+
+/* The socket was made in the group, or below it. */
+static inline bool is_in_group(const struct sock *sk)
+{
+	struct cgroup *group = sk->sk_cgrp_data.cgroup, *above;
+	struct cgroup **ancestors;
+	int level;
+
+	if (!group)
+		return false;
+	level = group->level;
+	ancestors = (void *)group + bpf_core_field_offset(struct cgroup, ancestors);
+	for (int i = 0; i < GROUP_DEPTH; i++) {
+		if (i > level || bpf_probe_read_kernel(&above, sizeof(above), ancestors + i) || !above)
+			return false;
+		if (BPF_CORE_READ(above, kn, id) == settings.group_id)
+			return true;
+	}
+	return false;
+}
+
+/* What a socket has before it gets the law. `ctx`: what bpf_getsockopt takes. */
+#define remember_former(ctx, s)                                                                                       \
+	({                                                                                                            \
+		struct former *f = &(s)->former;                                                                      \
+		if (!f->known && !bpf_getsockopt(ctx, IPPROTO_TCP, TCP_CONGESTION, f->law, sizeof(f->law))) {         \
+			bpf_getsockopt(ctx, IPPROTO_IP, IP_TOS, &f->tos, sizeof(f->tos));                             \
+			bpf_getsockopt(ctx, IPPROTO_IPV6, IPV6_TCLASS, &f->tclass, sizeof(f->tclass));                \
+			f->known = 1;                                                                                 \
+		}                                                                                                     \
+	})
+
+static inline bool can_be_taken(u8 state)
+{
+	return state == BPF_TCP_ESTABLISHED || state == BPF_TCP_SYN_SENT || state == BPF_TCP_FIN_WAIT1 || state == BPF_TCP_CLOSE_WAIT;
+}
+
+/* It is heard of from now on: its end, and with a law of the kernel its round trips. */
+static inline long follow(struct sock *sk, const struct tcp_sock *tp)
+{
+	int flags = tp->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
+
+	if (!settings.ours)
+		flags |= BPF_SOCK_OPS_RTT_CB_FLAG;
+	return bpf_setsockopt(sk, IPPROTO_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS_SET, &flags, sizeof(flags));
+}
+
+static inline long take(struct sock *sk, struct tcp_sock *tp)
+{
+	char law[LT_CC_NAME];
+	int tos = settings.tos;
+	u64 limit = sk->sk_max_pacing_rate;
+	struct lt_socket *s;
+	long error;
+
+	error = follow(sk, tp);
+	if (error)
+		return error;
+	s = bpf_sk_storage_get(&sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s)
+		return -ENOMEM;
+	remember_former(sk, s);
+	s->program_pacing = limit == ~0UL ? 0 : limit;
+	s->acked_base = tp->bytes_acked;	/* what went before is not ours */
+	s->round_end = s->phantom.round_end = tp->snd_nxt;
+	__builtin_memcpy(law, settings.law, sizeof(law));
+	error = bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law));
+	if (error)
+		return error;
+	if (settings.set_tos) {
+		bpf_setsockopt(sk, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+		bpf_setsockopt(sk, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
+	}
+	if (sk->__sk_common.skc_state == BPF_TCP_SYN_SENT)
+		return 0;
+	count(sockets_opened, 1);
+	if (s->member.number) {
+		flow_join(flow_of(s), s, bpf_ktime_get_ns());
+		s->window_q16 = s->member.part.grant_q16;
+	}
+	return 0;
+}
+
+/* Every socket of a network namespace: those of the group that are open, and not ours yet, become ours. */
+SEC("iter/tcp")
+int lt_take(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
+	struct sock *sk = (struct sock *)tp;
+	struct lt_taken answer = {};
+
+	if (!tp || !can_be_taken(sk->__sk_common.skc_state) || !is_in_group(sk) || !is_meant(&sk->__sk_common))
+		return 0;
+	if (bpf_sk_storage_get(&sockets, sk, NULL, 0))
+		return 0;
+	answer.error = take(sk, tp);
+	answer.taken = !answer.error;
+	if (answer.error) {
+		bpf_sk_storage_delete(&sockets, sk);
+		count(law_refused, 1);
+	}
+	bpf_seq_write(ctx->meta->seq, &answer, sizeof(answer));
+	return 0;
+}
+
+/* Of a law that is gone meanwhile, as that of another transfer which was killed, plain Reno is left. */
+static inline long give_law_back(struct sock *sk, const struct lt_socket *s)
+{
+	char law[LT_CC_NAME];
+
+	__builtin_memcpy(law, s->former.law, sizeof(law));
+	if (!bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law)))
+		return 0;
+	return bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
+}
+
+/* And back: its law, its DSCP, its pacing. */
+SEC("iter/tcp")
+int lt_give_back(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
+	struct sock *sk = (struct sock *)tp;
+	struct lt_taken answer = {};
+	struct lt_socket *s;
+	u32 limit;
+	int tos;
+
+	s = tp ? bpf_sk_storage_get(&sockets, sk, NULL, 0) : NULL;
+	if (!s || !s->former.known || s->own_law)
+		return 0;
+	answer.error = give_law_back(sk, s);
+	limit = s->program_pacing ? at_most(s->program_pacing, PACING_SWITCHED_ON) : PACING_UNLIMITED;
+	bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &limit, sizeof(limit));
+	if (settings.set_tos) {
+		tos = s->former.tos;
+		bpf_setsockopt(sk, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+		tos = s->former.tclass;
+		bpf_setsockopt(sk, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
+	}
+	s->former.known = 0;
+	answer.taken = !answer.error;
+	bpf_seq_write(ctx->meta->seq, &answer, sizeof(answer));
+	return 0;
+}
+
+#endif

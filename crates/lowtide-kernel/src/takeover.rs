@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A group that is there already: its open sockets get the law, and at the end what they had before. Sockets are found by their network
+//! namespace, so each that a process of the group is in is looked at.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read},
+    net::IpAddr,
+    os::unix::fs::MetadataExt,
+    thread,
+};
+
+use libbpf_rs::{Iter, Link};
+use nix::sched::{CloneFlags, setns};
+
+use crate::{Cgroup, Error, Result, programs::types};
+
+/// Which connections of a group are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Those with this port on either side; 0: any.
+    pub port: u16,
+    /// Those to or from this network: an address, and how many of its bits count.
+    pub peer: Option<(IpAddr, u8)>,
+}
+
+impl Selection {
+    /// Reads a network: `192.0.2.0/24`, `2001:db8::/32`, or one address.
+    ///
+    /// # Errors
+    /// [`Error::Group`]: it is none.
+    pub fn network(text: &str) -> Result<(IpAddr, u8)> {
+        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let network = || {
+            let address: IpAddr = address.parse().ok()?;
+            let most = if address.is_ipv4() { 32 } else { 128 };
+            let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
+            (bits <= most).then_some((address, bits))
+        };
+        network().ok_or_else(|| {
+            Error::Group(format!("{text:?} is no network; write 192.0.2.0/24, 2001:db8::/32 or an address"))
+        })
+    }
+
+    /// As the programs have it: IPv4 is within IPv6.
+    pub(crate) fn peer_words(&self) -> ([u32; 4], u32) {
+        let Some((address, bits)) = self.peer else { return ([0; 4], 0) };
+        let (octets, bits) = match address {
+            IpAddr::V4(address) => (address.to_ipv6_mapped().octets(), 96 + u32::from(bits)),
+            IpAddr::V6(address) => (address.octets(), u32::from(bits)),
+        };
+        let word = |at: usize| u32::from_ne_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
+        ([0, 4, 8, 12].map(word), bits)
+    }
+}
+
+/// What became of open sockets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// They have the law.
+    pub taken: u32,
+    /// They could not be given it, and are not governed.
+    pub refused: u32,
+    /// The kernel's reason for the last of these.
+    pub errno: Option<i32>,
+}
+
+/// The network namespaces of a group's processes, each held by a file, by its number.
+#[derive(Debug, Default)]
+pub(crate) struct Networks {
+    known: BTreeMap<u64, File>,
+}
+
+impl Networks {
+    /// Those that processes of the group have come to be in since the last look; the numbers of the new ones.
+    pub(crate) fn look(&mut self, group: &Cgroup) -> Vec<u64> {
+        let mut new = Vec::new();
+        for pid in group.processes() {
+            // it may have ended meanwhile
+            let Ok(network) = File::open(format!("/proc/{pid}/ns/net")) else { continue };
+            let Ok(about) = network.metadata() else { continue };
+            if self.known.insert(about.ino(), network).is_none() {
+                new.push(about.ino());
+            }
+        }
+        new
+    }
+
+    pub(crate) fn all(&self) -> Vec<u64> {
+        self.known.keys().copied().collect()
+    }
+
+    /// Reads the iterator in these namespaces.
+    ///
+    /// # Errors
+    /// [`Error::Observe`]: no right to enter one, or the read fails.
+    pub(crate) fn read(&self, iterator: &Link, networks: &[u64]) -> Result<Taken> {
+        let mut taken = Taken::default();
+        for network in networks.iter().filter_map(|number| self.known.get(number)) {
+            let bytes = read_in(network, iterator).map_err(Error::Observe)?;
+            for answer in bytes.chunks_exact(size_of::<types::lt_taken>()) {
+                let mut one = types::lt_taken::default();
+                plain::copy_from_bytes(&mut one, answer).expect("as long as an answer");
+                taken.taken += one.taken;
+                if one.taken == 0 {
+                    taken.refused += 1;
+                    taken.errno = Some(-one.error);
+                }
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// A thread of its own enters the namespace and ends with it: this one stays where it is.
+fn read_in(network: &File, iterator: &Link) -> io::Result<Vec<u8>> {
+    // a link is no thread's own, but its type does not say so
+    struct Shared<'a>(&'a Link);
+    // SAFETY: reading takes the link's descriptor and nothing else, and this thread waits for the other one.
+    unsafe impl Send for Shared<'_> {}
+    let shared = Shared(iterator);
+    let read = move || {
+        let shared = shared;
+        setns(network, CloneFlags::CLONE_NEWNET)?;
+        let mut bytes = Vec::new();
+        Iter::new(shared.0).map_err(io::Error::other)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    thread::scope(|scope| scope.spawn(read).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The processes of a group and of those below it.
+pub(crate) fn processes_below(group: &std::path::Path) -> Vec<i32> {
+    let own = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let mut all: Vec<i32> = own.lines().filter_map(|pid| pid.parse().ok()).collect();
+    let below = fs::read_dir(group).into_iter().flatten().flatten();
+    for child in below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        all.extend(processes_below(&child.path()));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_read_and_lie_within_ipv6() {
+        let words = |text: &str| {
+            let peer = Some(Selection::network(text).unwrap());
+            let (words, bits) = Selection { port: 0, peer }.peer_words();
+            (words.map(u32::from_be), bits)
+        };
+        assert_eq!(words("192.0.2.0/24"), ([0, 0, 0xffff, 0xc000_0200], 120));
+        assert_eq!(words("192.0.2.7"), ([0, 0, 0xffff, 0xc000_0207], 128));
+        assert_eq!(words("2001:db8::/32"), ([0x2001_0db8, 0, 0, 0], 32));
+        assert_eq!(Selection::default().peer_words(), ([0; 4], 0));
+        for text in ["", "192.0.2.0/33", "192.0.2/24", "::/129", "host", "192.0.2.0/-1"] {
+            assert!(Selection::network(text).unwrap_err().to_string().contains("is no network"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whoever asks a transfer.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context, Result, anyhow};
+
+use super::{
+    directory::Directory,
+    frames::Frames,
+    protocol::{Command, LONGEST_REPLY, Reply, Request, Status},
+};
+
+/// Longer than a transfer waits for its next look at the sockets.
+const PATIENCE: Duration = Duration::from_secs(7);
+
+/// Sends a request to the transfer of this name; how it is then.
+///
+/// # Errors
+/// One sentence: there is no such transfer, it does not answer, or it refuses.
+pub fn ask(directory: &Directory, name: &str, request: &Request) -> Result<Status> {
+    let mut frames = Frames::new(directory.connect(name)?, LONGEST_REPLY, PATIENCE);
+    let talk = || -> Result<Reply> {
+        frames.write(request)?;
+        let frame = frames.read()?.ok_or_else(|| anyhow!("it has just ended"))?;
+        Reply::parse(&frame)
+    };
+    let reply = { talk }().with_context(|| format!("the transfer {name}"))?;
+    match reply {
+        Reply { ok: true, status: Some(status), .. } => Ok(status),
+        Reply { error, .. } => Err(anyhow!("{name}: {}", error.as_deref().unwrap_or("it refuses, and says no reason"))),
+    }
+}
+
+/// All transfers that answer, by name, and for the others why not.
+///
+/// # Errors
+/// The directory of control sockets cannot be read.
+pub fn everybody(directory: &Directory) -> Result<(Vec<Status>, Vec<anyhow::Error>)> {
+    let names = directory.names()?;
+    let answers: Vec<Result<Status>> = thread::scope(|scope| {
+        let ask = |name| move || ask(directory, name, &Request::new(Command::Status));
+        let threads: Vec<_> = names.iter().map(|name| scope.spawn(ask(name))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let (mut all, mut silent) = (Vec::new(), Vec::new());
+    for answer in answers {
+        match answer {
+            Ok(status) => all.push(status),
+            Err(error) => silent.push(error),
+        }
+    }
+    Ok((all, silent))
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where control sockets are: a directory for their owner alone, a socket for each transfer, by its name.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, Permissions},
+    io::{self, ErrorKind},
+    os::unix::{
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        net::{UnixListener, UnixStream},
+    },
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use nix::{
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+    unistd::geteuid,
+};
+
+/// root's.
+const OF_ROOT: &str = "/run/lowtide/control";
+const ENDING: &str = ".sock";
+/// Bytes of a name: a path of a socket has 107.
+const LONGEST_NAME: usize = 48;
+/// So many transfers may ask for the same name.
+const MOST_OF_A_NAME: u32 = 10_000;
+/// Another transfer that begins at the same time needs milliseconds.
+const PATIENCE: usize = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A directory of control sockets.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+/// A name that is taken, with its socket. Both go with this value.
+#[derive(Debug)]
+pub struct Claim {
+    pub(super) name: String,
+    pub(super) listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Directory {
+    /// root's, or that of the user who runs this.
+    ///
+    /// # Errors
+    /// The user has no directory for such things.
+    pub fn usual() -> Result<Directory> {
+        if geteuid().is_root() {
+            return Ok(Directory { path: OF_ROOT.into() });
+        }
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| Path::new(path).is_absolute());
+        let runtime =
+            runtime.ok_or_else(|| anyhow!("XDG_RUNTIME_DIR names no directory for control sockets; use root"))?;
+        Ok(Directory { path: Path::new(&runtime).join("lowtide/control") })
+    }
+
+    /// Another one.
+    pub fn at(path: impl Into<PathBuf>) -> Directory {
+        Directory { path: path.into() }
+    }
+
+    /// Takes the name, or one like it, and makes its socket. Those of transfers that are dead go first.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or is not its owner's alone.
+    pub fn claim(&self, wanted: &str) -> Result<Claim> {
+        let claim = || -> Result<Claim> {
+            for (path, mode) in [(self.path.parent(), 0o755), (Some(&*self.path), 0o700)] {
+                let made = path.map_or(Ok(()), |path| DirBuilder::new().mode(mode).create(path));
+                made.or_else(|error| if error.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
+            }
+            let _lock = lock(self.open()?)?;
+            self.sweep()?;
+            for number in 1..MOST_OF_A_NAME {
+                let name = if number == 1 { wanted.to_owned() } else { format!("{wanted}-{number}") };
+                let path = self.path_of(&name);
+                match UnixListener::bind(&path) {
+                    Ok(listener) => {
+                        let claim = Claim { name, listener, path };
+                        fs::set_permissions(&claim.path, Permissions::from_mode(0o600))?;
+                        return Ok(claim);
+                    }
+                    Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            bail!("there are too many transfers named {wanted}")
+        };
+        claim().with_context(|| format!("control sockets in {}", self.path.display()))
+    }
+
+    /// The names of the transfers that live; none where there is no directory.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or is not its owner's alone.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let names = || -> Result<Vec<String>> {
+            match self.open() {
+                Err(error) if is_missing(&error) => return Ok(Vec::new()),
+                other => drop(other?),
+            }
+            let mut names: Vec<String> = self.sockets()?.into_iter().filter(|name| !self.is_stale(name)).collect();
+            names.sort();
+            Ok(names)
+        };
+        names().with_context(|| format!("control sockets in {}", self.path.display()))
+    }
+
+    /// # Errors
+    /// There is no such transfer; the sentence names those that there are.
+    pub fn connect(&self, name: &str) -> Result<UnixStream> {
+        let none = || -> anyhow::Error {
+            match self.names() {
+                Ok(names) if names.is_empty() => anyhow!("no transfer is running; so there is none named {name:?}"),
+                Ok(names) => anyhow!("there is no transfer named {name:?}; there are: {}", names.join(", ")),
+                Err(error) => error,
+            }
+        };
+        if slug(name) != name {
+            return Err(none());
+        }
+        match self.open() {
+            Err(error) if is_missing(&error) => return Err(none()),
+            other => drop(other?),
+        }
+        UnixStream::connect(self.path_of(name)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => none(),
+            _ => anyhow!("the control socket of {name}: {error}"),
+        })
+    }
+
+    /// The directory itself, if it is for its owner alone, and that is who asks.
+    fn open(&self) -> Result<File> {
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let directory = OpenOptions::new().read(true).custom_flags(flags).open(&self.path)?;
+        let about = directory.metadata()?;
+        if about.uid() != geteuid().as_raw() || about.mode() & 0o077 != 0 {
+            bail!("the directory has to belong to {} and be closed to everybody else (mode 0700)", geteuid());
+        }
+        Ok(directory)
+    }
+
+    fn sockets(&self) -> io::Result<Vec<String>> {
+        let entries = fs::read_dir(&self.path)?.flatten();
+        let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+        let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(ENDING)?.to_owned());
+        Ok(sockets.filter_map(name).filter(|name| slug(name) == *name).collect())
+    }
+
+    /// Nobody listens: its process was killed.
+    fn is_stale(&self, name: &str) -> bool {
+        UnixStream::connect(self.path_of(name)).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    }
+
+    fn sweep(&self) -> io::Result<()> {
+        for name in self.sockets()? {
+            if self.is_stale(&name) {
+                let _ = fs::remove_file(self.path_of(&name)); // its owner may have come first
+            }
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}{ENDING}"))
+    }
+}
+
+impl Claim {
+    /// The name that it came to.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // somebody else may have done it
+    }
+}
+
+/// A name as a file can have it and a person can type it: letters, digits and `._-` stay, all else becomes `-`.
+#[must_use]
+pub fn slug(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let name: String = text.chars().map(plain).collect();
+    let name = name.trim_matches(['-', '.']);
+    let name = name[..name.len().min(LONGEST_NAME)].trim_end_matches(['-', '.']);
+    if name.is_empty() { "transfer".to_owned() } else { name.to_owned() }
+}
+
+fn is_missing(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// One transfer at a time.
+fn lock(mut directory: File) -> Result<Flock<File>> {
+    for _ in 0..PATIENCE {
+        match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((again, Errno::EWOULDBLOCK)) => directory = again,
+            Err((_, errno)) => return Err(io::Error::from(errno).into()),
+        }
+        thread::sleep(PAUSE);
+    }
+    bail!("somebody else holds the lock on the directory")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, Directory) {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = Directory::at(parent.path().join("lowtide"));
+        (parent, directory)
+    }
+
+    #[test]
+    fn names_can_be_typed() {
+        for (text, name) in [
+            ("rsync", "rsync"),
+            ("night job: /srv", "night-job---srv"),
+            ("../../etc/passwd", "etc-passwd"),
+            (".hidden", "hidden"),
+            ("Grüße", "Gr--e"),
+            ("a\u{1b}[31m", "a--31m"),
+            ("", "transfer"),
+            ("日本", "transfer"),
+            (&"x".repeat(300), &"x".repeat(48)),
+        ] {
+            assert_eq!(slug(text), name, "{text:?}");
+            assert_eq!(slug(name), name);
+        }
+    }
+
+    #[test]
+    fn each_transfer_has_a_name_and_a_socket_of_its_own() {
+        let (_parent, directory) = place();
+        assert!(directory.names().unwrap().is_empty(), "there is no directory yet");
+        let first = directory.claim("rsync").unwrap();
+        let second = directory.claim("rsync").unwrap();
+        assert_eq!((first.name(), second.name()), ("rsync", "rsync-2"));
+        assert_eq!(directory.names().unwrap(), ["rsync", "rsync-2"]);
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&directory.path), mode(&second.path)), (0o700, 0o600));
+        drop(first);
+        assert_eq!(directory.names().unwrap(), ["rsync-2"]);
+        assert_eq!(directory.claim("rsync").unwrap().name(), "rsync");
+    }
+
+    #[test]
+    fn those_that_begin_together_have_different_names() {
+        let (_parent, directory) = place();
+        let claims: Vec<_> = thread::scope(|scope| {
+            let begin = || directory.claim("job").unwrap();
+            let threads = [(); 8].map(|()| scope.spawn(begin));
+            threads.map(|thread| thread.join().unwrap()).into()
+        });
+        assert_eq!(directory.names().unwrap().len(), claims.len());
+    }
+
+    #[test]
+    fn what_a_killed_transfer_left_goes_and_other_things_stay() {
+        let (_parent, directory) = place();
+        let live = directory.claim("live").unwrap();
+        drop(UnixListener::bind(directory.path_of("dead")).unwrap()); // a socket whose listener has gone
+        fs::write(directory.path.join("file.sock"), "").unwrap();
+        drop(UnixListener::bind(directory.path.join("other")).unwrap());
+        assert_eq!(directory.names().unwrap(), ["live"], "a dead one is not shown");
+        assert_eq!(directory.claim("dead").unwrap().name(), "dead");
+        assert!(directory.path.join("file.sock").exists() && directory.path.join("other").exists());
+        let error = directory.connect("dead").unwrap_err().to_string();
+        assert!(error.contains("no transfer named \"dead\"; there are: live"), "{error}");
+        assert!(directory.connect("../live").is_err());
+        directory.connect("live").unwrap();
+        drop(live);
+    }
+
+    #[test]
+    fn a_directory_that_others_can_enter_is_refused() {
+        let (parent, directory) = place();
+        for mode in [0o755, 0o770, 0o707] {
+            let _ = fs::create_dir(&directory.path);
+            fs::set_permissions(&directory.path, Permissions::from_mode(mode)).unwrap();
+            let error = format!("{:#}", directory.claim("a").unwrap_err());
+            assert!(error.contains("closed to everybody else"), "{error}");
+            assert!(directory.names().is_err() && directory.connect("a").is_err());
+        }
+        let link = Directory::at(parent.path().join("link"));
+        symlink("lowtide", &link.path).unwrap();
+        fs::set_permissions(&directory.path, Permissions::from_mode(0o700)).unwrap();
+        assert!(directory.claim("a").is_ok() && link.claim("a").is_err(), "a link is not followed");
+    }
+}

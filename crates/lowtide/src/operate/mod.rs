@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Transfers that run: `lowtide status`, `set`, `pause`, `resume` and `detach`, each by the transfer's control socket; and those that ran, `lowtide history`.
+
+mod client;
+pub mod directory;
+mod frames;
+mod openmetrics;
+pub mod protocol;
+pub mod server;
+mod show;
+
+use std::{
+    io::{self, IsTerminal, Write, stdout},
+    os::unix::net::UnixStream,
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Result, anyhow, bail};
+use jiff::Zoned;
+use serde_json::json;
+
+use crate::{
+    cli::{HistoryArguments, SetArguments, StatusArguments},
+    run::past_runs,
+    size,
+    when::{self, When},
+};
+pub use client::{ask, everybody};
+use directory::Directory;
+use protocol::{Changes, Command, Due, Request, Status};
+
+/// Between two looks of `--watch`.
+const WATCH: Duration = Duration::from_secs(1);
+/// Clears a terminal, what has scrolled out of sight excepted.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+/// The number of the object that `--json` prints.
+const SCHEMA: &str = "lowtide-status/1";
+
+/// `lowtide status`.
+///
+/// # Errors
+/// One sentence: no such transfer, or the control sockets cannot be read.
+pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {
+    let directory = Directory::usual()?;
+    loop {
+        let (all, silent) = match &arguments.name {
+            Some(name) => (vec![ask(&directory, name, &Request::new(Command::Status))?], Vec::new()),
+            None => everybody(&directory)?,
+        };
+        let mut out = stdout().lock();
+        if arguments.watch && !arguments.json && out.is_terminal() && moves() {
+            out.write_all(CLEAR.as_bytes())?;
+        }
+        out.write_all(text(arguments, &all)?.as_bytes())?;
+        out.flush()?;
+        for error in &silent {
+            eprintln!("lowtide: {error:#}");
+        }
+        if !arguments.watch {
+            return Ok(if silent.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        thread::sleep(WATCH);
+    }
+}
+
+fn moves() -> bool {
+    std::env::var_os("TERM").is_none_or(|name| name != "dumb")
+}
+
+fn text(arguments: &StatusArguments, all: &[Status]) -> Result<String> {
+    if arguments.json {
+        return Ok(format!("{}\n", json!({ "schema": SCHEMA, "transfers": all })));
+    }
+    if arguments.openmetrics {
+        return Ok(openmetrics::exposition(all));
+    }
+    let now = Zoned::now();
+    Ok(match (all, arguments.name.is_some()) {
+        ([], _) => "no transfer is running\n".to_owned(),
+        (all, detailed) => {
+            all.iter().map(|status| show::transfer(status, detailed, &now)).collect::<Vec<_>>().join("\n")
+        }
+    })
+}
+
+/// `lowtide set`.
+///
+/// # Errors
+/// One sentence: an option that cannot be read, no such transfer, or it refuses.
+pub fn set(arguments: &SetArguments) -> Result<ExitCode> {
+    let changes = changes(arguments, &Zoned::now())?;
+    if changes == Changes::default() {
+        bail!("nothing to set; give --deadline, --size, --remaining, --max-rate, --min-rate or --w-max");
+    }
+    order(&arguments.name, &Request { changes: Some(changes), ..Request::new(Command::Set) })
+}
+
+/// `lowtide pause`, `resume` and `detach`.
+///
+/// # Errors
+/// One sentence: no such transfer, or it refuses.
+pub fn command(name: &str, command: Command) -> Result<ExitCode> {
+    order(name, &Request::new(command))
+}
+
+/// Sends a request, and tells how the transfer is then.
+fn order(name: &str, request: &Request) -> Result<ExitCode> {
+    let status = ask(&Directory::usual()?, name, request)?;
+    io::stdout().write_all(show::transfer(&status, false, &Zoned::now()).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The frames that these bytes are on a control socket, up to where they are none.
+#[doc(hidden)]
+pub fn read_frames(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+    thread::scope(|scope| {
+        scope.spawn(move || drop(theirs.write_all(bytes))); // it may be left before it has said all
+        let mut frames = frames::Frames::new(ours, protocol::LONGEST_REQUEST, WATCH);
+        std::iter::from_fn(|| frames.read().ok().flatten()).collect()
+    })
+}
+
+/// `lowtide history`.
+///
+/// # Errors
+/// One sentence: the record cannot be read.
+pub fn history(arguments: &HistoryArguments) -> Result<ExitCode> {
+    past_runs(arguments)
+}
+
+fn changes(arguments: &SetArguments, now: &Zoned) -> Result<Changes> {
+    let due = |text: &str| match (text, when::parse(text, now)) {
+        ("none", _) => Ok(Due::None),
+        (_, Ok(When::Relative(length))) => Ok(Due::InS(length.as_secs_f64())),
+        (_, Ok(When::Absolute(instant))) => Ok(Due::At(instant)),
+        (_, Err(error)) => Err(error),
+    };
+    let bytes = |text: &Option<String>| text.as_deref().map(size::parse).transpose();
+    let rate = |option: &str, text: &Option<String>| {
+        let parse = |text: &str| match text {
+            "none" => Ok(0),
+            text => text.parse::<lowtide_net::Rate>().map(lowtide_net::Rate::bits_per_second),
+        };
+        text.as_deref().map(parse).transpose().map_err(|error| anyhow!("{option}: {error}; or none"))
+    };
+    Ok(Changes {
+        deadline: arguments.deadline.as_deref().map(due).transpose()?,
+        size_bytes: bytes(&arguments.size)?,
+        remaining_bytes: bytes(&arguments.remaining)?,
+        max_rate_bps: rate("--max-rate", &arguments.max_rate)?,
+        min_rate_bps: rate("--min-rate", &arguments.min_rate)?,
+        w_max: arguments.w_max,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(name: &str) -> SetArguments {
+        SetArguments {
+            name: name.into(),
+            deadline: None,
+            size: None,
+            remaining: None,
+            max_rate: None,
+            min_rate: None,
+            w_max: None,
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_said_as_in_run() {
+        let now = Zoned::now();
+        let set = SetArguments {
+            deadline: Some("+2h".into()),
+            remaining: Some("12GB".into()),
+            max_rate: Some("20mbit".into()),
+            min_rate: Some("none".into()),
+            ..arguments("a")
+        };
+        let changes = changes(&set, &now).unwrap();
+        assert_eq!(changes.deadline, Some(Due::InS(7200.0)));
+        assert_eq!(changes.remaining_bytes, Some(12_000_000_000));
+        assert_eq!((changes.max_rate_bps, changes.min_rate_bps), (Some(20_000_000), Some(0)));
+        let none = SetArguments { deadline: Some("none".into()), ..arguments("a") };
+        assert_eq!(super::changes(&none, &now).unwrap().deadline, Some(Due::None));
+        for (wrong, part) in [
+            (SetArguments { deadline: Some("soon".into()), ..arguments("a") }, "cannot read the deadline"),
+            (SetArguments { size: Some("0".into()), ..arguments("a") }, "nothing to send"),
+            (SetArguments { max_rate: Some("fast".into()), ..arguments("a") }, "--max-rate"),
+        ] {
+            let error = format!("{:#}", super::changes(&wrong, &now).unwrap_err());
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A transfer's side of its control socket. A thread answers status by itself; what changes the transfer waits for its next look at the
+//! sockets.
+
+use std::{
+    os::unix::net::UnixStream,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use nix::{
+    sys::socket::{getsockopt, sockopt},
+    unistd::geteuid,
+};
+
+use super::{
+    directory::Claim,
+    frames::Frames,
+    protocol::{Command, LONGEST_REQUEST, Reply, Request, Status},
+};
+
+/// A frame has to come, or its answer to go, within this.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The transfer looks several times a second.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// Clients at a time.
+const MOST_CLIENTS: usize = 16;
+
+/// A request that changes the transfer.
+#[derive(Debug)]
+pub struct Order {
+    /// What is asked for.
+    pub request: Request,
+    answer: SyncSender<Result<()>>,
+}
+
+impl Order {
+    /// Tells the client what became of it.
+    pub fn answer(self, result: Result<()>) {
+        let _ = self.answer.try_send(result); // nobody waits for it any more
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    status: Mutex<Status>,
+    ends: AtomicBool,
+    clients: AtomicUsize,
+}
+
+impl Shared {
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The socket, answered as long as this value lives.
+#[derive(Debug)]
+pub struct Server {
+    claim: Arc<Claim>,
+    shared: Arc<Shared>,
+    orders: Receiver<Order>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Begins to answer. Signals should be blocked by now, as the thread inherits that.
+    ///
+    /// # Errors
+    /// No thread can be made.
+    pub fn start(claim: Claim, status: Status) -> Result<Server> {
+        let (to, orders) = sync_channel(MOST_CLIENTS);
+        let (ends, clients) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { status: Mutex::new(status), ends, clients });
+        let claim = Arc::new(claim);
+        let accept = {
+            let (claim, shared) = (claim.clone(), shared.clone());
+            move || accept(&claim, &shared, &to)
+        };
+        let thread = thread::Builder::new().name("control".into()).spawn(accept).context("a thread for control")?;
+        Ok(Server { claim, shared, orders, thread: Some(thread) })
+    }
+
+    /// The transfer's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.claim.name()
+    }
+
+    /// What clients are told from now on.
+    pub fn publish(&self, status: Status) {
+        *self.shared.status() = status;
+    }
+
+    /// The next request that changes the transfer.
+    pub fn order(&self) -> Option<Order> {
+        self.orders.try_recv().ok()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::SeqCst);
+        // wakes the thread
+        let woken = self.claim.listener.local_addr().and_then(|address| UnixStream::connect_addr(&address)).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| woken) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(claim: &Claim, shared: &Arc<Shared>, orders: &SyncSender<Order>) {
+    while let Ok((stream, _)) = claim.listener.accept() {
+        if shared.ends.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut frames = Frames::new(stream, LONGEST_REQUEST, PATIENCE);
+        let refusal = if !is_allowed(&frames) {
+            Some(anyhow!("only the owner of a transfer, and root, may ask"))
+        } else if shared.clients.load(Ordering::SeqCst) >= MOST_CLIENTS {
+            Some(anyhow!("{MOST_CLIENTS} clients are being answered; try again"))
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            let _ = frames.write(&Reply::refused(&refusal)); // a client that does not listen is none
+            continue;
+        }
+        shared.clients.fetch_add(1, Ordering::SeqCst);
+        let (mine, orders) = (shared.clone(), orders.clone());
+        let serve = move || {
+            serve(&mut frames, &mine, &orders);
+            mine.clients.fetch_sub(1, Ordering::SeqCst);
+        };
+        if thread::Builder::new().name("client".into()).spawn(serve).is_err() {
+            shared.clients.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Whoever connected is root or the user who runs this.
+fn is_allowed(frames: &Frames) -> bool {
+    let peer = getsockopt(frames.stream(), sockopt::PeerCredentials);
+    peer.is_ok_and(|peer| peer.uid() == 0 || peer.uid() == geteuid().as_raw())
+}
+
+/// One request after the other. What cannot be read ends the connection, as nobody knows where the next frame begins.
+fn serve(frames: &mut Frames, shared: &Shared, orders: &SyncSender<Order>) {
+    loop {
+        let frame = match frames.read() {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return,
+            Err(error) => {
+                let _ = frames.write(&Reply::refused(&error.into()));
+                return;
+            }
+        };
+        let done = Request::parse(&frame).and_then(|request| obey(request, orders));
+        let reply = match done {
+            Ok(()) => Reply::done(Some(shared.status().clone())),
+            Err(error) => Reply::refused(&error),
+        };
+        if frames.write(&reply).is_err() {
+            return;
+        }
+    }
+}
+
+fn obey(request: Request, orders: &SyncSender<Order>) -> Result<()> {
+    if request.command == Command::Status {
+        return Ok(());
+    }
+    let (answer, answered) = sync_channel(1);
+    if orders.try_send(Order { request, answer }).is_err() {
+        bail!("the transfer ends, or is busy; try again");
+    }
+    let late = |_| anyhow!("the transfer has not answered within {} s", ANSWER_PATIENCE.as_secs());
+    answered.recv_timeout(ANSWER_PATIENCE).map_err(late)?
+}

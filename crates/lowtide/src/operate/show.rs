@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A transfer's status for a person: short lines, which fit 80 columns, without colour.
+
+use std::time::Duration;
+
+use jiff::Zoned;
+
+use super::protocol::Status;
+use crate::{
+    run::{manner, rates},
+    size, spans, when,
+};
+
+/// Its lines; with `detailed` what hardly changes, too.
+pub(super) fn transfer(status: &Status, detailed: bool, now: &Zoned) -> String {
+    let mut lines = vec![format!("{}: {}, {}", status.name, progress(status), speed(status))];
+    lines.push(format!("  {}", state(status)));
+    lines.push(format!("  {}", plain(&status.sentence)));
+    if detailed {
+        lines.extend(details(status, now).into_iter().map(|(name, value)| format!("  {name:<10} {}", plain(&value))));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn progress(status: &Status) -> String {
+    let sent = size::show(status.acknowledged_bytes);
+    match status.size_bytes {
+        None => sent,
+        Some(all) => {
+            let part = 100.0 * status.acknowledged_bytes as f64 / all.max(1) as f64;
+            format!("{sent} of {} ({:.0} %)", size::show(all), part.min(100.0).floor())
+        }
+    }
+}
+
+fn speed(status: &Status) -> String {
+    rates(status.rate_bps / 8.0, status.needed_bps.map(|bps| bps / 8.0))
+}
+
+fn state(status: &Status) -> String {
+    let mut words = Vec::new();
+    words.push(if status.paused { "paused".to_owned() } else { manner(status.w) });
+    words.extend(status.queueing_delay_s.map(|delay| format!("queue {:.0} ms", delay * 1e3)));
+    words.push(match status.connections {
+        1 => "1 connection".to_owned(),
+        number => format!("{number} connections"),
+    });
+    words.extend(status.max_rate_bps.map(|bps| format!("at most {}", size::show_rate(bps / 8.0))));
+    words.extend(status.min_rate_bps.map(|bps| format!("at least {}", size::show_rate(bps / 8.0))));
+    words.join(", ")
+}
+
+fn details(status: &Status, now: &Zoned) -> Vec<(&'static str, String)> {
+    let age = Duration::try_from(status.now.duration_since(status.started)).unwrap_or_default();
+    let mut rows = vec![(if status.kind == "attach" { "attached" } else { "program" }, status.program.clone())];
+    rows.push(("since", format!("{} ({})", when::show(status.started, now), spans::show(age))));
+    rows.extend(status.deadline.map(|deadline| ("deadline", when::show(deadline, now))));
+    rows.push(("law", format!("{}, w from {} to {}", status.law, status.w_min, status.w_max)));
+    rows.extend(status.srtt_s.map(|srtt| ("round trip", format!("{:.1} ms", srtt * 1e3))));
+    rows.push(("congestion", congestion(status)));
+    if status.udp_sent_bytes > 0 {
+        rows.push(("UDP", format!("{} sent, not governed", size::show(status.udp_sent_bytes))));
+    }
+    rows.push(("process", format!("{}, group {}", status.pid, status.group)));
+    rows
+}
+
+fn congestion(status: &Status) -> String {
+    let Status { losses, delay_backoffs, phantom_signals, retransmitted_bytes, .. } = status;
+    let again = size::show(*retransmitted_bytes);
+    format!("{losses} losses, {delay_backoffs} back-offs, {phantom_signals} made up; {again} sent again")
+}
+
+/// Without what could move a terminal's cursor: names of programs and groups are others' choice.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A transfer in the middle of its life.
+    pub(in crate::operate) fn example() -> Status {
+        let started: jiff::Timestamp = "2026-11-21T21:00:00Z".parse().unwrap();
+        Status {
+            name: "nightly".into(),
+            kind: "run".into(),
+            pid: 4711,
+            program: "restic".into(),
+            group: "/sys/fs/cgroup/lowtide-4711-0".into(),
+            group_id: 77,
+            law: "tide".into(),
+            started,
+            now: started + jiff::SignedDuration::from_mins(90),
+            deadline: Some(started + jiff::SignedDuration::from_hours(8)),
+            size_bytes: Some(80_000_000_000),
+            acknowledged_bytes: 36_100_000_000,
+            retransmitted_bytes: 1_000,
+            rate_bps: 11.7e6,
+            needed_bps: Some(8.95e6),
+            w: 0.03,
+            w_min: 0.004,
+            w_max: 1.0,
+            max_rate_bps: Some(20e6),
+            min_rate_bps: None,
+            paused: false,
+            srtt_s: Some(0.0421),
+            queueing_delay_s: Some(0.002),
+            connections: 4,
+            sending: 3,
+            losses: 7,
+            phantom_signals: 0,
+            delay_backoffs: 12,
+            udp_sent_bytes: 0,
+            outlook: "on_course".into(),
+            expected: Some(started + jiff::SignedDuration::from_hours(7)),
+            sentence: "on course, expected 05:41".into(),
+        }
+    }
+
+    #[test]
+    fn it_fits_a_narrow_terminal() {
+        let now: Zoned = "2026-11-21T23:30:00+01:00[Europe/Oslo]".parse().unwrap();
+        let text = transfer(&example(), true, &now);
+        let expected = "\
+nightly: 36.10 GB of 80.00 GB (45 %), 11.7 Mbit/s, 8.95 needed
+  gentle (w 0.03), queue 2 ms, 4 connections, at most 20.0 Mbit/s
+  on course, expected 05:41
+  program    restic
+  since      22:00 (1 h 30 min)
+  deadline   2026-11-22 06:00
+  law        tide, w from 0.004 to 1
+  round trip 42.1 ms
+  congestion 7 losses, 12 back-offs, 0 made up; 1.00 kB sent again
+  process    4711, group /sys/fs/cgroup/lowtide-4711-0
+";
+        assert_eq!(text, expected);
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn what_others_name_cannot_move_the_cursor() {
+        let status = Status { program: "a\u{1b}[2J\nb".into(), ..example() };
+        let text = transfer(&status, true, &Zoned::now());
+        assert!(text.contains("a?[2J?b") && !text.contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `lowtide attach`: as `run`, for a group that is there already. Its processes stay where they are.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use jiff::Zoned;
+use lowtide_kernel::{Caller, Cgroup, Controller, Exit, Selection, Target, Transfer};
+
+use super::{
+    Kind, Plan, claim, clock::Clock, control, explain, first_steering, governor, job::Job, past::PastRuns,
+    report_file::ReportFile, screen::Screen, session::Session, signals::Signals, whose,
+};
+use crate::{
+    cli::{AttachArguments, RUN_FAILED},
+    operate::{
+        directory::{Directory, slug},
+        everybody,
+    },
+    size, when,
+};
+
+/// Governs until the group, or somebody, ends it.
+#[must_use]
+pub fn attach(arguments: &AttachArguments) -> ExitCode {
+    try_to_attach(arguments).unwrap_or_else(|error| {
+        eprintln!("lowtide: {error:#}");
+        ExitCode::from(RUN_FAILED)
+    })
+}
+
+fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
+    let caller = Caller::find()?;
+    let target = target(arguments)?;
+    let selection = Selection {
+        port: arguments.port.unwrap_or(0),
+        peer: arguments.to.as_deref().map(Selection::network).transpose().context("--to")?,
+    };
+    let plan = plan(arguments, &caller, &target)?;
+    let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
+    let signals = Signals::block(false)?;
+    refuse_what_others_govern(&target)?;
+    let cgroup = Cgroup::existing(&target)?;
+    let transfer = Transfer::attach(&plan.setup, &first_steering(&plan), &cgroup, &selection);
+    let transfer = transfer.map_err(|error| explain(&plan, error))?;
+    let governor = governor(&plan)?;
+    let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
+    let screen = Screen::new(&arguments.tell, &plan, Job::new(None, false, !arguments.tell.quiet)?);
+    let claim = claim(&plan.name);
+    let mut session = Session::new(screen, plan, controller, cgroup, 0);
+    session.take_open_connections()?;
+    if let Some(claim) = claim {
+        session.answer(claim);
+    }
+    session.follow_group(&signals)?;
+    let (_, reported) = session.finish(Exit::Code(0), None, report);
+    reported.map(|()| ExitCode::SUCCESS)
+}
+
+fn target(arguments: &AttachArguments) -> Result<Target> {
+    let AttachArguments { unit, cgroup, pid, container, .. } = arguments;
+    Ok(match (unit, cgroup, pid, container) {
+        (Some(unit), ..) => Target::Unit(unit.clone()),
+        (_, Some(path), ..) => Target::Path(path.clone()),
+        (_, _, Some(pid), _) => Target::Process(*pid),
+        (_, _, _, Some(container)) => Target::Container(container.clone()),
+        _ => bail!("give one of --unit, --cgroup, --pid and --container"),
+    })
+}
+
+fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result<Plan> {
+    let clock = Clock::start();
+    let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
+    let setup = control::setup(&arguments.law)?;
+    if setup.law.needs_ecn() {
+        bail!(
+            "--cc {} needs ECN from a connection's begin; take tide, cubic or another law that does not",
+            setup.law.name()
+        );
+    }
+    let policy = control::policy(&arguments.law, &setup)?;
+    let kept = Some(&arguments.history).filter(|file| file.as_os_str() != "none");
+    let what = target.name();
+    Ok(Plan {
+        size: arguments.size.as_deref().map(size::parse).transpose()?,
+        guessed: false,
+        due,
+        deadline: due.map(|when| clock.wall(clock.due(when))),
+        clock,
+        policy,
+        setup,
+        user: None,
+        history: None,
+        past: kept.map(|file| PastRuns::beside(file, whose(file, caller))),
+        wait_group: false,
+        kind: Kind::Attach,
+        name: slug(arguments.name.as_deref().unwrap_or(&what)),
+        program: vec![what],
+    })
+}
+
+/// Two of them would take the same connections from each other.
+fn refuse_what_others_govern(target: &Target) -> Result<()> {
+    let kin = Cgroup::kin(target)?;
+    let (others, _silent) = everybody(&Directory::usual()?)?;
+    if let Some(other) = others.iter().find(|other| kin.contains(&other.group_id)) {
+        bail!(
+            "{} (process {}, {} of {}) governs this group, or one above or below it; lowtide set changes what it does",
+            other.name,
+            other.pid,
+            other.kind,
+            other.program
+        );
+    }
+    Ok(())
+}

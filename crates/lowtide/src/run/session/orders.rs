@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What comes in over the control socket while a transfer runs, and what is told there.
+
+use anyhow::{Result, anyhow, bail};
+use jiff::{Timestamp, Zoned};
+use lowtide_deadline::{Bounds, Rates, Time};
+
+use super::Session;
+use crate::{
+    operate::protocol::{Changes, Command, Due, Status},
+    run::{control, words},
+    size,
+    when::{self, When},
+};
+
+impl Session {
+    /// Does what clients have asked for since the last look.
+    pub(super) fn obey(&mut self) {
+        while let Some(order) = self.server.as_ref().and_then(|server| server.order()) {
+            let done = match order.request.command {
+                Command::Status => Ok(()),
+                Command::Set => self.change(order.request.changes.as_ref().unwrap_or(&Changes::default())),
+                Command::Pause => self.pause(true),
+                Command::Resume => self.pause(false),
+                Command::Detach => self.detach(),
+            };
+            if done.is_ok() {
+                self.tick_or_say(); // what is told now has the change in it
+            }
+            order.answer(done);
+        }
+    }
+
+    fn pause(&mut self, paused: bool) -> Result<()> {
+        if self.controller.is_paused() != paused {
+            self.controller.pause(paused);
+            self.screen.say(if paused { "paused: connections live on a trickle" } else { "resumed" });
+        }
+        Ok(())
+    }
+
+    /// All of it, or nothing.
+    fn change(&mut self, changes: &Changes) -> Result<()> {
+        let now = self.plan.clock.now();
+        let acknowledged = self.journal.totals().acknowledged;
+        let size = match (changes.size_bytes, changes.remaining_bytes) {
+            (Some(size), _) if size <= acknowledged => {
+                bail!("{} have arrived already; give a greater size, or --remaining", size::show(acknowledged))
+            }
+            (Some(size), _) => Some(size),
+            (None, Some(remaining)) => Some(acknowledged.saturating_add(remaining)),
+            (None, None) => None,
+        };
+        let due = match changes.deadline {
+            None => self.plan.due,
+            Some(Due::None) => None,
+            Some(Due::InS(seconds)) => Some(When::Relative(now.plus_secs_f64(seconds).since(Time::ZERO))),
+            Some(Due::At(instant)) if self.plan.clock.time_of(instant) <= now => {
+                bail!("the deadline {} lies in the past", when::show(instant, &Zoned::now()))
+            }
+            Some(Due::At(instant)) => Some(When::Absolute(instant)),
+        };
+        if due.is_some() && size.or(self.plan.size).is_none() {
+            bail!(
+                "a deadline needs a size: how hard to press follows from how much is left; give --size or --remaining, too"
+            );
+        }
+        let bounds = changes.w_max.map(|w_max| self.bounds(w_max)).transpose()?;
+        let rates = self.rates(changes)?;
+
+        if let Some(bounds) = bounds {
+            self.plan.policy.bounds = bounds;
+            self.controller.governor().set_bounds(bounds);
+        }
+        if rates != self.controller.governor().rates() {
+            self.controller.set_rates(rates);
+        }
+        if let Some(size) = size {
+            (self.plan.size, self.plan.guessed) = (Some(size), false);
+            self.journal.expect(size);
+            self.screen.expect(size);
+        }
+        if size.is_some() || changes.deadline.is_some() {
+            self.plan.due = due;
+            self.plan.deadline = due.map(|when| self.plan.clock.wall(self.plan.clock.due(when)));
+            self.screen.deadline_shows(self.plan.deadline);
+            self.set_goal();
+        }
+        let told = self.told_of(changes);
+        self.journal.change(now, told.clone());
+        self.screen.say(&format!("changed while it runs: {told}"));
+        Ok(())
+    }
+
+    fn bounds(&self, w_max: f64) -> Result<Bounds> {
+        let bounds = Bounds::new(self.plan.policy.bounds.min().get(), w_max);
+        let bounds = bounds.map_err(|error| anyhow!("--w-max: {error}"))?;
+        control::check_w_max(w_max, &self.plan.setup.law, self.plan.setup.actuator)?;
+        Ok(bounds)
+    }
+
+    fn rates(&mut self, changes: &Changes) -> Result<Rates> {
+        let Rates { least, most } = self.controller.governor().rates();
+        let new = |now: Option<f64>, bps: Option<u64>| match bps {
+            None => now,
+            Some(0) => None,
+            Some(bps) => Some(bps as f64 / 8.0),
+        };
+        let rates = Rates { least: new(least, changes.min_rate_bps), most: new(most, changes.max_rate_bps) };
+        if let Rates { least: Some(least), most: Some(most) } = rates
+            && least > most
+        {
+            let (least, most) = (size::show_rate(least), size::show_rate(most));
+            bail!("the least rate, {least}, is above the limit, {most}");
+        }
+        Ok(rates)
+    }
+
+    /// In words, as the report has it.
+    fn told_of(&self, changes: &Changes) -> String {
+        let rate = |name: &str, bps: Option<u64>| {
+            bps.map(|bps| match bps {
+                0 => format!("no {name} rate"),
+                bps => format!("{name} rate {}", size::show_rate(bps as f64 / 8.0)),
+            })
+        };
+        let deadline = changes.deadline.map(|_| match self.plan.deadline {
+            None => "no deadline".to_owned(),
+            Some(deadline) => format!("deadline {}", when::show(deadline, &Zoned::now())),
+        });
+        let size = changes.size_bytes.or(changes.remaining_bytes).and(self.plan.size);
+        [
+            deadline,
+            size.map(|size| format!("size {}", size::show(size))),
+            rate("greatest", changes.max_rate_bps),
+            rate("least", changes.min_rate_bps),
+            changes.w_max.map(|w_max| format!("greatest weight {w_max}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
+    }
+
+    /// Clients are told this from now on.
+    pub(super) fn publish(&mut self) {
+        if self.server.is_some() {
+            let status = self.status();
+            self.server.iter().for_each(|server| server.publish(status.clone()));
+        }
+    }
+
+    /// How it is; before the first look at the sockets as if nothing had been sent.
+    pub(super) fn status(&mut self) -> Status {
+        let rates = self.controller.governor().rates();
+        let w = self.controller.governor().weight().get();
+        let (plan, journal) = (&self.plan, &self.journal);
+        let (snapshot, decision) = match &journal.latest {
+            Some(status) => (status.snapshot, Some(status.decision)),
+            None => Default::default(),
+        };
+        let totals = snapshot.totals;
+        let outlook = decision.map(|decision| decision.outlook);
+        let paused = self.controller.is_paused();
+        let now = Zoned::now();
+        let sentence = outlook.map(|outlook| match paused {
+            true => words::PAUSED.to_owned(),
+            false => words::phrase(&outlook, plan.deadline, &plan.clock, &now),
+        });
+        let wall = |time: Time| -> Timestamp { plan.clock.wall(time) };
+        let group = self.cgroup.path();
+        Status {
+            name: self.server.as_ref().map_or_else(|| plan.name.clone(), |server| server.name().to_owned()),
+            kind: plan.kind.name().to_owned(),
+            pid: std::process::id(),
+            program: plan.program.first().cloned().unwrap_or_default(),
+            group: group.display().to_string(),
+            group_id: self.cgroup.id(),
+            law: plan.setup.law.name().to_owned(),
+            started: wall(Time::ZERO),
+            now: wall(plan.clock.now()),
+            deadline: plan.deadline,
+            size_bytes: plan.size,
+            acknowledged_bytes: totals.acknowledged,
+            retransmitted_bytes: totals.retransmitted,
+            rate_bps: 8.0 * journal.rate(),
+            needed_bps: decision.and_then(|decision| decision.target_rate).map(|rate| 8.0 * rate),
+            w,
+            w_min: plan.policy.bounds.min().get(),
+            w_max: plan.policy.bounds.max().get(),
+            max_rate_bps: rates.most.map(|rate| 8.0 * rate),
+            min_rate_bps: rates.least.map(|rate| 8.0 * rate),
+            paused,
+            srtt_s: snapshot.srtt.map(|srtt| srtt.as_secs_f64()),
+            queueing_delay_s: snapshot.queueing_delay().map(|delay| delay.as_secs_f64()),
+            connections: snapshot.sockets,
+            sending: snapshot.sending,
+            losses: totals.losses,
+            phantom_signals: totals.phantoms,
+            delay_backoffs: totals.delay_backoffs,
+            udp_sent_bytes: totals.udp_sent,
+            outlook: outlook.map_or("too_early", |outlook| words::kind(&outlook)).to_owned(),
+            expected: outlook.and_then(|outlook| outlook.expected()).filter(|_| !paused).map(wall),
+            sentence: sentence.unwrap_or_default(),
+        }
+    }
+}

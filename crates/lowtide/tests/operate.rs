@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![cfg(target_os = "linux")]
+//! Transfers that run are seen and changed from outside: `lowtide status`, `set`, `pause`, `resume`.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::Ipv4Addr,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::UnixStream,
+        process::CommandExt,
+    },
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use lifecycle::{
+    Ended, Receiver, Running, dev_tcp, finish, inside, kernel, lowtide, name, namespace, public_copy, report,
+    run_script, sockets_to, trickle, until,
+};
+use lowtide_emu::{Config, Emulator, Namespace};
+use nix::{sys::signal::Signal, unistd::User};
+use serde_json::Value;
+
+fn ask(words: &[&str]) -> Ended {
+    finish(&mut lowtide(words))
+}
+
+/// A transfer's status, once it answers.
+fn status(transfer: &str) -> Value {
+    until("the transfer's status", || {
+        let ended = ask(&["status", transfer, "--json"]);
+        let all: Value = serde_json::from_str(&ended.out).ok()?;
+        assert_eq!(all["schema"], "lowtide-status/1");
+        Some(all["transfers"][0].clone())
+    })
+}
+
+fn number(status: &Value, field: &str) -> f64 {
+    status[field].as_f64().unwrap_or_else(|| panic!("{field} of {status}"))
+}
+
+fn socket_of(transfer: &str) -> PathBuf {
+    format!("/run/lowtide/control/{transfer}.sock").into()
+}
+
+/// A transfer of some kB/s that lasts until it is ended.
+fn long(space: &Namespace, receiver: &Receiver, options: &[&str]) -> Running {
+    Running::start(&mut inside(space, run_script(options, &trickle(&[receiver.address]))))
+}
+
+#[test]
+fn a_transfer_is_seen_and_changed_while_it_runs() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("operate");
+    let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let job = name("operate");
+    let run = long(&space, &receiver, &["--name", &job, "--report", file.to_str().unwrap()]);
+
+    let first = status(&job);
+    assert_eq!((first["kind"].as_str(), first["law"].as_str()), (Some("run"), Some("tide")));
+    assert_eq!((&first["pid"], &first["program"]), (&Value::from(run.pid()), &Value::from("bash")));
+    assert_eq!(first["deadline"], Value::Null);
+    until("bytes", || (number(&status(&job), "acknowledged_bytes") > 1e5).then_some(()));
+    assert!(ask(&["status"]).out.contains(&format!("{job}: ")), "it is among all of them");
+    let metrics = ask(&["status", &job, "--openmetrics"]).out;
+    assert!(metrics.contains(&format!("lowtide_connections{{name=\"{job}\"}} 1\n")), "{metrics}");
+
+    for (options, part) in [
+        (&["--deadline", "+2h"][..], "a deadline needs a size"),
+        (&["--size", "1kB"], "have arrived already"),
+        (&["--w-max", "3"], "--w-max above 1 needs --cc cdg"),
+        (&["--w-max", "0.001"], "--w-max"),
+        (&["--max-rate", "1mbit", "--min-rate", "2mbit"], "is above the limit"),
+        (&["--deadline", "2020-01-01T00:00:00Z"], "in the past"),
+        (&[], "nothing to set"),
+    ] {
+        let refused = ask(&[&["set", &job][..], options].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(refused.sentence().contains(part), "{options:?}: {refused:?}");
+    }
+    assert_eq!(status(&job)["size_bytes"], Value::Null, "what is refused changes nothing");
+
+    let set = ask(&["set", &job, "--deadline", "+2h", "--remaining", "80GB", "--w-max", "0.5", "--min-rate", "2mbit"]);
+    assert!(set.status.success() && set.out.contains("at least 2.00 Mbit/s"), "{set:?}");
+    let changed = status(&job);
+    let left = number(&changed, "size_bytes") - number(&changed, "acknowledged_bytes");
+    assert!((left - 80e9).abs() < 1e7, "{changed}");
+    let due: jiff::Timestamp = changed["deadline"].as_str().unwrap().parse().unwrap();
+    let away = due.duration_since(jiff::Timestamp::now()).as_secs_f64();
+    assert!((7000.0..7200.0).contains(&away), "{away}");
+    assert_eq!((number(&changed, "w_max"), number(&changed, "min_rate_bps")), (0.5, 2e6));
+    // 80 GB in two hours, less what the aim lies before them
+    assert!((88e6..110e6).contains(&number(&changed, "needed_bps")), "{changed}");
+    assert!(ask(&["set", &job, "--deadline", "none", "--min-rate", "none"]).status.success());
+    assert_eq!(status(&job)["needed_bps"], Value::Null);
+
+    assert!(ask(&["detach", &job]).sentence().contains("started by lowtide run"));
+    run.signal(Signal::SIGTERM);
+    let ended = run.end();
+    let told: Vec<_> = report(&file)["changes"].as_array().unwrap().iter().map(|it| it["what"].clone()).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].as_str().unwrap().contains("least rate 2.00 Mbit/s, greatest weight 0.5"), "{told:?}");
+    assert!(ended.err.contains("changed while it runs: no deadline, no least rate"), "{ended:?}");
+    assert!(!socket_of(&job).exists(), "its socket goes with it");
+    assert!(ask(&["status", &job]).sentence().contains(&format!("no transfer named \"{job}\"")) || job.is_empty());
+}
+
+#[test]
+fn frames_that_are_none_are_refused_and_others_may_not_ask() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("frames");
+    let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+    let job = name("frames");
+    let run = long(&space, &receiver, &["--name", &job, "--cc", "cubic"]);
+    status(&job);
+
+    let say = |bytes: &[u8]| {
+        let mut stream = UnixStream::connect(socket_of(&job)).unwrap();
+        let _ = stream.write_all(bytes); // it may be refused before it is all there
+        let mut line = String::new();
+        let _ = BufReader::new(stream).read_line(&mut line); // one that was refused in the middle may be reset
+        line
+    };
+    let huge = vec![b'{'; 1 << 20];
+    for bytes in [&b"\n"[..], b"GET / HTTP/1.1\r\n\r\n", b"{\"lowtide\":9}\n", b"\xff\xfe\n", &huge] {
+        let answer = say(bytes);
+        let answer: Value =
+            if bytes.len() > 9999 && answer.is_empty() { continue } else { serde_json::from_str(&answer).unwrap() };
+        assert_eq!(answer["ok"], false, "{answer}");
+        assert!(!answer["error"].as_str().unwrap().is_empty() && answer["status"].is_null());
+    }
+    // one that says nothing keeps nobody waiting, and neither do many
+    let idle: Vec<_> = (0..40).map(|_| UnixStream::connect(socket_of(&job)).unwrap()).collect();
+    let asked = Instant::now();
+    status(&job);
+    assert!(asked.elapsed() < Duration::from_secs(10));
+    drop(idle);
+
+    let about = |path: &str| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(about("/run/lowtide/control"), 0o700);
+    assert_eq!(about(socket_of(&job).to_str().unwrap()), 0o600);
+    let nobody = User::from_name("nobody").unwrap().unwrap();
+    let (_place, copy) = public_copy();
+    let as_nobody = |words: &[&str]| {
+        let mut command = std::process::Command::new(&copy);
+        command.args(words).env_remove("XDG_RUNTIME_DIR").uid(nobody.uid.as_raw()).gid(nobody.gid.as_raw());
+        finish(&mut command)
+    };
+    for words in [&["status", &job][..], &["pause", &job], &["set", &job, "--w-max", "1"]] {
+        let refused = as_nobody(words);
+        assert!(!refused.status.success() && refused.out.is_empty(), "{words:?}: {refused:?}");
+    }
+    // and not with the path itself, where the directory lets somebody in
+    let moved = tempfile::tempdir().unwrap();
+    fs::set_permissions(moved.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let open = moved.path().join("open.sock");
+    fs::hard_link(socket_of(&job), &open).ok();
+    if open.exists() {
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        // the answer first: what is sent to a connection that is refused may come too late for it
+        let script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); \
+                      print(s.makefile().readline(), flush=True); \
+                      s.sendall(b'{\"lowtide\":1,\"command\":\"pause\"}\\n')";
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", script, open.to_str().unwrap()]);
+        let answer = finish(python.uid(nobody.uid.as_raw()).gid(nobody.gid.as_raw())).out;
+        assert!(answer.contains("only the owner of a transfer, and root, may ask"), "{answer}");
+    }
+    assert_eq!(status(&job)["paused"], false);
+    drop(run);
+}
+
+#[test]
+fn a_killed_transfers_name_is_free() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("stale");
+    let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+    let job = name("stale");
+    let first = long(&space, &receiver, &["--name", &job, "--cc", "cubic"]);
+    status(&job);
+    let second = long(&space, &receiver, &["--name", &job, "--cc", "cubic"]);
+    assert_eq!(status(&format!("{job}-2"))["pid"], second.pid());
+    let program = lifecycle::children(first.pid());
+    first.signal(Signal::SIGKILL);
+    drop(first);
+    let _orphans: Vec<_> = program.into_iter().map(lifecycle::Orphan).collect();
+    assert!(socket_of(&job).exists());
+    assert!(!ask(&["status"]).out.contains(&format!("{job}: ")), "a dead one is not shown");
+    let third = long(&space, &receiver, &["--name", &job, "--cc", "cubic"]);
+    assert_eq!(status(&job)["pid"], third.pid());
+}
+
+#[test]
+fn many_transfers_are_told_of_at_once() {
+    if !kernel() {
+        return;
+    }
+    let job = name("many");
+    let script = |_| Running::start(&mut run_script(&["--name", &job, "--cc", "reno"], "sleep 600"));
+    let runs: Vec<_> = (0..20).map(script).collect();
+    let ours = || {
+        let all: Value = serde_json::from_str(&ask(&["status", "--json"]).out).unwrap();
+        let all = all["transfers"].as_array().unwrap().clone();
+        all.iter().filter(|it| it["name"].as_str().unwrap().starts_with(&job)).count()
+    };
+    until("all of them", || (ours() == runs.len()).then_some(()));
+    let asked = Instant::now();
+    assert_eq!(ours(), 20);
+    println!("status of 20 transfers took {:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn what_ran_is_on_record() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("record");
+    let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history.json");
+    let history = |words: &[&str]| finish(lowtide([&["history"], words].concat()).env("LOWTIDE_HISTORY", &file));
+    assert_eq!(history(&[]).out, "no run is on record\n");
+    for (script, options) in [
+        (
+            format!("head -c 200000 /dev/zero > {}", dev_tcp(receiver.address)),
+            &["--size", "200kB", "--deadline", "+1h"][..],
+        ),
+        ("exit 7".to_owned(), &[]),
+    ] {
+        let options = [&["--name", "job of a test", "--cc", "reno"], options].concat();
+        finish(inside(&space, run_script(&options, &script)).env("LOWTIDE_HISTORY", &file));
+    }
+    let lines = history(&[]).out;
+    let lines: Vec<_> = lines.lines().collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("job-of-a-test: 200.00 kB in ") && lines[0].contains("before its deadline"), "{lines:?}");
+    assert!(lines[1].contains("0 B in ") && lines[1].ends_with("not governed, exit status 7"), "{lines:?}");
+    assert_eq!(history(&["another"]).out, "no run of another is on record\n");
+    let all: Value = serde_json::from_str(&history(&["job of a test", "--json"]).out).unwrap();
+    assert_eq!((&all["schema"], &all["runs"][1]["exit_code"]), (&"lowtide-runs/1".into(), &7.into()));
+    assert_eq!(fs::metadata(directory.path().join("history.runs.json")).unwrap().mode() & 0o777, 0o600);
+}
+
+/// A link of 20 Mbit/s and 40 ms, with a receiver at its end.
+fn link(test: &str) -> (Emulator, Receiver) {
+    let (a, b) = (format!("{}a", name(test)), format!("{}b", name(test)));
+    let config = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40));
+    let emulator = Emulator::start(config).unwrap();
+    let receiver = Receiver::start(emulator.b(), emulator.b4());
+    (emulator, receiver)
+}
+
+/// Sends zeros over so many connections at once.
+fn senders(receiver: &Receiver, connections: u32, bytes: u64) -> String {
+    format!("for i in $(seq {connections}); do head -c {bytes} /dev/zero > {} & done; wait", dev_tcp(receiver.address))
+}
+
+#[test]
+fn a_limit_holds_over_all_connections() {
+    if !kernel() {
+        return;
+    }
+    for law in ["tide", "cubic"] {
+        let (emulator, receiver) = link(law);
+        let job = name(&format!("limit-{law}"));
+        let script = senders(&receiver, 8, 1 << 40);
+        let run = Running::start(&mut inside(emulator.a(), run_script(&["--name", &job, "--cc", law], &script)));
+        until("all connections", || (number(&status(&job), "sending") >= 8.0).then_some(()));
+        assert!(ask(&["set", &job, "--max-rate", "5mbit"]).status.success());
+        std::thread::sleep(Duration::from_secs(4));
+        let at = |status: &Value| status["now"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+        let before = status(&job);
+        std::thread::sleep(Duration::from_secs(15));
+        let after = status(&job);
+        let bits = 8.0 * (number(&after, "acknowledged_bytes") - number(&before, "acknowledged_bytes"));
+        let rate = bits / at(&after).duration_since(at(&before)).as_secs_f64();
+        println!("{law}: {:.2} Mbit/s of 5", rate / 1e6);
+        // it holds; a busy machine's emulated link carries less than that at times
+        assert!((2e6..5.5e6).contains(&rate), "{law}: {rate}");
+        assert!(ask(&["set", &job, "--max-rate", "none"]).status.success());
+        until("the link's rate again", || (number(&status(&job), "rate_bps") > 10e6).then_some(()));
+        drop(run);
+    }
+}
+
+#[test]
+fn a_pause_keeps_connections_and_loses_nothing() {
+    if !kernel() {
+        return;
+    }
+    let (emulator, receiver) = link("pause");
+    let job = name("pause");
+    let bytes = 3_000_000;
+    let script = senders(&receiver, 4, bytes);
+    let run = Running::start(&mut inside(emulator.a(), run_script(&["--name", &job], &script)));
+    until("bytes", || (number(&status(&job), "acknowledged_bytes") > 1e6).then_some(()));
+    assert!(ask(&["pause", &job]).out.contains("paused"));
+    std::thread::sleep(Duration::from_secs(3)); // what was under way arrives
+    let before = receiver.received();
+    std::thread::sleep(Duration::from_secs(6));
+    let moved = receiver.received() - before;
+    assert!((1_000..300_000).contains(&moved), "{moved} bytes in six seconds are no trickle");
+    assert_eq!(sockets_to(emulator.a(), receiver.port()).len(), 4, "all connections live");
+    assert_eq!(status(&job)["paused"], true);
+    assert!(ask(&["resume", &job]).status.success());
+    let ended = run.end_within(Duration::from_secs(120));
+    assert!(ended.status.success(), "{ended:?}");
+    until("all bytes", || (receiver.received() == 4 * bytes).then_some(()));
+}
+
+#[test]
+fn a_deadline_that_is_moved_is_met() {
+    if !kernel() {
+        return;
+    }
+    let (emulator, receiver) = link("moved");
+    let job = name("moved");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let options = ["--name", &job, "--deadline", "+1h", "--size", "30MB", "--report", file.to_str().unwrap()];
+    let script = senders(&receiver, 1, 30_000_000);
+    let run = Running::start(&mut inside(emulator.a(), run_script(&options, &script)));
+    until("bytes", || (number(&status(&job), "acknowledged_bytes") > 1e5).then_some(()));
+    assert!(ask(&["set", &job, "--deadline", "+40s"]).status.success());
+    let ended = run.end_within(Duration::from_secs(80));
+    let report = report(&file);
+    assert!(ended.status.success() && report["met"] == true, "{ended:?}");
+    let deadline: jiff::Timestamp = report["deadline"].as_str().unwrap().parse().unwrap();
+    let started: jiff::Timestamp = report["started"].as_str().unwrap().parse().unwrap();
+    assert!(deadline.duration_since(started).as_secs_f64() < 60.0, "it is the new one that was met");
+}
