@@ -54,7 +54,9 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 	if (!ctx->sk || !is_governed(ctx->sk))
 		return 1;
 	if (ctx->level == SOL_LOWTIDE)
-		return set_option(ctx);
+		return settings.uploads ? set_option(ctx) : refuse(EOPNOTSUPP);	/* goals are of what is sent */
+	if (!settings.uploads)
+		return 1;
 	if (wants_law(ctx)) {
 		count(own_law, 1);
 		if (settings.keep_law) {

@@ -5,7 +5,9 @@ use std::{fs::OpenOptions, path::Path, process::Command};
 
 use nix::sys::utsname::uname;
 
-use crate::{Actuator, Cgroup, Controller, Dscp, Error, Law, Registration, Setup, Transfer, program::probe_options};
+use crate::{
+    Actuator, Cgroup, Controller, Direction, Dscp, Error, Law, Registration, Setup, Transfer, program::probe_options,
+};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -181,7 +183,14 @@ fn govern(law: Law) -> Result<(Transfer, Cgroup), Error> {
     let group = Cgroup::create()?;
     let actuator = Actuator::usual(&law);
     let first = Controller::first_steering(1.0, &law, actuator);
-    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
+    let setup = Setup {
+        direction: Direction::Up,
+        law,
+        actuator,
+        dscp: Dscp::Le,
+        keep_law: true,
+        registration: Registration::Link,
+    };
     Ok((Transfer::start(&setup, &first, &group)?, group))
 }
 

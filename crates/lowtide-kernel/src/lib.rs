@@ -12,6 +12,7 @@ mod cgroup;
 mod controller;
 mod dispositions;
 mod doctor;
+mod download;
 mod error;
 mod fixed;
 mod foreign;
@@ -34,11 +35,14 @@ pub use actuator::{Actuator, Pressure};
 pub use cgroup::Cgroup;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
+pub use download::Download;
 pub use error::{Error, Result};
 pub use goals::SocketGoal;
 pub use law::{CdgIncrease, CdgParameters, Law};
 pub use machine::{About, MachineLaw, Pinned};
 pub use program::{Exit, Place, Program, inherited_tcp_sockets};
 pub use terminal::{Terminal, controls_us};
-pub use transfer::{Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};
+pub use transfer::{
+    Direction, Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now,
+};
 pub use user::{Caller, User};

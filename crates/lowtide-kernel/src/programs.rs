@@ -34,18 +34,36 @@ unsafe impl plain::Plain for types::lt_socket_record {}
 // SAFETY: the same.
 unsafe impl plain::Plain for types::lt_decision {}
 
+/// The programs that govern what sockets receive begin so.
+const DOWNLOADS: &str = "lt_download_";
+
 /// The loaded programs.
 pub(crate) struct Programs {
     skeleton: TransferSkel<'static>,
 }
 
+/// What is loaded of the object.
+struct Choice<'a> {
+    /// The law of what sockets send, if it is ours.
+    law: Option<(&'a Law, Registration)>,
+    /// The name under which the kernel is to know it.
+    name: &'a str,
+    /// With what goes to a group.
+    in_a_group: bool,
+    /// With what governs what sockets receive.
+    downloads: bool,
+}
+
 impl Programs {
     /// Those of a transfer.
     pub(crate) fn of_transfer(setup: &Setup, first: &Steering, words: &KernelWords) -> Result<Programs> {
-        let law = setup.law.is_ours().then_some((&setup.law, setup.registration));
+        let direction = setup.direction;
+        let law = (setup.law.is_ours() && direction.has_up()).then_some((&setup.law, setup.registration));
         let name = if setup.law.is_ours() { own_name(setup.law.program()) } else { setup.law.name().to_owned() };
-        Programs::load((law, &name), true, words, |settings| {
+        let choice = Choice { law, name: &name, in_a_group: true, downloads: direction.has_down() };
+        Programs::load(&choice, words, |settings| {
             configure(settings, &setup.law, &name);
+            settings.uploads = direction.has_up().into();
             settings.by_delay = (setup.actuator == Actuator::Native).into();
             settings.weighs_marks = (setup.law.needs_ecn() && setup.actuator == Actuator::Native).into();
             settings.keep_law = setup.keep_law.into();
@@ -57,7 +75,9 @@ impl Programs {
 
     /// A law of ours under this name, for sockets that have nothing to do with each other. It has no controller to die.
     pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, words: &KernelWords) -> Result<Programs> {
-        Programs::load((Some((law, Registration::Link)), name), false, words, |settings| {
+        let law_too = Some((law, Registration::Link));
+        let choice = Choice { law: law_too, name, in_a_group: false, downloads: false };
+        Programs::load(&choice, words, |settings| {
             configure(settings, law, name);
             settings.weight = weight.unwrap_or_default().to_bits();
             let pressure = weight.map_or_else(Pressure::default, |w| Actuator::Native.pressure(law, w, 1.0, 0.0));
@@ -68,16 +88,11 @@ impl Programs {
         })
     }
 
-    fn load(
-        (law, name): (Option<(&Law, Registration)>, &str),
-        in_a_group: bool,
-        words: &KernelWords,
-        set: impl FnOnce(&mut types::lt_settings),
-    ) -> Result<Programs> {
+    fn load(choice: &Choice<'_>, words: &KernelWords, set: impl FnOnce(&mut types::lt_settings)) -> Result<Programs> {
         // The skeleton borrows its object for as long as it lives; one small allocation each time is never freed.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| words.refusal(error))?;
-        choose(&mut open, law, name, in_a_group).map_err(|error| words.refusal(error))?;
+        choose(&mut open, choice).map_err(|error| words.refusal(error))?;
         set(&mut open.maps.bss_data.as_deref_mut().expect("the programs have variables").settings);
         let skeleton = open.load().map_err(|error| words.refusal(error))?;
         Ok(Programs { skeleton })
@@ -113,6 +128,33 @@ impl Programs {
             }
         })
         .collect()
+    }
+
+    /// Attaches what governs downloads. It stays with the group when this process is gone, for as long as the group or one of its sockets
+    /// lives: what it took from windows it has to give back.
+    pub(crate) fn attach_downloads(&self, cgroup: &Cgroup) -> Result<()> {
+        let (fd, programs) = (cgroup.as_fd().as_raw_fd(), &self.skeleton.progs);
+        for (what, program) in [
+            ("the program for what arrives", &programs.lt_download_in),
+            ("the program for windows that leave", &programs.lt_download_out),
+            ("the program for the windows of sockets", &programs.lt_download_ops),
+        ] {
+            let (program_fd, kind) = (program.as_fd().as_raw_fd(), program.attach_type() as u32);
+            // SAFETY: a system call on two descriptors that are open here.
+            let failed = unsafe { libbpf_sys::bpf_prog_attach(program_fd, fd, kind, libbpf_sys::BPF_F_ALLOW_MULTI) };
+            match std::io::Error::from_raw_os_error(-failed) {
+                _ if failed == 0 => {}
+                error => {
+                    let foreign = foreign::forbidding(cgroup.path(), kind);
+                    let refused = error.kind() == std::io::ErrorKind::PermissionDenied;
+                    return Err(match foreign.filter(|_| refused) {
+                        Some(Foreign { group, id }) => Error::ForbiddenByAnother { what, group, id },
+                        None => Error::Attach { what, reason: error.to_string() },
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What reads all sockets.
@@ -153,9 +195,7 @@ fn attached(what: &'static str, link: libbpf_rs::Result<Link>, words: &KernelWor
 /// Of our laws the kernel gets the one that is asked for, under this name, or none; and without a group nothing that goes to one.
 fn choose(
     open: &mut OpenTransferSkel<'_>,
-    law: Option<(&Law, Registration)>,
-    name: &str,
-    in_a_group: bool,
+    &Choice { law, name, in_a_group, downloads }: &Choice<'_>,
 ) -> libbpf_rs::Result<()> {
     let ours = law.map(|(law, _)| law.program());
     match ours {
@@ -188,7 +228,7 @@ fn choose(
                 program.set_autoload(prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix)));
             }
             ProgramType::Tracing => {} // the socket iterator
-            _ => program.set_autoload(in_a_group),
+            _ => program.set_autoload(in_a_group && (downloads || !name.starts_with(DOWNLOADS))),
         }
     }
     Ok(())
@@ -219,6 +259,7 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
         }
         Law::Kernel(_) => {}
     }
+    settings.uploads = 1;
     settings.ours = law.is_ours().into();
     settings.needs_ecn = law.needs_ecn().into();
     settings.one_window = law.has_one_window().into();
@@ -229,6 +270,7 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
 pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
     settings.pressure = pressure_value(&steering.pressure);
     settings.weight = steering.weight.to_bits();
+    settings.download_weight_q16 = (steering.download_weight.clamp(0.0, 1.0) * Q16) as u32;
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;

@@ -40,7 +40,7 @@ struct grant {
 	u32 tsval;
 	u32 edge;		/* sequence number */
 	u32 received;		/* bytes, up to it */
-	u32 unused;
+	u32 sent_us;		/* by the sender's clock (owd.h), the latest of these */
 };
 
 struct grants {
@@ -84,6 +84,7 @@ static inline void grant_leaves(struct grants *g, u64 now_us, u32 tsval, u32 edg
 	next->tsval = tsval;
 	next->edge = g->edge;
 	next->received = g->received;
+	next->sent_us = g->owd.clock_us;
 	__sync_fetch_and_add(&g->made, 1);	/* not before what it tells of */
 }
 
@@ -166,7 +167,7 @@ static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 
 	struct owd *o = &g->owd;
 	u64 looked_us = o->look_us, heard_us = o->heard_us, over;
 
-	owd_delay(o, true, s->tsval, s->now_us, rtt_us);
+	IN_PLACE owd_delay(o, true, s->tsval, s->now_us, rtt_us);
 	/* the sender's clock is counted anew */
 	if (o->use != OWD_ONE_WAY || o->look_us != looked_us || s->now_us - heard_us > OWD_GAP_US)
 		g->clocked = 0;
@@ -178,6 +179,17 @@ static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 
 }
 
 /*
+ * How long it took to send and to receive what has come since a grant left, whichever was longer: a host that stands still for a moment takes in at
+ * once what has come meanwhile (draft-ietf-ccwg-bbr, section 4.1.2.3).
+ */
+static inline u32 grant_interval_us(const struct grants *g, const struct grant *grant, u32 loop_us)
+{
+	u32 sending_us = (u32)g->owd.clock_us - grant->sent_us;
+
+	return g->clocked && loop_us && sending_us < OWD_GAP_US ? at_least(loop_us, sending_us) : loop_us;
+}
+
+/*
  * Data arrive: what a law hears. False: they answer no grant that is known, so it hears nothing. The times in `a` are those of a flow of
  * connections (aggregate.h); `loop_us` is the whole round trip, `a->rtt_us` what the way here makes of it.
  */
@@ -185,6 +197,7 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 {
 	u32 end = s->seq + s->payload, segments, window;
 	const struct grant *grant;
+	bool whole;
 	u64 at_us;
 
 	g->mss = at_least(g->mss, s->size);
@@ -209,10 +222,12 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 		return false;
 	grant = grant_answered_by(g, s, &at_us);
 	*loop_us = at_us ? at_least(s->now_us - at_us, 1) : 0;
-	if (*loop_us)
+	/* one that is shorter than others may have waited for its sender's persist timer, and takes less time on the link */
+	whole = s->payload >= g->mss;
+	if (*loop_us && whole)
 		g->srtt_us = g->srtt_us ? g->srtt_us - g->srtt_us / 8 + *loop_us / 8 : *loop_us;
 	a->rtt_us = grant_delay_us(g, s, *loop_us);
-	if (s->payload < g->mss)	/* a short segment takes less time on the link than others */
+	if (!whole)
 		a->rtt_us = 0;
 	a->delay_us = a->rtt_us;
 	a->has_delay = a->rtt_us != 0;
@@ -223,7 +238,7 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 	a->window_limited = g->limited_us && s->now_us - g->limited_us <= g->srtt_us;
 	a->app_limited = a->rate_app_limited = !a->window_limited;
 	a->in_flight = at_most(window, 1 << 30) / g->mss + segments;
-	a->rate_interval_us = *loop_us;
+	a->rate_interval_us = grant_interval_us(g, grant, *loop_us);
 	a->rate_delivered = (g->received - grant->received) / g->mss;
 	return true;
 }

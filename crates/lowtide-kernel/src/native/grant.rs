@@ -307,6 +307,27 @@ fn a_sender_with_little_to_send_is_no_queue() {
     assert!(longer > 100, "round trips have the pauses");
 }
 
+/// A host that stands still for a moment takes in at once what has come meanwhile, after the first of it has been acknowledged.
+#[test]
+fn the_rate_is_no_more_than_what_was_sent_in_the_time() {
+    let mut world = World::new(100);
+    world.run(4_000_000, none, none, at_once);
+    // 30 ms of packets stand here; the next ones come as before
+    let mut waiting: Vec<_> = world.events.drain().collect();
+    waiting.sort_by_key(|Reverse((at, order, _))| (*at, *order));
+    for Reverse((at, order, event)) in waiting {
+        let stands = matches!(event, Event::Arrives { .. }) && at < 4_030_000;
+        world.events.push(Reverse((if stands { 4_030_000 } else { at }, order, event)));
+    }
+    let told = world.run(4_200_000, none, none, at_once);
+    let rates = told
+        .iter()
+        .filter(|told| told.heard.rate_interval_us > 0)
+        .map(|told| f64::from(told.heard.rate_delivered) / f64::from(told.heard.rate_interval_us) * PACKET as f64);
+    let most = rates.fold(0.0, f64::max);
+    assert!((0.85..1.05).contains(&most), "{most} of the link");
+}
+
 /// Segments with these numbers, a packet's time apart, after a grant for a hundred; what was lost, after each.
 fn losses(numbers: &[u32], unseen_before: Option<usize>) -> Vec<u32> {
     let mut grants = Grants::new();

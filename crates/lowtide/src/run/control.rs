@@ -3,9 +3,9 @@
 
 use anyhow::{Result, anyhow, bail};
 use lowtide_deadline::{Basis, Bounds, Control, Cubic, FallbackReason, Model, Policy, RatioPolicy, RatioRule};
-use lowtide_kernel::{Actuator, Law};
+use lowtide_kernel::{Actuator, Direction, Law};
 
-use crate::cli::{ActuatorArgument, ControlArgument, RunArguments};
+use crate::cli::{ActuatorArgument, ControlArgument, DirectionArgument, RunArguments};
 
 /// The actuator asked for, or the law's usual one.
 pub(super) fn actuator(arguments: &RunArguments, law: &Law) -> Result<Actuator> {
@@ -17,6 +17,28 @@ pub(super) fn actuator(arguments: &RunArguments, law: &Law) -> Result<Actuator> 
     };
     actuator.check(law)?;
     Ok(actuator)
+}
+
+/// The direction asked for, which the law has to govern.
+pub(super) fn direction(arguments: &RunArguments, law: &Law) -> Result<Direction> {
+    let (direction, name) = match arguments.direction {
+        DirectionArgument::Up => return Ok(Direction::Up),
+        DirectionArgument::Down => (Direction::Down, "down"),
+        DirectionArgument::Both => (Direction::Both, "both"),
+    };
+    // so far the others are wired to what is sent alone
+    if !law.shares_a_flow() {
+        bail!(
+            "--direction {name}: --cc {} governs only what is sent; leave --cc out, as tide governs what is received, too",
+            law.name()
+        );
+    }
+    if direction == Direction::Down && !arguments.size_of.is_empty() {
+        bail!(
+            "--direction down: --size-of counts files that are here already; say with --size how much is to be received"
+        );
+    }
+    Ok(direction)
 }
 
 /// The policy that the command line asks for.

@@ -140,6 +140,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
     let law = Law::parse(&arguments.cc)?;
+    let direction = control::direction(arguments, &law)?;
     let actuator = control::actuator(arguments, &law)?;
     let policy = control::policy(arguments, &law, actuator)?;
     if arguments.w_max > 1.0 {
@@ -161,7 +162,14 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
-        setup: Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link },
+        setup: Setup {
+            direction,
+            law,
+            actuator,
+            dscp,
+            keep_law: !arguments.allow_own_cc,
+            registration: Registration::Link,
+        },
         user,
         history,
         wait_group: arguments.wait_group,
