@@ -5,7 +5,7 @@
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::Command, thread, time::Duration};
+use std::{fs, path::PathBuf, process::Command, thread, time::Duration};
 
 use lifecycle::{
     Ended, Orphan, PATIENCE, Running, children, finish, inside, kernel, lowtide, name, report, until, within,
@@ -51,9 +51,13 @@ impl Scene {
         let servers = [files, iperf].map(|server| Running::start(&mut inside(link.b(), server)));
         let scene = Scene { _servers: servers, link, directory };
         for port in [FILES_PORT, FOREGROUND_PORT] {
-            let to = SocketAddr::from((scene.link.b4(), port));
-            let connects = || std::net::TcpStream::connect_timeout(&to, Duration::from_secs(1)).is_ok();
-            until("the server", || scene.link.a().run(connects).unwrap().then_some(()));
+            // without a connection, which iperf3 would take for a client
+            let listens = || {
+                let mut ss = Command::new("ss");
+                ss.args(["-tlnH", "sport", "=", &format!(":{port}")]);
+                !lifecycle::output(scene.link.b().enter_command(&mut ss)).is_empty()
+            };
+            until("the server", || listens().then_some(()));
         }
         Some(scene)
     }
