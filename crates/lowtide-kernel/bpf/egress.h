@@ -125,7 +125,7 @@ int lt_egress(struct __sk_buff *skb)
 		return PASS;
 	if (packet.protocol == PROTO_UDP)
 		count(udp_sent, skb->len);
-	if (packet.protocol != PROTO_TCP || !packet.payload || !sk)
+	if (packet.protocol != PROTO_TCP || !packet.payload || !sk || !settings.uploads)
 		return PASS;
 	sk = bpf_sk_fullsock(sk);
 	if (!sk)

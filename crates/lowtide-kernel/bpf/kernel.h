@@ -101,6 +101,7 @@ struct tcp_rack {
 struct tcp_options_received {
 	u32 rcv_tsval;
 	u16 saw_tstamp : 1;
+	u16 tstamp_ok : 1;
 };
 
 struct tcp_sock {
@@ -108,6 +109,8 @@ struct tcp_sock {
 	struct tcp_options_received rx_opt;
 	u64 tcp_mstamp;
 	u32 rcv_nxt;
+	u32 rcv_wup;
+	u32 rcv_wnd;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 data_segs_out;
@@ -213,6 +216,7 @@ enum {
 #define IP_TOS 1
 #define IPPROTO_TCP 6
 #define IPPROTO_MPTCP 262
+#define TCP_WINDOW_CLAMP 10
 #define TCP_CONGESTION 13
 #define TCP_SAVE_SYN 27
 #define TCP_BPF_SOCK_OPS_CB_FLAGS_SET 1008	/* TCP_BPF_SOCK_OPS_CB_FLAGS, from 6.12 on */

@@ -5,6 +5,7 @@
 
 #include "state.h"
 #include "goal.h"
+#include "download.h"
 
 #define PATH_EVIDENCE 16	/* segments delivered, before a connection makes its path one of the transfer's */
 
@@ -42,6 +43,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.delays = s->owd.use;
 	if (s->member.number && tp->delivered >= PATH_EVIDENCE)
 		record.path = s->member.path;
+	download_observed(sk, &record);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

@@ -54,6 +54,8 @@ struct lt_settings {
 	u32 weighs_marks;	/* 1: w acts on marks, and by signals only on sockets without ECN */
 	u32 one_window;		/* 1: and its sockets share one window */
 	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay has no grip */
+	u32 uploads;		/* 1: what sockets send is governed */
+	u32 download_weight_q16;	/* w of what sockets receive; 1 and above: the windows are left to the stack */
 	u32 whole_machine;	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
 	u32 parameters[LT_PARAMETERS];	/* of a law of ours, in the order of its structure */
 	struct lt_parameter settable[LT_PARAMETERS];	/* the same; none: not on single sockets */
@@ -92,6 +94,7 @@ struct lt_totals {
 	u64 without_ecn;	/* sockets whose peer does not offer the ECN that the law needs: Reno of the kernel */
 	u64 closed_one_way;	/* sockets now closed whose law of the window kind had one-way delays */
 	u64 closed_round_trips;	/* and those for which there were none */
+	u64 unstamped;		/* connections without timestamps that received data: these are not governed */
 	u64 law_missed;		/* answers of the law that did not reach the stack, mended at the next ACK */
 };
 
@@ -136,6 +139,23 @@ struct lt_socket_record {
 	u32 unused;		/* a multiple of eight bytes */
 	u32 delays;		/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
 	struct lt_path path;	/* whose flow it is part of; all 0: none */
+	struct lt_path download_path;	/* the same of what it receives */
+	u64 arrived_ns;		/* when data last came that a download is made of; 0: never */
+	u32 window;		/* bytes that it was last granted to receive */
+	u32 download_srtt_us;
+	u32 download_delay_us;	/* of the way here alone, as a round trip, now */
+	u32 download_base_us;	/* and with an empty queue; 0: not known */
+	u32 download_mss;
+	u32 download_state;	/* enum lt_download_state */
+	u32 download_limited;	/* its sender uses all that it is granted */
+	u32 unused_end;		/* likewise */
+};
+
+enum lt_download_state {
+	LT_DOWNLOAD_NONE,	/* nothing has come yet */
+	LT_DOWNLOAD_FREE,	/* the window is the stack's */
+	LT_DOWNLOAD_FILLS,	/* the law fills the link */
+	LT_DOWNLOAD_YIELDS,	/* and leaves it to competing flows */
 };
 
 /* Written by who traces, read by the programs. */

@@ -86,6 +86,8 @@ static inline void adopt(struct bpf_sock_ops *ops)
 
 	if (settings.group_id && s)
 		remember_former(ops, s);
+	if (!settings.uploads)
+		return;
 	set_traffic_class(ops);
 	if (has_own_law(ops, s))
 		return;
@@ -135,13 +137,13 @@ static inline void established(struct bpf_sock_ops *ops)
 	int iw, calls;
 
 	calls = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
-	if (!settings.ours || is_subflow(ops))
+	if (settings.uploads && (!settings.ours || is_subflow(ops)))
 		calls |= BPF_SOCK_OPS_RTT_CB_FLAG;	/* pace_kernel_law(), keep_subflow() */
 	bpf_sock_ops_cb_flags_set(ops, calls);
 	count(sockets_opened, 1);
 	if (!s)
 		return;
-	if (settings.needs_ecn && !has_own_law(ops, s) && !peer_echoes_marks(ops)) {
+	if (settings.uploads && settings.needs_ecn && !has_own_law(ops, s) && !peer_echoes_marks(ops)) {
 		note_without_ecn(s);
 		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
 	}
@@ -149,6 +151,8 @@ static inline void established(struct bpf_sock_ops *ops)
 	/* at connect, where the law was set, there was no sequence number yet */
 	s->round_end = s->phantom.round_end = ops->snd_nxt;
 	s->begun = 0;
+	if (!settings.uploads)
+		return;
 	if (settings.ours && !s->without_ecn)
 		s->window_q16 = (u64)ops->snd_cwnd << 16;
 	if (s->member.number) {

@@ -68,7 +68,9 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 	if (settings.group_id && (!s || !s->former.known))
 		return 1;
 	if (ctx->level == SOL_LOWTIDE)
-		return set_option(ctx);
+		return settings.uploads ? set_option(ctx) : refuse(EOPNOTSUPP);	/* goals are of what is sent */
+	if (!settings.uploads)
+		return 1;
 	if (wants_law(ctx)) {
 		count(own_law, 1);
 		if (settings.keep_law) {

@@ -16,15 +16,17 @@
  *   trace.h       what a trace sees of them
  *   state.h       what all programs share
  *   takeover.h    a group that was there before: its sockets get the law, and their own one back
+ *   download.h    governs what sockets receive
  */
 #include "kernel.h"
 #include "sockops.h"
 #include "egress.h"
 #include "sockopt.h"
-#include "observe.h"
 #include "takeover.h"
 #include "cdg_ops.h"
 #include "window_ops.h"
 #include "tide_ops.h"
+#include "download.h"
+#include "observe.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lowtide_deadline::{Decision, Governor, Policy, Progress, Rates, Signal, Signals, Time, Weight};
 
 use crate::{
-    Actuator, Cgroup, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Taken, Transfer,
+    Actuator, Cgroup, Direction, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Taken, Transfer,
     budget::Budget,
     ceiling::{Ceiling, SocketLimit},
     goals::{Goals, SocketDecision},
@@ -37,8 +37,10 @@ pub struct Controller {
     transfer: Transfer,
     governor: Governor,
     goals: Goals,
+    direction: Direction,
     law: Law,
     actuator: Actuator,
+    w_min: Weight,
     price: LossPrice,
     priced: Option<Time>,
     peer: Peer,
@@ -62,8 +64,10 @@ impl Controller {
             transfer,
             governor,
             goals,
+            direction: setup.direction,
             law,
             actuator,
+            w_min: policy.bounds.min(),
             price: LossPrice::default(),
             priced: None,
             peer: Peer::default(),
@@ -97,6 +101,7 @@ impl Controller {
         Steering {
             pressure: actuator.pressure(law, w_min, 1.0, 0.0),
             weight: w_min,
+            download_weight: w_min,
             stale: STALE_INTERVALS * lowtide_deadline::NOMINAL_INTERVAL,
             ..Steering::default()
         }
@@ -108,20 +113,7 @@ impl Controller {
     /// [`Error::Observe`](crate::Error::Observe).
     pub fn tick(&mut self, now: Time) -> Result<Status> {
         let snapshot = self.transfer.observe()?;
-        let seen = Progress {
-            now,
-            acknowledged_bytes: snapshot.totals.acknowledged,
-            active: snapshot.unfinished_bytes > 0,
-            app_limited: !snapshot.backlogged,
-            rtt: snapshot.srtt,
-            min_rtt: snapshot.min_rtt,
-            segment_bytes: snapshot.segment_bytes,
-            signals: signals(&snapshot),
-            connected: snapshot.totals.sockets_opened > 0,
-            waiting: self.peer.is_awaited(now, &snapshot),
-            in_flight_bytes: snapshot.in_flight_bytes,
-            price_ratio: None,
-        };
+        let seen = self.progress(now, &snapshot);
         let decision = self.decide(&seen);
         if self.priced.is_none_or(|last| now >= last + decision.interval) {
             self.priced = Some(now);
@@ -158,6 +150,48 @@ impl Controller {
         if self.paused { Some(SocketLimit::TRICKLE) } else { level }
     }
 
+    /// What the governor hears of the transfer, in its direction.
+    fn progress(&mut self, now: Time, snapshot: &Snapshot) -> Progress {
+        let sent = Progress {
+            now,
+            acknowledged_bytes: snapshot.totals.acknowledged,
+            active: snapshot.unfinished_bytes > 0,
+            app_limited: !snapshot.backlogged,
+            rtt: snapshot.srtt,
+            min_rtt: snapshot.min_rtt,
+            segment_bytes: snapshot.segment_bytes,
+            signals: signals(snapshot),
+            connected: snapshot.totals.sockets_opened > 0,
+            waiting: self.peer.is_awaited(now, snapshot, self.direction),
+            in_flight_bytes: snapshot.in_flight_bytes,
+            price_ratio: None,
+        };
+        if self.direction != Direction::Down {
+            return sent;
+        }
+        let download = &snapshot.download;
+        Progress {
+            acknowledged_bytes: snapshot.totals.received,
+            active: download.receiving > 0,
+            // whether a sender has more than its own window lets it send is not known here
+            app_limited: !download.limited && !download.free,
+            rtt: download.srtt,
+            min_rtt: None,
+            segment_bytes: download.segment_bytes,
+            signals: Signals::default(),
+            in_flight_bytes: 0,
+            ..sent
+        }
+    }
+
+    /// w of what is received: the transfer's where it is a download; beside what is sent it has all the time in the world.
+    fn download_weight(&self, decision: &Decision) -> f64 {
+        match self.direction {
+            Direction::Down => decision.weight.get(),
+            Direction::Up | Direction::Both => self.w_min.get(),
+        }
+    }
+
     /// A law of ours shares the budget itself; sockets of a kernel's law each apply a weight for themselves.
     fn steering(&self, snapshot: &Snapshot, decision: &Decision, budget: &Budget) -> Steering {
         Steering {
@@ -167,6 +201,7 @@ impl Controller {
                 budget.increase_of_the_others(),
             ),
             weight: decision.weight.get(),
+            download_weight: self.download_weight(decision),
             sockets: snapshot.sending,
             window: snapshot.window,
             stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),
@@ -225,23 +260,29 @@ const SIGN_ROUND_TRIPS: u32 = 4;
 /// ... and for this at the least: a server that checks a key or reads a disk takes longer than the path.
 const SIGN_LEAST: Duration = Duration::from_secs(1);
 
-/// Whether a transfer that has nothing to send waits for its peer: it has just connected, or data came in lately.
+/// Whether a transfer that has nothing to send waits for its peer: it has just connected, or data came in lately; and one that receives nothing, as it
+/// has sent a request.
 #[derive(Debug, Default)]
 struct Peer {
-    received: u64,
+    heard: u64,
     opened: u64,
     last_sign: Option<Time>,
 }
 
 impl Peer {
-    fn is_awaited(&mut self, now: Time, snapshot: &Snapshot) -> bool {
+    fn is_awaited(&mut self, now: Time, snapshot: &Snapshot, direction: Direction) -> bool {
         let totals = &snapshot.totals;
-        if totals.received > self.received || totals.sockets_opened > self.opened {
+        let (heard, srtt, idle) = match direction {
+            Direction::Up | Direction::Both => {
+                (totals.received, snapshot.srtt, !snapshot.backlogged && snapshot.unfinished_bytes == 0)
+            }
+            Direction::Down => (totals.acknowledged, snapshot.download.srtt, snapshot.download.receiving == 0),
+        };
+        if heard > self.heard || totals.sockets_opened > self.opened {
             self.last_sign = Some(now);
         }
-        (self.received, self.opened) = (totals.received, totals.sockets_opened);
-        let counts = SIGN_LEAST.max(snapshot.srtt.unwrap_or_default() * SIGN_ROUND_TRIPS);
-        let idle = !snapshot.backlogged && snapshot.unfinished_bytes == 0;
+        (self.heard, self.opened) = (heard, totals.sockets_opened);
+        let counts = SIGN_LEAST.max(srtt.unwrap_or_default() * SIGN_ROUND_TRIPS);
         idle && self.last_sign.is_some_and(|sign| now.since(sign) <= counts)
     }
 }
@@ -268,7 +309,7 @@ mod tests {
         let mut look = |ms: u64, sockets_opened: u64, received: u64, unfinished_bytes: u64| {
             let totals = Totals { sockets_opened, received, ..Totals::default() };
             let snapshot = Snapshot { totals, unfinished_bytes, ..Snapshot::default() };
-            peer.is_awaited(Time::ZERO + Duration::from_millis(ms), &snapshot)
+            peer.is_awaited(Time::ZERO + Duration::from_millis(ms), &snapshot, Direction::Up)
         };
         assert!(!look(0, 0, 0, 0), "no connection yet");
         assert!(look(100, 1, 0, 0), "a new one");
@@ -286,7 +327,7 @@ mod tests {
         let mut look = |ms: u64| {
             let totals = Totals { sockets_opened: 1, ..Totals::default() };
             let snapshot = Snapshot { totals, srtt: Some(Duration::from_millis(600)), ..Snapshot::default() };
-            peer.is_awaited(Time::ZERO + Duration::from_millis(ms), &snapshot)
+            peer.is_awaited(Time::ZERO + Duration::from_millis(ms), &snapshot, Direction::Up)
         };
         assert!(look(0) && look(2_400) && !look(2_500));
     }

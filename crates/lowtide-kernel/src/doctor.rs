@@ -12,7 +12,8 @@ use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
 use nix::sys::utsname::uname;
 
 use crate::{
-    Actuator, Cgroup, Controller, Dscp, Error, Law, Registration, Setup, Transfer, foreign, program::probe_options,
+    Actuator, Cgroup, Controller, Direction, Dscp, Error, Law, Registration, Setup, Transfer, foreign,
+    program::probe_options,
 };
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -192,7 +193,14 @@ fn govern(law: Law) -> Result<(Transfer, Cgroup), Error> {
     let group = Cgroup::create()?;
     let actuator = Actuator::usual(&law);
     let first = Controller::first_steering(1.0, &law, actuator);
-    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
+    let setup = Setup {
+        direction: Direction::Up,
+        law,
+        actuator,
+        dscp: Dscp::Le,
+        keep_law: true,
+        registration: Registration::Link,
+    };
     Ok((Transfer::start(&setup, &first, &group)?, group))
 }
 

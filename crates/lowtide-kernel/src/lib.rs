@@ -13,6 +13,7 @@ mod cgroup;
 mod controller;
 mod dispositions;
 mod doctor;
+mod download;
 mod error;
 mod existing;
 mod fixed;
@@ -38,6 +39,7 @@ pub use ceiling::SocketLimit;
 pub use cgroup::Cgroup;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
+pub use download::Download;
 pub use error::{Error, Result};
 pub use existing::Target;
 pub use goals::SocketGoal;
@@ -46,5 +48,7 @@ pub use machine::{About, MachineLaw, Pinned};
 pub use program::{Exit, Place, Program, inherited_tcp_sockets};
 pub use takeover::{Selection, Taken};
 pub use terminal::{Terminal, controls_us};
-pub use transfer::{Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now};
+pub use transfer::{
+    Direction, Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now,
+};
 pub use user::{Caller, User};

@@ -6,6 +6,7 @@ mod beta;
 mod burst;
 mod cdg;
 mod cubic;
+mod grant;
 mod network;
 mod owd;
 mod price;

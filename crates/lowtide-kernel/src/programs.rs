@@ -49,9 +49,24 @@ enum Place {
     Machine,
 }
 
+/// The programs that govern what sockets receive begin so.
+const DOWNLOADS: &str = "lt_download_";
+
 /// The loaded programs.
 pub(crate) struct Programs {
     skeleton: TransferSkel<'static>,
+}
+
+/// What is loaded of the object.
+struct Choice<'a> {
+    /// The law of what sockets send, if it is ours.
+    law: Option<(&'a Law, Registration)>,
+    /// The name under which the kernel is to know it.
+    name: &'a str,
+    /// Which sockets it is for.
+    place: Place,
+    /// With what governs what sockets receive.
+    downloads: bool,
 }
 
 impl Programs {
@@ -62,11 +77,14 @@ impl Programs {
         group: Option<(&Cgroup, &Selection)>,
         words: &KernelWords,
     ) -> Result<Programs> {
-        let place = if group.is_some() { Place::Existing } else { Place::Made };
-        let law = setup.law.is_ours().then_some((&setup.law, setup.registration));
+        let direction = setup.direction;
+        let law = (setup.law.is_ours() && direction.has_up()).then_some((&setup.law, setup.registration));
         let name = if setup.law.is_ours() { own_name(setup.law.program()) } else { setup.law.name().to_owned() };
-        Programs::load((law, &name), place, words, |settings| {
+        let place = if group.is_some() { Place::Existing } else { Place::Made };
+        let choice = Choice { law, name: &name, place, downloads: direction.has_down() };
+        Programs::load(&choice, words, |settings| {
             configure(settings, &setup.law, &name);
+            settings.uploads = direction.has_up().into();
             settings.by_delay = (setup.actuator == Actuator::Native).into();
             settings.weighs_marks = (setup.law.needs_ecn() && setup.actuator == Actuator::Native).into();
             settings.keep_law = setup.keep_law.into();
@@ -84,7 +102,9 @@ impl Programs {
 
     /// A law of ours under this name, for sockets that have nothing to do with each other. It has no controller to die.
     pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, words: &KernelWords) -> Result<Programs> {
-        Programs::load((Some((law, Registration::Link)), name), Place::Machine, words, |settings| {
+        let law_too = Some((law, Registration::Link));
+        let choice = Choice { law: law_too, name, place: Place::Machine, downloads: false };
+        Programs::load(&choice, words, |settings| {
             configure(settings, law, name);
             settings.weight = weight.unwrap_or_default().to_bits();
             let pressure = weight.map_or_else(Pressure::default, |w| Actuator::Native.pressure(law, w, 1.0, 0.0));
@@ -95,16 +115,11 @@ impl Programs {
         })
     }
 
-    fn load(
-        (law, name): (Option<(&Law, Registration)>, &str),
-        place: Place,
-        words: &KernelWords,
-        set: impl FnOnce(&mut types::lt_settings),
-    ) -> Result<Programs> {
+    fn load(choice: &Choice<'_>, words: &KernelWords, set: impl FnOnce(&mut types::lt_settings)) -> Result<Programs> {
         // The skeleton borrows its object for as long as it lives; one small allocation each time is never freed.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| words.refusal(error))?;
-        choose(&mut open, law, name, place).map_err(|error| words.refusal(error))?;
+        choose(&mut open, choice).map_err(|error| words.refusal(error))?;
         set(&mut open.maps.bss_data.as_deref_mut().expect("the programs have variables").settings);
         let skeleton = open.load().map_err(|error| words.refusal(error))?;
         Ok(Programs { skeleton })
@@ -140,6 +155,33 @@ impl Programs {
             }
         })
         .collect()
+    }
+
+    /// Attaches what governs downloads. It stays with the group when this process is gone, for as long as the group or one of its sockets
+    /// lives: what it took from windows it has to give back.
+    pub(crate) fn attach_downloads(&self, cgroup: &Cgroup) -> Result<()> {
+        let (fd, programs) = (cgroup.as_fd().as_raw_fd(), &self.skeleton.progs);
+        for (what, program) in [
+            ("the program for what arrives", &programs.lt_download_in),
+            ("the program for windows that leave", &programs.lt_download_out),
+            ("the program for the windows of sockets", &programs.lt_download_ops),
+        ] {
+            let (program_fd, kind) = (program.as_fd().as_raw_fd(), program.attach_type() as u32);
+            // SAFETY: a system call on two descriptors that are open here.
+            let failed = unsafe { libbpf_sys::bpf_prog_attach(program_fd, fd, kind, libbpf_sys::BPF_F_ALLOW_MULTI) };
+            match std::io::Error::from_raw_os_error(-failed) {
+                _ if failed == 0 => {}
+                error => {
+                    let foreign = foreign::forbidding(cgroup.path(), kind);
+                    let refused = error.kind() == std::io::ErrorKind::PermissionDenied;
+                    return Err(match foreign.filter(|_| refused) {
+                        Some(Foreign { group, id }) => Error::ForbiddenByAnother { what, group, id },
+                        None => Error::Attach { what, reason: error.to_string() },
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What reads all sockets.
@@ -187,9 +229,7 @@ fn attached(what: &'static str, link: libbpf_rs::Result<Link>, words: &KernelWor
 /// Of our laws the kernel gets the one that is asked for, under this name, or none; and without a group nothing that goes to one.
 fn choose(
     open: &mut OpenTransferSkel<'_>,
-    law: Option<(&Law, Registration)>,
-    name: &str,
-    place: Place,
+    &Choice { law, name, place, downloads }: &Choice<'_>,
 ) -> libbpf_rs::Result<()> {
     let ours = law.map(|(law, _)| law.program());
     match ours {
@@ -223,7 +263,7 @@ fn choose(
             }
             ProgramType::Tracing if name == "lt_observe" => {}
             ProgramType::Tracing => program.set_autoload(place == Place::Existing),
-            _ => program.set_autoload(place != Place::Machine),
+            _ => program.set_autoload(place != Place::Machine && (downloads || !name.starts_with(DOWNLOADS))),
         }
     }
     Ok(())
@@ -254,6 +294,7 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
         }
         Law::Kernel(_) => {}
     }
+    settings.uploads = 1;
     settings.ours = law.is_ours().into();
     settings.needs_ecn = law.needs_ecn().into();
     settings.one_window = law.has_one_window().into();
@@ -264,6 +305,7 @@ fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
 pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
     settings.pressure = pressure_value(&steering.pressure);
     settings.weight = steering.weight.to_bits();
+    settings.download_weight_q16 = (steering.download_weight.clamp(0.0, 1.0) * Q16) as u32;
     settings.sockets = steering.sockets;
     settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
     settings.stale_ns = steering.stale.as_nanos() as u64;

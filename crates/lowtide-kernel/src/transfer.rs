@@ -7,7 +7,7 @@ use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::{
-    Actuator, Cgroup, Error, Law, Pressure, Result,
+    Actuator, Cgroup, Download, Error, Law, Pressure, Result,
     ceiling::SocketLimit,
     doctor::{self, LINKS_SINCE},
     fixed::{Q16, Q32},
@@ -39,9 +39,44 @@ impl Dscp {
     }
 }
 
+/// Which way data go that are governed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// What the program sends.
+    #[default]
+    Up,
+    /// What it receives.
+    Down,
+    /// Both, each by a law of its own; the transfer's progress is what is sent.
+    Both,
+}
+
+impl Direction {
+    /// Whether what is sent is governed.
+    pub fn has_up(self) -> bool {
+        self != Direction::Down
+    }
+
+    /// Whether what is received is governed.
+    pub fn has_down(self) -> bool {
+        self != Direction::Up
+    }
+
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Up => "up",
+            Direction::Down => "down",
+            Direction::Both => "both",
+        }
+    }
+}
+
 /// What is fixed for the life of a transfer.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    /// Which way data go that are governed.
+    pub direction: Direction,
     /// The control law of its sockets.
     pub law: Law,
     /// How that law takes the weight.
@@ -79,6 +114,8 @@ pub struct Steering {
     pub pressure: Pressure,
     /// w, for programs that ask.
     pub weight: f64,
+    /// w of what is received; 1: the windows are left to the stack.
+    pub download_weight: f64,
     /// Sockets that share the budget.
     pub sockets: u32,
     /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.
@@ -133,6 +170,18 @@ pub struct Totals {
     pub one_way: u64,
     /// And those for which it had round trips in their place: the receiver sends no timestamps, or its clock is none that we know.
     pub round_trips: u64,
+    /// Connections that received data without timestamps, and were left alone for that.
+    pub unstamped: u64,
+}
+
+impl Totals {
+    /// Payload bytes of a transfer in this direction: those acknowledged, or those received.
+    pub fn moved(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Up | Direction::Both => self.acknowledged,
+            Direction::Down => self.received,
+        }
+    }
 }
 
 /// The transfer at one instant.
@@ -164,9 +213,19 @@ pub struct Snapshot {
     pub segment_bytes: Option<u32>,
     /// Live connections that the program put on a law of its own.
     pub own_law: u32,
+    /// What comes in, where that is governed.
+    pub download: Download,
 }
 
 impl Snapshot {
+    /// The queue on the way of the data, in time.
+    pub fn queue(&self, direction: Direction) -> Option<Duration> {
+        match direction {
+            Direction::Up | Direction::Both => self.queueing_delay(),
+            Direction::Down => self.download.queue,
+        }
+    }
+
     /// Queueing delay: the mean round trip over its minimum.
     pub fn queueing_delay(&self) -> Option<Duration> {
         Some(self.srtt?.saturating_sub(self.min_rtt?))
@@ -191,6 +250,8 @@ pub struct Transfer {
     links: Vec<Link>,
     _law: Option<Link>,
     programs: Programs,
+    /// Windows are held back.
+    downloads: bool,
     acknowledged: u64,
     goals: Vec<GoalRecord>,
 }
@@ -229,12 +290,16 @@ impl Transfer {
         let words = KernelWords::listen();
         let group = existing.map(|selection| (cgroup, selection));
         let mut programs = Programs::of_transfer(setup, first, group, &words)?;
-        let law = setup.law.is_ours().then(|| programs.register(&setup.law, &words)).transpose()?;
+        let (up, downloads) = (setup.direction.has_up(), setup.direction.has_down());
+        let law = (setup.law.is_ours() && up).then(|| programs.register(&setup.law, &words)).transpose()?;
         let links = programs.attach(cgroup, &words)?;
+        if downloads {
+            programs.attach_downloads(cgroup)?;
+        }
         let observer = programs.observe(&words)?;
         let takeover = existing.map(|_| programs.takeover(&words)).transpose()?;
         let takeover = takeover.map(|[take, give_back]| Takeover { take, give_back, networks: Networks::default() });
-        Ok(Transfer { observer, takeover, links, _law: law, programs, acknowledged: 0, goals: Vec::new() })
+        Ok(Transfer { observer, takeover, links, _law: law, programs, downloads, acknowledged: 0, goals: Vec::new() })
     }
 
     /// Gives the law to the open connections of the group in network namespaces that its processes have come to be in since the last call.
@@ -289,6 +354,7 @@ impl Transfer {
             law_missed: counted.law_missed,
             one_way: counted.closed_one_way,
             round_trips: counted.closed_round_trips,
+            unstamped: counted.unstamped,
         };
         let bytes = self.look()?;
         let records: Vec<_> = bytes.chunks_exact(size_of::<types::lt_socket_record>()).map(record).collect();
@@ -415,6 +481,18 @@ fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -
             .map(|r| if r.window_q16 > 0 { r.window_q16 as f64 / Q16 } else { f64::from(r.cwnd) })
             .fold(0.0, |sum, window| sum + window), // a sum of none would be -0.0
         own_law: records.iter().filter(|r| r.own_law != 0).count() as u32,
+        download: Download::of(records, now_ns),
+    }
+}
+
+impl Drop for Transfer {
+    /// What holds back windows gives them back at the next ACK of each socket: no controller lives any more.
+    fn drop(&mut self) {
+        if !self.downloads {
+            return;
+        }
+        let settings = &mut self.programs.variables().settings;
+        (settings.heartbeat_ns, settings.stale_ns) = (0, 0);
     }
 }
 

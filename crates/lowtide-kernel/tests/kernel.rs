@@ -19,7 +19,8 @@ use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{MapCore, ObjectBuilder};
 use lowtide_deadline::{Goal, Governor, Policy, Time};
 use lowtide_kernel::{
-    Actuator, CdgParameters, Cgroup, Controller, Dscp, Law, Need, Registration, Setup, Transfer, diagnose, load_object,
+    Actuator, CdgParameters, Cgroup, Controller, Direction, Dscp, Law, Need, Registration, Setup, Transfer, diagnose,
+    load_object,
 };
 use nix::{
     sched::{CloneFlags, CpuSet, sched_setaffinity, unshare},
@@ -39,10 +40,14 @@ fn kernel() -> Option<MutexGuard<'static, ()>> {
 }
 
 fn start(law: Law) -> (Cgroup, Transfer) {
+    start_in(Direction::Up, law)
+}
+
+fn start_in(direction: Direction, law: Law) -> (Cgroup, Transfer) {
     let cgroup = Cgroup::create().unwrap();
     let actuator = Actuator::usual(&law);
     let first = Controller::first_steering(0.004, &law, actuator);
-    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
+    let setup = Setup { direction, law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
     let transfer = Transfer::start(&setup, &first, &cgroup).unwrap();
     (cgroup, transfer)
 }
@@ -96,6 +101,26 @@ fn every_law_of_ours_loads_and_goes() {
         drop(transfer);
         assert!(!listed_laws().contains(&name), "{name}");
     }
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn what_governs_downloads_loads_with_the_law_of_uploads_or_without() {
+    let Some(_guard) = kernel() else { return };
+    for (direction, has_law) in [(Direction::Down, false), (Direction::Both, true)] {
+        let (_cgroup, mut transfer) = start_in(direction, Law::parse("tide").unwrap());
+        assert_eq!(listed_laws().contains(&transfer.law_name()), has_law, "{direction:?}");
+        let verified = transfer.verified();
+        let downloads = verified.iter().filter(|(program, _)| program.starts_with("lt_download_"));
+        assert_eq!(downloads.count(), 3, "{verified:?}");
+        for (program, instructions) in verified {
+            println!("{direction:?}: {program}: {instructions} instructions verified");
+            assert!((1..100_000).contains(&instructions), "{direction:?}: {program}: {instructions}");
+        }
+        assert_eq!(transfer.observe().unwrap().totals, Default::default());
+    }
+    let verified = start(Law::parse("tide").unwrap()).1.verified();
+    assert!(verified.iter().all(|(program, _)| !program.starts_with("lt_download_")), "{verified:?}");
 }
 
 #[test]
@@ -306,7 +331,14 @@ fn half_a_goal_is_never_seen() {
     sched_setaffinity(Pid::from_raw(0), &everywhere).unwrap();
     let law = Law::parse("reno").unwrap();
     let actuator = Actuator::usual(&law);
-    let setup = Setup { law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
+    let setup = Setup {
+        direction: Direction::Up,
+        law,
+        actuator,
+        dscp: Dscp::Le,
+        keep_law: true,
+        registration: Registration::Link,
+    };
     let (cgroup, transfer) = start(setup.law.clone());
     let policy = Policy::default();
     let governor = Governor::new(policy, Goal::default(), Time::ZERO).unwrap();

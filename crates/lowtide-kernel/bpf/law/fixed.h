@@ -14,6 +14,15 @@
 #endif
 
 /*
+ * Before a call that is not to make a function of its own of one that has been part of its only caller: the kernel's stack of calls is eight deep.
+ */
+#ifdef __bpf__
+#define IN_PLACE [[clang::always_inline]]
+#else
+#define IN_PLACE
+#endif
+
+/*
  * 1 if a <= b, else 0, for numbers below 2^63: a comparison without a branch, of which the verifier would follow both sides, each time. The
  * compiler would make one of it if it knew what this is; and of a mask of all ones or none, newer verifiers follow both values, too.
  */

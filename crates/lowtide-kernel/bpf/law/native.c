@@ -15,6 +15,7 @@ typedef int64_t s64;
 #include "cdg.h"
 #include "cubic.h"
 #include "fixed.h"
+#include "grant.h"
 #include "network.h"
 #include "owd.h"
 #include "phantom.h"
@@ -197,6 +198,47 @@ u32 native_owd_delay(struct owd *o, bool stamped, u32 tsval, u64 now_us, u32 rtt
 u32 native_owd_use(const struct owd *o)
 {
 	return o->use;
+}
+
+u64 native_grants_size(void)
+{
+	return sizeof(struct grants);
+}
+
+void native_grant_leaves(struct grants *g, u64 now_us, u32 tsval, u32 edge)
+{
+	grant_leaves(g, now_us, tsval, edge);
+}
+
+/* What a law hears of data that arrive. */
+struct native_grant_heard {
+	u32 loop_us, rtt_us, packets, lost, marked, window_limited, in_flight, rate_delivered, rate_interval_us;
+};
+
+bool native_grant_arrives(struct grants *g, const struct segment *s, struct native_grant_heard *heard)
+{
+	struct law_ack a = {};
+	bool answers = grant_arrives(g, s, &a, &heard->loop_us);
+
+	heard->rtt_us = a.rtt_us;
+	heard->packets = a.packets;
+	heard->lost = a.lost;
+	heard->marked = a.marked;
+	heard->window_limited = a.window_limited;
+	heard->in_flight = a.in_flight;
+	heard->rate_delivered = a.rate_delivered;
+	heard->rate_interval_us = a.rate_interval_us;
+	return answers;
+}
+
+void native_grant_unseen(struct grants *g)
+{
+	grant_unseen(g);
+}
+
+u32 native_grant_clamp(u32 want, u32 held, u32 burst, u32 mss)
+{
+	return grant_clamp(want, held, burst, mss);
 }
 
 u64 native_overshoot_us(u32 q, u32 latency_us, u32 rtt_us)

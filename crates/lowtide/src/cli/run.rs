@@ -32,20 +32,25 @@ WHEN is one of these:
   2026-11-22T06:00:00Z                   RFC 3339
   +2h30m, 2h, 90s, 1d                    from now, however the clock is set meanwhile
 SIZE is 120GiB, 40MB or a number of bytes; or last: as much as this job sent when it last ran. Options go before PROGRAM; a -- between them is needed
-after --size-of. Lowtide governs what PROGRAM sends over TCP, not what it receives.
+after --size-of. Lowtide governs what PROGRAM sends over TCP; with --direction down what it receives, by the windows that it offers to any server.
 
 The exit status is PROGRAM's own; 125 if Lowtide failed (or, after PROGRAM's 0, only its report), 126 if PROGRAM cannot be executed, 127 if there is
 none of this name; 3 under --require-governed.
 
   sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
-  sudo lowtide run rsync -a /srv/ backup:/srv/"
+  sudo lowtide run rsync -a /srv/ backup:/srv/
+  sudo lowtide run --direction down --deadline 06:00 --size 80GB -- rclone copy remote:media /media"
 )]
 pub struct RunArguments {
     /// When the transfer has to be finished; without it, background for ever
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     pub deadline: Option<String>,
 
-    /// How much PROGRAM will send; a deadline needs it
+    /// Which way the data go that are governed, and that --size and --deadline are about
+    #[arg(long, value_enum, default_value_t = DirectionArgument::Up)]
+    pub direction: DirectionArgument,
+
+    /// How much PROGRAM will send, or receive with --direction down; a deadline needs it
     #[arg(long, value_name = "SIZE|last", allow_hyphen_values = true)]
     pub size: Option<String>,
 
@@ -148,6 +153,17 @@ pub struct TellArguments {
     /// How the progress is shown
     #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressArgument::Auto)]
     pub progress: ProgressArgument,
+}
+
+/// `--direction`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DirectionArgument {
+    /// What PROGRAM sends
+    Up,
+    /// What it receives; what it sends is left alone
+    Down,
+    /// Both; --size and --deadline are about what it sends, and what it receives is in the background
+    Both,
 }
 
 /// `--progress`.

@@ -195,7 +195,7 @@ pub struct Status {
     pub deadline: Option<Timestamp>,
     /// The size announced.
     pub size_bytes: Option<u64>,
-    /// Payload that receivers acknowledged.
+    /// Payload that receivers acknowledged; of a download (`run --direction down`) what has arrived.
     pub acknowledged_bytes: u64,
     /// Payload sent again.
     pub retransmitted_bytes: u64,

@@ -13,8 +13,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Goal, Governor, Policy, Time};
 use lowtide_emu::Namespace;
 use lowtide_kernel::{
-    Actuator, Cgroup, Controller, Dscp, Place, Pressure, Program, Registration, Setup, Snapshot, Status, Steering,
-    Transfer,
+    Actuator, Cgroup, Controller, Direction, Dscp, Place, Pressure, Program, Registration, Setup, Snapshot, Status,
+    Steering, Transfer,
 };
 use lowtide_net::Class;
 use lowtide_sim::scenario::{Flow, Source};
@@ -135,11 +135,19 @@ impl Errand {
         let care = match &self.host {
             Host::Own(law) => {
                 let actuator = Actuator::usual(law);
-                let setup = Setup { law: law.clone(), actuator, dscp, keep_law: true, registration };
+                let setup =
+                    Setup { direction: Direction::Up, law: law.clone(), actuator, dscp, keep_law: true, registration };
                 Care::Published(Box::new(Transfer::start(&setup, &as_published(&Snapshot::default()), &group)?))
             }
             Host::Governed(law, actuator) => {
-                let setup = Setup { law: law.clone(), actuator: *actuator, dscp, keep_law: true, registration };
+                let setup = Setup {
+                    direction: Direction::Up,
+                    law: law.clone(),
+                    actuator: *actuator,
+                    dscp,
+                    keep_law: true,
+                    registration,
+                };
                 Care::Steered(Box::new(self.controller(&setup, &group)?))
             }
             Host::Nobody | Host::Kernel(..) => bail!("nothing of ours governs it"),
@@ -219,6 +227,7 @@ impl Errand {
 fn as_published(snapshot: &Snapshot) -> Steering {
     Steering {
         pressure: Pressure::default(),
+        download_weight: 1.0,
         weight: 1.0,
         sockets: snapshot.sending,
         window: snapshot.window,

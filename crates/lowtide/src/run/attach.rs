@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use jiff::Zoned;
-use lowtide_kernel::{Caller, Cgroup, Controller, Exit, Selection, Target, Transfer};
+use lowtide_kernel::{Caller, Cgroup, Controller, Direction, Exit, Law, Selection, Target, Transfer};
 
 use super::{
     Kind, Plan, claim, clock::Clock, control, explain, first_steering, governor, job::Job, past::PastRuns,
@@ -71,7 +71,7 @@ fn target(arguments: &AttachArguments) -> Result<Target> {
 fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result<Plan> {
     let clock = Clock::start();
     let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
-    let setup = control::setup(&arguments.law)?;
+    let setup = control::setup(&arguments.law, Law::parse(&arguments.law.cc)?, Direction::Up)?;
     if setup.law.needs_ecn() {
         bail!(
             "--cc {} needs ECN from a connection's begin; take tide, cubic or another law that does not",

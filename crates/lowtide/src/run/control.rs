@@ -3,20 +3,19 @@
 
 use anyhow::{Result, anyhow, bail};
 use lowtide_deadline::{Basis, Bounds, Control, Cubic, FallbackReason, Model, Policy, RatioPolicy, RatioRule};
-use lowtide_kernel::{Actuator, Dscp, Law, Registration, Setup};
+use lowtide_kernel::{Actuator, Direction, Dscp, Law, Registration, Setup};
 
-use crate::cli::{ActuatorArgument, ControlArgument, DscpArgument, LawArguments};
+use crate::cli::{ActuatorArgument, ControlArgument, DirectionArgument, DscpArgument, LawArguments, RunArguments};
 
 /// What is fixed for the life of a transfer.
-pub(super) fn setup(arguments: &LawArguments) -> Result<Setup> {
-    let law = Law::parse(&arguments.cc)?;
+pub(super) fn setup(arguments: &LawArguments, law: Law, direction: Direction) -> Result<Setup> {
     let actuator = actuator(arguments, &law)?;
     let dscp = match arguments.dscp {
         DscpArgument::Le => Dscp::Le,
         DscpArgument::Cs1 => Dscp::Cs1,
         DscpArgument::None => Dscp::None,
     };
-    Ok(Setup { law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link })
+    Ok(Setup { direction, law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link })
 }
 
 /// The actuator asked for, or the law's usual one.
@@ -29,6 +28,28 @@ fn actuator(arguments: &LawArguments, law: &Law) -> Result<Actuator> {
     };
     actuator.check(law)?;
     Ok(actuator)
+}
+
+/// The direction asked for, which the law has to govern.
+pub(super) fn direction(arguments: &RunArguments, law: &Law) -> Result<Direction> {
+    let (direction, name) = match arguments.direction {
+        DirectionArgument::Up => return Ok(Direction::Up),
+        DirectionArgument::Down => (Direction::Down, "down"),
+        DirectionArgument::Both => (Direction::Both, "both"),
+    };
+    // so far the others are wired to what is sent alone
+    if !law.shares_a_flow() {
+        bail!(
+            "--direction {name}: --cc {} governs only what is sent; leave --cc out, as tide governs what is received, too",
+            law.name()
+        );
+    }
+    if direction == Direction::Down && !arguments.size_of.is_empty() {
+        bail!(
+            "--direction down: --size-of counts files that are here already; say with --size how much is to be received"
+        );
+    }
+    Ok(direction)
 }
 
 /// The policy that the command line asks for.

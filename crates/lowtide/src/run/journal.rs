@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use lowtide_deadline::{Basis, Decision, Outlook, Time};
-use lowtide_kernel::{Snapshot, Status, Totals};
+use lowtide_kernel::{Direction, Snapshot, Status, Totals};
 
 use super::{
     control,
@@ -48,15 +48,16 @@ pub(super) struct Announcement {
 
 #[derive(Debug, Default)]
 pub(super) struct Journal {
+    direction: Direction,
     size: Option<u64>,
     pub(super) rows: Vec<Row>,
     spacing: Duration,
     recent: Vec<(Time, u64)>,
     pub(super) latest: Option<Status>,
     pub(super) announcements: Vec<Announcement>,
-    /// When the last announced byte was acknowledged.
+    /// When the last announced byte was acknowledged, or received.
     pub(super) completed: Option<Time>,
-    /// When bytes were last acknowledged.
+    /// When bytes were last acknowledged, or received.
     pub(super) last_progress: Option<Time>,
     pub(super) own_law_sockets: u32,
     /// How long the weight rested on what, while there was a rate to aim for.
@@ -67,8 +68,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn new(size: Option<u64>) -> Journal {
-        Journal { size, ..Journal::default() }
+    pub(super) fn new(direction: Direction, size: Option<u64>) -> Journal {
+        Journal { direction, size, ..Journal::default() }
     }
 
     /// Another size at which it is complete.
@@ -90,16 +91,16 @@ impl Journal {
     /// Takes a status in; true if the outlook is of another kind than before.
     pub(super) fn record(&mut self, status: &Status) -> bool {
         let now = status.now;
-        let acknowledged = status.snapshot.totals.acknowledged;
-        if acknowledged > self.totals().acknowledged {
+        let moved = status.snapshot.totals.moved(self.direction);
+        if moved > self.moved() {
             self.last_progress = Some(now);
         }
-        if self.completed.is_none() && self.size.is_some_and(|size| acknowledged >= size) {
+        if self.completed.is_none() && self.size.is_some_and(|size| moved >= size) {
             self.completed = Some(now);
         }
         self.own_law_sockets = self.own_law_sockets.max(status.snapshot.own_law);
         self.goals.record(now, &status.goals);
-        self.recent.push((now, acknowledged));
+        self.recent.push((now, moved));
         while self.recent.len() > 2 && now.since(self.recent[1].0) >= RATE_WINDOW {
             self.recent.remove(0);
         }
@@ -147,7 +148,7 @@ impl Journal {
         }
     }
 
-    /// Bytes per second acknowledged lately.
+    /// Bytes per second acknowledged, or received, lately.
     pub(super) fn rate(&self) -> f64 {
         match (self.recent.first(), self.recent.last()) {
             (Some(first), Some(last)) if last.0 > first.0 => {
@@ -161,10 +162,15 @@ impl Journal {
         self.latest.as_ref().map(|status| status.snapshot.totals).unwrap_or_default()
     }
 
-    /// More comes in than goes out: a download, which is not governed.
+    /// Payload bytes of the transfer so far, in its direction.
+    pub(super) fn moved(&self) -> u64 {
+        self.totals().moved(self.direction)
+    }
+
+    /// More comes in than goes out: a download, which is not governed here.
     pub(super) fn is_download(&self) -> bool {
         let totals = self.totals();
-        totals.received > DOWNLOAD_FLOOR.max(totals.acknowledged)
+        self.direction == Direction::Up && totals.received > DOWNLOAD_FLOOR.max(totals.acknowledged)
     }
 
     /// No byte has passed through the group, in or out.
@@ -219,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_group_that_moves_no_bytes_is_recognised_after_a_while() {
-        let mut journal = Journal::new(None);
+        let mut journal = Journal::new(Direction::Up, None);
         journal.record(&after(9, Totals::default()));
         assert!(!journal.is_silent());
         journal.record(&after(10, Totals::default()));
@@ -230,18 +236,21 @@ mod tests {
 
     #[test]
     fn a_download_is_more_in_than_out() {
-        let mut journal = Journal::new(None);
+        let mut journal = Journal::new(Direction::Up, None);
         journal.record(&after(1, Totals { received: 900_000, ..Totals::default() }));
         assert!(!journal.is_download(), "the answers of a talkative server");
         journal.record(&after(2, Totals { received: 9_000_000, acknowledged: 1_000, ..Totals::default() }));
         assert!(journal.is_download());
+        journal.direction = Direction::Down;
+        assert!(!journal.is_download() && journal.moved() == 9_000_000, "it is governed");
+        journal.direction = Direction::Up;
         journal.record(&after(3, Totals { received: 9_000_000, acknowledged: 10_000_000, ..Totals::default() }));
         assert!(!journal.is_download());
     }
 
     #[test]
     fn bases_are_added_up_while_there_is_a_target() {
-        let mut journal = Journal::new(None);
+        let mut journal = Journal::new(Direction::Up, None);
         for (at, basis, target_rate) in [
             (0, Basis::Fallback(FallbackReason::NoPrice), Some(1e6)),
             (2, Basis::Model, Some(1e6)),
@@ -260,7 +269,7 @@ mod tests {
     #[test]
     fn rows_count_goals_and_do_not_keep_them() {
         fn owns_nothing<T: Copy>(_rows: &[T]) {}
-        let mut journal = Journal::new(None);
+        let mut journal = Journal::new(Direction::Up, None);
         let goal = |id| SocketGoal { id, serial: 1, size: 100, deadline: Time::MAX, ..SocketGoal::default() };
         journal.record(&Status { goals: (1..=4096).map(goal).collect(), ..after(1, Totals::default()) });
         journal.record(&after(2, Totals::default()));
@@ -271,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_last_announced_byte_completes_the_transfer() {
-        let mut journal = Journal::new(Some(100));
+        let mut journal = Journal::new(Direction::Up, Some(100));
         journal.record(&after(1, Totals { acknowledged: 99, ..Totals::default() }));
         assert_eq!(journal.completed, None);
         journal.record(&after(2, Totals { acknowledged: 100, ..Totals::default() }));

@@ -28,7 +28,8 @@ use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Goal, Governor, Policy};
 use lowtide_kernel::{
-    Caller, Cgroup, Controller, Error, Need, Program, Setup, Steering, Transfer, User, diagnose, inherited_tcp_sockets,
+    Caller, Cgroup, Controller, Error, Law, Need, Program, Setup, Steering, Transfer, User, diagnose,
+    inherited_tcp_sockets,
 };
 
 use crate::{
@@ -172,7 +173,9 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
     if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
-    let setup = control::setup(&arguments.law)?;
+    let law = Law::parse(&arguments.law.cc)?;
+    let direction = control::direction(arguments, &law)?;
+    let setup = control::setup(&arguments.law, law, direction)?;
     let policy = control::policy(&arguments.law, &setup)?;
     let program = arguments.program.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let name = arguments.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());

@@ -9,7 +9,7 @@ use std::{
 
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Control, Outlook, Time};
-use lowtide_kernel::{Status, controls_us};
+use lowtide_kernel::{Direction, Status, controls_us};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::{
@@ -44,6 +44,7 @@ enum Form {
 pub(super) struct Screen {
     pub(super) job: Job,
     form: Form,
+    direction: Direction,
     size: Option<u64>,
     deadline: Option<Timestamp>,
     verbose: bool,
@@ -67,8 +68,8 @@ impl Screen {
             _ if has_line(arguments) && job.has_terminal() => Form::Live,
             _ => Form::Lines { last: None },
         };
-        let (size, deadline, verbose) = (plan.size, plan.deadline, arguments.verbose);
-        Screen { job, form, size, deadline, verbose, warned_download: false, warned_silent: false }
+        let (direction, size, deadline, verbose) = (plan.setup.direction, plan.size, plan.deadline, arguments.verbose);
+        Screen { job, form, direction, size, deadline, verbose, warned_download: false, warned_silent: false }
     }
 
     /// Shows the newest status; `news`: the outlook is of another kind than before.
@@ -77,7 +78,7 @@ impl Screen {
         let outlook = status.decision.outlook;
         if journal.is_download() && !self.warned_download {
             self.warned_download = true;
-            self.say("more comes in than goes out: Lowtide governs what is sent, so this download is not governed, and there is no forecast");
+            self.say("more comes in than goes out: Lowtide governs what is sent, so this download is not governed, and there is no forecast; --direction down governs it");
         }
         if journal.is_silent() && !self.warned_silent {
             self.warned_silent = true;
@@ -88,9 +89,9 @@ impl Screen {
         } else if paused {
             words::PAUSED.to_owned()
         } else {
-            words::phrase(&outlook, self.deadline, clock, &Zoned::now())
+            words::phrase(&outlook, self.direction, self.deadline, clock, &Zoned::now())
         };
-        let acknowledged = status.snapshot.totals.acknowledged;
+        let moved = journal.moved();
         match &mut self.form {
             Form::Quiet | Form::Silent => {}
             Form::Live => {
@@ -98,16 +99,19 @@ impl Screen {
                     self.say(&phrase);
                 }
                 let wide = self.job.columns().is_none_or(|columns| columns >= NARROW);
-                let progress = progress(acknowledged, self.size, wide);
-                self.job.set_line(format!("{progress}  {}  {phrase}", figures(status, journal, self.verbose)));
+                let progress = progress(moved, self.size, wide);
+                self.job.set_line(format!(
+                    "{progress}  {}  {phrase}",
+                    figures(status, journal, self.direction, self.verbose)
+                ));
             }
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
                 let waiting = matches!(outlook, Outlook::Waiting { .. });
-                let something = outlook != Outlook::TooEarly && (waiting || acknowledged > 0);
+                let something = outlook != Outlook::TooEarly && (waiting || moved > 0);
                 if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
-                    self.say(&format!("{phrase} ({})", figures(status, journal, self.verbose)));
+                    self.say(&format!("{phrase} ({})", figures(status, journal, self.direction, self.verbose)));
                 }
             }
         }
@@ -166,14 +170,17 @@ fn progress(acknowledged: u64, size: Option<u64>, wide: bool) -> String {
 }
 
 /// Rate, needed rate, weight, queueing delay, sockets with goals of their own; what the weight rests on if `verbose`.
-fn figures(status: &Status, journal: &Journal, verbose: bool) -> String {
+fn figures(status: &Status, journal: &Journal, direction: Direction, verbose: bool) -> String {
     let mut text = rates(journal.rate(), status.decision.target_rate);
     text += &format!(" · {}", manner(status.decision.weight.get()));
     if verbose && status.decision.target_rate.is_some() {
         text += control::remark(status.decision.basis);
     }
-    if let Some(delay) = status.snapshot.queueing_delay() {
+    if let Some(delay) = status.snapshot.queue(direction) {
         text += &format!(" · queue {} ms", delay.as_millis());
+    }
+    if direction == Direction::Down && status.snapshot.download.yields {
+        text += " · held back, as the link is in use";
     }
     text += &journal.goals.phrase();
     text
@@ -204,7 +211,7 @@ pub(crate) fn manner(w: f64) -> String {
 }
 
 /// What was seen of bytes and sockets that are not governed.
-fn ungoverned(journal: &Journal, inherited: usize) -> Vec<String> {
+fn ungoverned(journal: &Journal, direction: Direction, inherited: usize) -> Vec<String> {
     let totals = journal.totals();
     let bytes = |number: u64, way: &str| (number > 0).then(|| format!("{} {way}", size::show(number)));
     let sockets = |number: u64, kind: &str, which: &str| match number {
@@ -213,12 +220,16 @@ fn ungoverned(journal: &Journal, inherited: usize) -> Vec<String> {
         _ => Some(format!("{number} {kind}s {which}")),
     };
     let received = if journal.is_download() { totals.received } else { 0 };
+    let udp_received = if direction == Direction::Down { totals.udp_received } else { 0 };
+    let udp_sent = if direction == Direction::Down { 0 } else { totals.udp_sent };
     [
-        bytes(totals.udp_sent, "sent over UDP"),
+        bytes(udp_sent, "sent over UDP"),
         sockets(inherited as u64, "TCP socket", "opened before"),
         sockets(journal.own_law_sockets.into(), "socket", "on a law of the program's own"),
         sockets(totals.law_refused, "socket", "that refused the law"),
         bytes(received, "received"),
+        bytes(udp_received, "received over UDP"),
+        sockets(totals.unstamped, "connection", "without timestamps, whose windows are left alone"),
     ]
     .into_iter()
     .flatten()
@@ -249,9 +260,10 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending, verbose
     let totals = journal.totals();
     let Ending { finished, inherited, verdict, .. } = *ending;
     let took = finished.since(Time::ZERO);
-    let mean = totals.acknowledged as f64 / took.as_secs_f64().max(1e-3);
-    let mut first = format!("{} in {}, {}", size::show(totals.acknowledged), spans::show(took), size::show_rate(mean));
-    let ungoverned = ungoverned(journal, inherited);
+    let moved = journal.moved();
+    let mean = moved as f64 / took.as_secs_f64().max(1e-3);
+    let mut first = format!("{} in {}, {}", size::show(moved), spans::show(took), size::show_rate(mean));
+    let ungoverned = ungoverned(journal, plan.setup.direction, inherited);
     let told = verdict.outcome == Some(Outcome::NotGoverned);
     if let Some(phrase) = verdict.phrase(&ungoverned) {
         first += &format!("; {phrase}");
@@ -272,7 +284,7 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending, verbose
             lines.push(format!("the model ruled for {part:.0} % of the time, feedback for the rest"));
         }
     }
-    if verbose && plan.setup.law.takes_one_way_delay() {
+    if verbose && plan.setup.direction.has_up() && plan.setup.law.takes_one_way_delay() {
         lines.extend(delays(totals.one_way, totals.round_trips));
     }
     let goals = journal.goals.counts();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use lowtide_deadline::Time;
-use lowtide_kernel::{Cgroup, Controller, Exit, Program, Status};
+use lowtide_kernel::{Cgroup, Controller, Direction, Exit, Program, Status};
 
 use super::{
     Plan, TICK, history,
@@ -31,7 +31,7 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
 /// How it all ended.
 pub(super) struct Ending {
     pub(super) exit: Exit,
-    /// When the last byte was acknowledged; the end itself if there was none.
+    /// When the last byte was acknowledged, or received; the end itself if there was none.
     pub(super) finished: Time,
     /// TCP sockets that PROGRAM inherited, opened outside its group.
     pub(super) inherited: usize,
@@ -87,7 +87,7 @@ enum Group {
 impl Session {
     pub(super) fn new(screen: Screen, plan: Plan, controller: Controller, cgroup: Cgroup, inherited: usize) -> Session {
         // a guess is no size at which a transfer is complete
-        let journal = Journal::new(plan.size.filter(|_| !plan.guessed));
+        let journal = Journal::new(plan.setup.direction, plan.size.filter(|_| !plan.guessed));
         Session {
             plan,
             controller,
@@ -198,9 +198,10 @@ impl Session {
         let news = self.journal.record(&status);
         self.screen.show(&self.journal, news, &self.plan.clock, self.controller.is_paused());
         self.publish();
-        let snapshot = &status.snapshot;
+        let down = self.plan.setup.direction == Direction::Down;
+        let unfinished = if down { 0 } else { status.snapshot.unfinished_bytes };
         if let Some(guess) = self.plan.size.filter(|_| self.plan.guessed)
-            && let Some(more) = history::again(guess, snapshot.totals.acknowledged, snapshot.unfinished_bytes)
+            && let Some(more) = history::again(guess, self.journal.moved(), unfinished)
         {
             self.plan.size = Some(more);
             self.screen.expect(more);
@@ -255,13 +256,20 @@ impl Session {
 
     fn verdict(&self, exit: Exit, finished: Time) -> Verdict {
         let (totals, clock) = (self.journal.totals(), &self.plan.clock);
+        let (governed, elsewhere) = match self.plan.setup.direction {
+            Direction::Down => (totals.received, totals.udp_received),
+            Direction::Up | Direction::Both => (
+                totals.acknowledged - totals.own_law_acknowledged.min(totals.acknowledged),
+                totals.own_law_acknowledged
+                    + totals.udp_sent
+                    + if self.journal.is_download() { totals.received } else { 0 },
+            ),
+        };
         Verdict::new(Seen {
             size: self.plan.size,
             guessed: self.plan.guessed,
-            governed: totals.acknowledged - totals.own_law_acknowledged.min(totals.acknowledged),
-            elsewhere: totals.own_law_acknowledged
-                + totals.udp_sent
-                + if self.journal.is_download() { totals.received } else { 0 },
+            governed,
+            elsewhere,
             succeeded: exit == Exit::Code(0),
             completed: self.journal.completed.map(|time| clock.wall(time)),
             finished: clock.wall(finished),
@@ -274,7 +282,7 @@ impl Session {
         let now = self.plan.clock.wall(self.plan.clock.now());
         let governed = ending.verdict.outcome != Some(Outcome::NotGoverned);
         if let Some(history) = self.plan.history.as_ref().filter(|_| governed && ending.exit == Exit::Code(0))
-            && let Err(error) = history.keep(self.journal.totals().acknowledged, now)
+            && let Err(error) = history.keep(self.journal.moved(), now)
         {
             self.screen.say(&format!("{error:#}"));
         }
@@ -295,7 +303,7 @@ impl Session {
             ended: clock.wall(ending.finished),
             deadline: plan.deadline,
             size_bytes: plan.size,
-            acknowledged_bytes: self.journal.totals().acknowledged,
+            acknowledged_bytes: self.journal.moved(),
             outcome: ending.verdict.outcome.map(|outcome| outcome.name().to_owned()),
             exit_code: None,
             exit_signal: None,

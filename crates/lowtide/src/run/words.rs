@@ -3,6 +3,7 @@
 
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Outlook, Time};
+use lowtide_kernel::Direction;
 
 use super::clock::Clock;
 use crate::{size, when};
@@ -28,7 +29,14 @@ pub(super) fn kind(outlook: &Outlook) -> &'static str {
 }
 
 /// One phrase for the live line and the log.
-pub(super) fn phrase(outlook: &Outlook, deadline: Option<Timestamp>, clock: &Clock, now: &Zoned) -> String {
+pub(super) fn phrase(
+    outlook: &Outlook,
+    direction: Direction,
+    deadline: Option<Timestamp>,
+    clock: &Clock,
+    now: &Zoned,
+) -> String {
+    let down = direction == Direction::Down;
     let at = |time: Time| when::show(clock.wall(time), now);
     let by = deadline.map(|deadline| when::show(deadline, now)).unwrap_or_default();
     let then = |expected: &Option<Time>| expected.map(|time| format!("; expected {}", at(time))).unwrap_or_default();
@@ -41,18 +49,22 @@ pub(super) fn phrase(outlook: &Outlook, deadline: Option<Timestamp>, clock: &Clo
             format!("cannot finish by {by} at what this network gives now; expected {}", at(*expected))
         }
         Outlook::Behind { expected, can_press } => {
-            let policy = if *can_press { "pressing harder step by step" } else { "sending as an ordinary flow" };
+            let ordinary = if down { "receiving as an ordinary flow" } else { "sending as an ordinary flow" };
+            let policy = if *can_press { "pressing harder step by step" } else { ordinary };
             format!("behind: too slow so far to finish by {by}, {policy}{}", then(expected))
         }
         Outlook::Waiting { connected: false } => "waiting for the program's connection".to_owned(),
+        Outlook::Waiting { connected: true } if down => "waiting: nothing comes in yet".to_owned(),
         Outlook::Waiting { connected: true } => "waiting: the program has nothing to send yet".to_owned(),
         Outlook::ProgramLimited { expected } => {
-            format!("the program itself sends too slowly to finish by {by}{}", then(expected))
+            let who = if down { "the sender" } else { "the program" };
+            format!("{who} itself sends too slowly to finish by {by}{}", then(expected))
         }
         Outlook::Stalled { since } => format!("stalled: nothing has got through since {}", at(*since)),
         Outlook::Overdue { expected } => {
             format!("past the deadline of {by}, going on as an ordinary flow{}", then(expected))
         }
+        Outlook::Done if down => "all received".to_owned(),
         Outlook::Done => "all sent".to_owned(),
         Outlook::SizeExceeded { by } => format!("{} more than announced", size::show(*by)),
     }
@@ -71,7 +83,8 @@ mod tests {
         let now = Zoned::now();
         let at = |seconds: u64| Time::ZERO + Duration::from_secs(seconds);
         let deadline = clock.wall(at(100));
-        let say = |outlook: Outlook| phrase(&outlook, Some(deadline), &clock, &now);
+        let say = |outlook: Outlook| phrase(&outlook, Direction::Up, Some(deadline), &clock, &now);
+        let say_down = |outlook: Outlook| phrase(&outlook, Direction::Down, Some(deadline), &clock, &now);
         let (by, later) = (when::show(deadline, &now), when::show(clock.wall(at(130)), &now));
         let behind = |expected, can_press| say(Outlook::Behind { expected, can_press });
         for (sentence, expected) in [
@@ -91,6 +104,16 @@ mod tests {
                 format!("cannot finish by {by} at what this network gives now; expected {later}"),
             ),
             (say(Outlook::OnCourse { expected: at(130) }), format!("on course, expected {later}")),
+            (
+                say_down(Outlook::Behind { expected: None, can_press: false }),
+                format!("behind: too slow so far to finish by {by}, receiving as an ordinary flow"),
+            ),
+            (say_down(Outlook::Waiting { connected: true }), "waiting: nothing comes in yet".to_owned()),
+            (
+                say_down(Outlook::ProgramLimited { expected: None }),
+                format!("the sender itself sends too slowly to finish by {by}"),
+            ),
+            (say_down(Outlook::Done), "all received".to_owned()),
         ] {
             assert_eq!(sentence, expected);
         }

@@ -42,7 +42,7 @@ impl Session {
     /// All of it, or nothing.
     fn change(&mut self, changes: &Changes) -> Result<()> {
         let now = self.plan.clock.now();
-        let acknowledged = self.journal.totals().acknowledged;
+        let acknowledged = self.journal.moved();
         let size = match (changes.size_bytes, changes.remaining_bytes) {
             (Some(size), _) if size <= acknowledged => {
                 bail!("{} have arrived already; give a greater size, or --remaining", size::show(acknowledged))
@@ -165,7 +165,7 @@ impl Session {
         let now = Zoned::now();
         let sentence = outlook.map(|outlook| match paused {
             true => words::PAUSED.to_owned(),
-            false => words::phrase(&outlook, plan.deadline, &plan.clock, &now),
+            false => words::phrase(&outlook, plan.setup.direction, plan.deadline, &plan.clock, &now),
         });
         let wall = |time: Time| -> Timestamp { plan.clock.wall(time) };
         let group = self.cgroup.path();
@@ -181,7 +181,7 @@ impl Session {
             now: wall(plan.clock.now()),
             deadline: plan.deadline,
             size_bytes: plan.size,
-            acknowledged_bytes: totals.acknowledged,
+            acknowledged_bytes: self.journal.moved(),
             retransmitted_bytes: totals.retransmitted,
             rate_bps: 8.0 * journal.rate(),
             needed_bps: decision.and_then(|decision| decision.target_rate).map(|rate| 8.0 * rate),

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What sockets receive is governed by the window that they advertise, which every sender obeys, whatever its own law is. Ingress is where data
+ * answer what was granted (law/grant.h) and the law has its turn, as at an ACK; egress notes what an ACK grants; and just before the stack chooses the
+ * window of an ACK, with the socket's lock held, it is told the most that this may be.
+ *
+ * The connections of a transfer over one path are one flow here, too, with a law of its own: that of what they send is another one. One that
+ * waits for others is left a window of less than a segment: its sender then sends a piece whenever its persist timer runs out. So it is with one that
+ * listens, between its probes, as nobody paces here.
+ *
+ * These programs stay with the group when the controller is gone, and then give all windows back: each at the next ACK.
+ */
+#ifndef LOWTIDE_DOWNLOAD_H
+#define LOWTIDE_DOWNLOAD_H
+
+#include "state.h"
+#include "flows.h"
+#include "law/grant.h"
+
+#define DOWNLOAD_SCALED (8 << 20)	/* bytes: with windows of up to twice as much their unit is 256 bytes */
+#define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: the stack is free */
+#define DOWNLOAD_IDLE_US 1000000	/* without data for so long, and four round trips, the path may be another's */
+#define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* a part of the window that keeps up a flow of ACKs */
+#define TCP_FLAG_SYN 2
+#define TCP_FLAG_ACK 16
+#define TCP_STAMPED 32		/* bytes of header that the timestamps need, where they come first */
+
+struct lt_download {
+	struct grants grants;
+	struct law_ack ack;
+	struct lt_path path;
+	struct aggregate_member part;
+	u64 number;		/* among those that share a flow, from 1; 0: it is a flow by itself */
+	u64 wanted_ns;		/* when its part of the window last held it back */
+	u64 arrived_ns;
+	u64 due_us;		/* the next probe */
+	u32 loop_us;
+	u32 begun;
+	u32 stamped;		/* 1: it has timestamps, 2: it has none */
+	u32 waits;
+	u32 probes;		/* it probes, and `pause_us` lies between its probes */
+	u32 pause_us;
+	u32 want;		/* bytes of window */
+	u32 burst;		/* bytes that the edge moves by */
+	u32 clamped;
+	u32 granted;		/* bytes, with the latest ACK */
+	u32 delay_us;
+	u32 unused;
+	struct lt_flow flow;	/* of its own */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct lt_download);
+} downloads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, FLOWS);
+	__type(key, struct lt_path);
+	__type(value, struct lt_flow);
+} download_flows SEC(".maps");
+
+u64 download_numbers = 0;
+
+#define DOWNLOAD_PARAMETERS ((const void *)settings.parameters)
+
+static inline bool downloads_are_governed(u64 now_ns)
+{
+	return settings.download_weight_q16 < Q16_ONE && controller_alive(now_ns);
+}
+
+static __always_inline struct lt_flow *download_flow(struct lt_download *d)
+{
+	struct lt_flow *f = d->number ? bpf_map_lookup_elem(&download_flows, &d->path) : NULL;
+
+	return f ? f : &d->flow;
+}
+
+/* Of the packets of a connection: what the receiver's side of it is about. False: it is none, or it carries no timestamps. */
+static __always_inline bool download_parse(struct __sk_buff *skb, struct segment *s, u32 *flags, bool *stamped)
+{
+	const u8 *ip = (void *)(long)skb->data, *end = (void *)(long)skb->data_end, *tcp;
+	u32 to_payload;
+	bool v4;
+
+	if (ip + IPV4_HEADER > end)
+		return false;
+	v4 = ip[0] >> 4 == 4;
+	if ((v4 ? ip[9] : ip[6]) != PROTO_TCP)
+		return false;
+	s->marked = ((v4 ? ip[1] : ip[1] >> 4) & 3) == 3;
+	tcp = ip + (v4 ? (ip[0] & 15) * 4 : IPV6_HEADER);
+	if (tcp + TCP_HEADER > end)
+		return false;
+	to_payload = tcp - ip + (tcp[12] >> 4) * 4;
+	s->payload = skb->len > to_payload ? skb->len - to_payload : 0;
+	s->size = skb->gso_size ? skb->gso_size : s->payload;
+	s->seq = bpf_ntohl(*(u32 *)(tcp + 4));
+	*flags = tcp[13];
+	*stamped = false;
+	if (tcp + TCP_STAMPED > end || (tcp[12] >> 4) * 4 < TCP_STAMPED)
+		return true;
+	/* as all senders of today lay them out: two options of nothing, then this one */
+	if (tcp[20] != 1 || tcp[21] != 1 || tcp[22] != 8 || tcp[23] != 10)
+		return true;
+	s->tsval = bpf_ntohl(*(u32 *)(tcp + 24));
+	s->tsecr = bpf_ntohl(*(u32 *)(tcp + 28));
+	*stamped = true;
+	return true;
+}
+
+static inline u32 download_bytes(const struct lt_download *d, u64 segments_q16)
+{
+	return at_most((at_most(segments_q16, 1ULL << 36) * d->grants.mss) >> 16, DOWNLOAD_WINDOW_MOST);
+}
+
+/*
+ * The law asks for a pace of its probes, and nobody paces here: so between two there is the time that one takes at that pace. Where that is little more
+ * than a round trip they follow each other, since the pieces that come meanwhile take longer.
+ */
+static inline u32 download_pause_us(const struct lt_flow *f, u32 burst_bytes)
+{
+	u64 pace = tide_pace(&f->tide, DOWNLOAD_PARAMETERS), pause_us = pace ? (u64)burst_bytes * 1000000 / pace : 0;
+
+	return pause_us > 2 * aggregate_srtt_us(&f->all) ? pause_us : 0;
+}
+
+/* What the connection does with its part: it has the token where one is enough, or where the parts of all would be too small for a flow of ACKs. */
+static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool limited, u64 now_ns)
+{
+	u64 wanting = at_least(f->all.wanting, 1);
+	bool wants, probes = flow_probes(f), token, over;
+
+	if (limited)
+		d->wanted_ns = now_ns;
+	wants = limited || now_ns - d->wanted_ns < flow_unused_ns(f);
+	token = d->number && (probes || f->tide.shown_q16 < wanting * DOWNLOAD_PARTED_Q16);
+	d->waits = 0;
+	if (!wants)
+		__sync_val_compare_and_swap(&f->carrier, d->number, 0);
+	if (!wants)
+		return AGGREGATE_MODEST;
+	if (!token)
+		return AGGREGATE_WANTS;
+	over = !probes && now_ns - f->turned_ns > flow_turn_ns(f);
+	if (f->carrier != d->number) {
+		d->waits = f->carrier && now_ns < f->carrier_until_ns && !over;
+		if (d->waits)
+			return AGGREGATE_YIELDS;
+		f->carrier = d->number;
+		f->turned_ns = now_ns;
+	}
+	f->carrier_until_ns = now_ns + flow_unused_ns(f) + FLOW_SILENCE_NS;
+	return AGGREGATE_WANTS;
+}
+
+/* What the connection's window is to be from now on. */
+static inline void download_decide(struct lt_flow *f, struct lt_download *d)
+{
+	u32 burst = tide_least_burst(&f->tide);
+
+	d->probes = flow_probes(f);
+	d->burst = download_bytes(d, (u64)burst << 16);
+	if (d->probes) {
+		d->want = d->burst;
+		d->pause_us = download_pause_us(f, d->burst);
+	} else {
+		d->want = at_least(download_bytes(d, d->part.grant_q16), 2 * d->grants.mss);
+		d->pause_us = 0;
+	}
+}
+
+static inline struct law_window download_window(const struct lt_flow *f, u32 now_us)
+{
+	struct law_window w = { .cwnd_q16 = f->tide.shown_q16, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
+
+	w.nxt = now_us;
+	return w;
+}
+
+static inline struct law_weight download_weight(void)
+{
+	struct law_weight weight = { .weight_q16 = settings.download_weight_q16, .ratio_q16 = Q16_ONE, .kept_q16 = Q16_ONE };
+
+	return weight;
+}
+
+/*
+ * What the senders leave of a window they do not make use of must not wait there for the moment when the link is another's: it comes down to a quarter
+ * more than they use (RFC 7661 has the like for a sender).
+ */
+static inline u64 download_used_q16(const struct lt_flow *f)
+{
+	u64 used = f->all.granted_q16;
+
+	return at_most(f->tide.shown_q16, used + used / 4 + LAW_INITIAL_WINDOW * Q16_ONE);
+}
+
+/* The law hears of what has arrived, and acts. `full`: its window is made use of. */
+static __noinline int download_hears(struct lt_flow *f, struct lt_download *d, bool full)
+{
+	struct law_weight weight = download_weight();
+	struct law_ack *a = &d->ack;
+	struct law_window w;
+	u32 delay_us = a->rtt_us;
+
+	if (!f || !d)
+		return 0;
+	/* rounds last as long as it takes until a window has an effect */
+	a->rtt_us = d->loop_us;
+	aggregate_ack(&f->all, a);
+	a->rtt_us = delay_us;
+	w = download_window(f, a->now_us);
+	if (!full && !f->tide.listens)
+		w.cwnd_q16 = download_used_q16(f);
+	a->cwnd_q16 = w.cwnd_q16;
+	tide_sample(&f->tide, DOWNLOAD_PARAMETERS, a);
+	if (a->lost && aggregate_loses_anew(&f->all, a->now_us)) {
+		f->all.reduced_us = a->now_us;
+		tide_reduce(&f->tide, DOWNLOAD_PARAMETERS, &weight, &w, LAW_LOSS, 0);
+	}
+	IN_PLACE tide_ack(&f->tide, DOWNLOAD_PARAMETERS, &weight, &w, a);
+	return 0;
+}
+
+/* Its turn at data that answer a grant. */
+static __noinline int download_turn(struct lt_flow *f, struct lt_download *d, u64 now_ns)
+{
+	struct law_ack *a = &d->ack;
+	struct law_window w;
+	bool limited, full;
+	u32 use;
+
+	if (!f || !d)
+		return 0;
+	if (!f->begun)
+		tide_starts(f, DOWNLOAD_PARAMETERS, a->now_us, d->grants.srtt_us);
+	if (!flow_probes(f) && a->now_us - f->all.acked_us > at_least(4 * d->grants.srtt_us, DOWNLOAD_IDLE_US)) {
+		w = download_window(f, a->now_us);
+		w.cwnd_q16 = at_most(w.cwnd_q16, LAW_INITIAL_WINDOW * Q16_ONE);
+		tide_restart(&f->tide, &w, a->now_us, a->now_us - f->all.acked_us);
+	}
+	limited = a->window_limited;
+	d->part.in_flight = a->rate_delivered;
+	/* the stack has not opened the window yet as far as it may */
+	if (!d->probes && d->granted + 2 * d->grants.mss < d->want)
+		a->window_limited = 0;
+	full = aggregate_is_full(&f->all, f->tide.shown_q16);
+	if (!flow_probes(f) && !full)
+		a->window_limited = 0;
+	use = download_use(f, d, limited, now_ns);
+	if (d->waits || (d->probes && !a->rtt_us)) {	/* pieces of segments tell nothing of the link */
+		f->all.delivered += a->packets;
+		if (d->waits)
+			aggregate_leave(&f->all, &d->part);
+	} else {
+		download_hears(f, d, full);
+		if (flow_probes(f)) {
+			d->part.grant_q16 = f->tide.shown_q16;
+			aggregate_count(&f->all, &d->part, 0, use);
+		} else {
+			aggregate_grant(&f->all, &d->part, f->tide.shown_q16, a->packets, use);
+		}
+	}
+	download_decide(f, d);
+	return 0;
+}
+
+/* Data have come. */
+static __always_inline void download_arrives(struct lt_download *d, const struct segment *s, u64 now_ns)
+{
+	struct lt_flow *f = download_flow(d);
+
+	d->arrived_ns = now_ns;
+	if (!flow_enter(f, now_ns)) {
+		grant_unseen(&d->grants);
+		return;
+	}
+	if (grant_arrives(&d->grants, s, &d->ack, &d->loop_us) && d->ack.now_us) {
+		d->delay_us = d->ack.rtt_us ? d->ack.rtt_us : d->delay_us;
+		d->ack.random = 0;
+		download_turn(f, d, now_ns);
+		d->begun = 1;
+	}
+	flow_exit(f);
+}
+
+SEC("cgroup_skb/ingress")
+int lt_download_in(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct lt_download *d;
+	struct segment s = {};
+	u64 now_ns;
+	bool stamped;
+	u32 flags;
+
+	if (!sk || !download_parse(skb, &s, &flags, &stamped) || !s.payload)
+		return PASS;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk)
+		return PASS;
+	d = bpf_sk_storage_get(&downloads, sk, NULL, 0);
+	if (!d)
+		return PASS;
+	if (!stamped) {
+		if (!d->stamped) {
+			d->stamped = 2;
+			count(unstamped, 1);
+		}
+		return PASS;
+	}
+	d->stamped = 1;
+	now_ns = bpf_ktime_get_ns();
+	s.now_us = now_ns / NSEC_PER_USEC;
+	download_arrives(d, &s, now_ns);
+	return PASS;
+}
+
+SEC("cgroup_skb/egress")
+int lt_download_out(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct lt_download *d;
+	struct tcp_sock *tp;
+	struct segment s = {};
+	u32 flags, edge;
+	bool stamped;
+	u64 now_us;
+
+	if (!sk || !download_parse(skb, &s, &flags, &stamped) || !stamped || flags & TCP_FLAG_SYN || !(flags & TCP_FLAG_ACK))
+		return PASS;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk)
+		return PASS;
+	d = bpf_sk_storage_get(&downloads, sk, NULL, 0);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!d || !tp)
+		return PASS;
+	now_us = bpf_ktime_get_ns() / NSEC_PER_USEC;
+	edge = tp->rcv_wup + tp->rcv_wnd;
+	d->granted = edge - tp->rcv_nxt;
+	if (d->probes && (s32)(edge - d->grants.edge) >= (s32)d->grants.mss)	/* a probe has been called for */
+		d->due_us = now_us + d->pause_us;
+	grant_leaves(&d->grants, now_us, s.tsval, edge);
+	return PASS;
+}
+
+static inline void download_set(struct bpf_sock_ops *ops, u32 bytes)
+{
+	int clamp = bytes;
+
+	bpf_setsockopt(ops, IPPROTO_TCP, TCP_WINDOW_CLAMP, &clamp, sizeof(clamp));
+}
+
+/* A connection: from the next segment on the stack asks before it chooses a window. */
+static inline void download_begins(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct lt_download *d = sk ? bpf_sk_storage_get(&downloads, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	bool path;
+
+	if (!d || !tp)
+		return;
+	IN_PLACE path = path_of(&tp->inet_conn.icsk_inet.sk.__sk_common, &d->path);
+	if (path) {
+		bpf_map_update_elem(&download_flows, &d->path, no_flow_yet, BPF_NOEXIST);
+		if (bpf_map_lookup_elem(&download_flows, &d->path))
+			d->number = __sync_fetch_and_add(&download_numbers, 1) + 1;
+	}
+	d->clamped = 1;	/* at connect */
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
+}
+
+/* The stack is about to choose the window of a segment. */
+static inline void download_clamp(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct lt_download *d = sk ? bpf_sk_storage_get(&downloads, sk, NULL, 0) : NULL;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	u64 now_ns = bpf_ktime_get_ns(), now_us = now_ns / NSEC_PER_USEC;
+	u32 held, want, mss;
+
+	if (!d || !tp)
+		return;
+	if (!downloads_are_governed(now_ns)) {
+		if (d->clamped)
+			download_set(ops, DOWNLOAD_WINDOW_MOST);
+		d->clamped = 0;
+		return;
+	}
+	if (!d->begun)
+		return;
+	held = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
+	held = held > DOWNLOAD_WINDOW_MOST ? 0 : held;
+	mss = d->grants.mss;
+	want = d->want;
+	if (d->waits || (d->probes && now_us < d->due_us))
+		want = GRANT_LEAST_WINDOW;
+	if (d->probes && held >= mss)	/* one probe at a time */
+		want = held;
+	d->clamped = 1;
+	download_set(ops, grant_clamp(want, held, d->burst, mss));
+}
+
+/* For the controller. */
+static inline void download_observed(struct sock *sk, struct lt_socket_record *record)
+{
+	struct lt_download *d = bpf_sk_storage_get(&downloads, sk, NULL, 0);
+	struct lt_flow *f;
+
+	if (!d)
+		return;
+	f = download_flow(d);
+	record->arrived_ns = d->arrived_ns;
+	record->window = d->granted;
+	record->download_srtt_us = d->grants.srtt_us;
+	record->download_delay_us = d->delay_us;
+	record->download_base_us = tide_base(&f->tide.path) >> 8;
+	record->download_mss = d->grants.mss;
+	if (d->number && d->begun)
+		record->download_path = d->path;
+	if (d->begun)
+		record->download_limited = bpf_ktime_get_ns() - d->wanted_ns < flow_unused_ns(f);
+	if (d->begun)
+		record->download_state = !d->clamped ? LT_DOWNLOAD_FREE : f->tide.listens ? LT_DOWNLOAD_YIELDS : LT_DOWNLOAD_FILLS;
+}
+
+static inline void download_ends(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct lt_download *d = sk ? bpf_sk_storage_get(&downloads, sk, NULL, 0) : NULL;
+	struct lt_flow *f;
+
+	if (!d || ops->args[1] != BPF_TCP_CLOSE || !d->number)
+		return;
+	f = bpf_map_lookup_elem(&download_flows, &d->path);
+	if (!f)
+		return;
+	aggregate_leave(&f->all, &d->part);
+	__sync_val_compare_and_swap(&f->carrier, d->number, 0);
+}
+
+SEC("sockops")
+int lt_download_ops(struct bpf_sock_ops *ops)
+{
+	switch (ops->op) {
+	case BPF_SOCK_OPS_RWND_INIT:
+		if (downloads_are_governed(bpf_ktime_get_ns()))
+			ops->reply = LAW_INITIAL_WINDOW;
+		break;
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		if (downloads_are_governed(bpf_ktime_get_ns()))
+			download_set(ops, DOWNLOAD_SCALED);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		download_begins(ops);
+		break;
+	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+		download_clamp(ops);
+		break;
+	case BPF_SOCK_OPS_STATE_CB:
+		download_ends(ops);
+		break;
+	}
+	return 1;
+}
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A receiver's window as a control law's actuator, without kernel access: what answers the window becomes the ACKs of a law (law.h).
+ *
+ * Each ACK that leaves grants the sender an edge, up to which it may send. Data that carry that ACK's timestamp back answer the grant; and a byte
+ * beyond an edge has been sent after the next grant left. Both bound the round trip from above, by a tick of our clock and to the microsecond.
+ * So "acknowledged" reads "granted and answered", and the window is what has been granted and has not arrived.
+ *
+ * The queue that the law governs is the one on the way from the sender to us. The sender's timestamps tell how long that way was (owd.h, which
+ * takes it for the way back of what it measures); where they tell nothing the whole round trip counts.
+ *
+ * Egress writes the grants, ingress reads them, and each writes its own part only: they may run at the same time.
+ */
+#ifndef LOWTIDE_GRANT_H
+#define LOWTIDE_GRANT_H
+
+#include "law.h"
+#include "owd.h"
+
+#define GRANTS 128		/* under way */
+#define GRANTS_PER_ROUND_TRIP 64
+#define GRANT_STEPS 32		/* looked at for one packet, at most */
+#define GRANT_REORDERED 3	/* segments that may overtake one (RFC 5681, section 3.2) */
+#define GRANT_DRIFT_SHIFT 15	/* clocks part by 30 ppm, where nothing shows by how much: a queue of 30 ms that stands for 15 minutes is forgotten */
+#define GRANT_LEAST_WINDOW 1152	/* bytes: Linux offers no less */
+
+/* A segment as it passes. */
+struct segment {
+	u64 now_us;
+	u32 seq;
+	u32 payload;		/* bytes */
+	u32 size;		/* payload bytes of the largest packet that it was put together from */
+	u32 tsval, tsecr;
+	u32 marked;		/* with CE */
+};
+
+struct grant {
+	u64 at_us;
+	u64 next_us;		/* when the next one moved the edge; 0: none yet */
+	u32 tsval;
+	u32 edge;		/* sequence number */
+	u32 received;		/* bytes, up to it */
+	u32 sent_us;		/* by the sender's clock (owd.h), the latest of these */
+};
+
+struct grants {
+	/* egress's */
+	u32 made;		/* grants, ever */
+	u32 edge;		/* the newest */
+	struct grant ring[GRANTS];
+	/* ingress's */
+	u32 answered;		/* the grant, of those made, whose timestamp came back last */
+	u32 received;		/* bytes */
+	u32 next_seq;
+	u32 begun;
+	u32 mss;		/* payload bytes of a full segment */
+	u32 part;		/* bytes that are no segment yet */
+	u32 srtt_us;
+	u32 missing;		/* segments that have been overtaken, */
+	u32 overtaken;		/* by so many */
+	u32 blind;		/* a packet has passed unseen */
+	u64 limited_us;		/* when data last came up to the edge; 0: never */
+	s64 offset_us;		/* of our clock above the sender's, with an empty way here */
+	u64 rose_us;		/* when that last rose as clocks part */
+	u32 clocked;		/* it is known */
+	u32 unused;
+	struct owd owd;
+};
+
+/* An ACK leaves. */
+static inline void grant_leaves(struct grants *g, u64 now_us, u32 tsval, u32 edge)
+{
+	struct grant *last = &g->ring[(g->made - 1) & (GRANTS - 1)], *next = &g->ring[g->made & (GRANTS - 1)];
+	bool moves = !g->made || (s32)(edge - g->edge) > 0;
+
+	if (moves && g->made && !last->next_us)
+		last->next_us = now_us;
+	if (moves)
+		g->edge = edge;
+	if (g->made && (now_us - last->at_us < g->srtt_us / GRANTS_PER_ROUND_TRIP || (tsval == last->tsval && !moves)))
+		return;
+	next->at_us = now_us;
+	next->next_us = 0;
+	next->tsval = tsval;
+	next->edge = g->edge;
+	next->received = g->received;
+	next->sent_us = g->owd.clock_us;
+	__sync_fetch_and_add(&g->made, 1);	/* not before what it tells of */
+}
+
+/* The latest grant that these data can have answered, and when the first ACK left that they can; 0: they answer none that is known. */
+static inline const struct grant *grant_answered_by(struct grants *g, const struct segment *s, u64 *at_us)
+{
+	u32 made = g->made, it = g->answered, end = s->seq + s->payload;
+	const struct grant *grant;
+
+	if (made - it >= GRANTS)	/* those before are gone, and one is being written */
+		it = made - (GRANTS - 1);
+	g->answered = it;
+	for (u32 i = 0; i < GRANT_STEPS && it + 1 != made; i++) {
+		grant = &g->ring[++it & (GRANTS - 1)];
+		if ((s32)(grant->tsval - s->tsecr) > 0)
+			break;
+		if (grant->tsval != g->ring[g->answered & (GRANTS - 1)].tsval)	/* of several in one tick the first */
+			g->answered = it;
+	}
+	it = g->answered;
+	grant = &g->ring[it & (GRANTS - 1)];
+	*at_us = grant->tsval == s->tsecr ? grant->at_us : 0;
+	for (u32 i = 0; i < GRANT_STEPS && *at_us && it + 1 != made; i++, it++) {
+		grant = &g->ring[it & (GRANTS - 1)];
+		if ((s32)(end - grant->edge) <= 0 || !grant->next_us)
+			break;
+		*at_us = at_least(*at_us, grant->next_us);
+	}
+	return &g->ring[it & (GRANTS - 1)];
+}
+
+/* Segments that are missing before this one, once others have overtaken them. A retransmission comes later than that. */
+static inline u32 grant_lost(struct grants *g, const struct segment *s, u32 segments)
+{
+	s32 ahead = s->seq - g->next_seq;
+	u32 lost = 0;
+
+	if (g->blind)
+		ahead = 0;
+	g->blind = 0;
+	if (ahead < 0)
+		g->missing -= at_most(segments, g->missing);
+	else if (ahead > 0)
+		g->missing += at_least(ahead / g->mss, 1);
+	g->overtaken = g->missing ? g->overtaken + segments : 0;
+	if (g->overtaken > GRANT_REORDERED) {
+		lost = g->missing;
+		g->missing = g->overtaken = 0;
+	}
+	return lost;
+}
+
+/*
+ * The offset of our clock above the sender's, with an empty way here. It begins with the way back taken for empty, falls with whoever came sooner, and
+ * rises where the round trip leaves no room for so long a way here, and as clocks part. owd.h forgets what stands much sooner.
+ */
+static inline void grant_note_offset(struct grants *g, u64 now_us, u32 rtt_us)
+{
+	const struct owd *o = &g->owd;
+	s64 offset = (s64)now_us - o->clock_us, queue = (s64)rtt_us - o->rtt_min_us;
+
+	if (!g->clocked) {
+		g->offset_us = offset - queue;
+		g->rose_us = now_us;
+		g->clocked = 1;
+	}
+	if (rtt_us && offset - queue - o->tick_us > g->offset_us)
+		g->offset_us = offset - queue - o->tick_us;
+	if (now_us - g->rose_us >= 1 << GRANT_DRIFT_SHIFT) {
+		g->offset_us += (now_us - g->rose_us) >> GRANT_DRIFT_SHIFT;
+		g->rose_us = now_us;
+	}
+	if (offset < g->offset_us)
+		g->offset_us = offset;
+}
+
+/* How long the way here was, as a round trip with an empty way back. A sender that had nothing to send makes the round trip longer, not this. */
+static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 rtt_us)
+{
+	struct owd *o = &g->owd;
+	u64 looked_us = o->look_us, heard_us = o->heard_us, over;
+
+	IN_PLACE owd_delay(o, true, s->tsval, s->now_us, rtt_us);
+	/* the sender's clock is counted anew */
+	if (o->use != OWD_ONE_WAY || o->look_us != looked_us || s->now_us - heard_us > OWD_GAP_US)
+		g->clocked = 0;
+	if (o->use != OWD_ONE_WAY || (!rtt_us && !g->clocked))
+		return rtt_us;
+	grant_note_offset(g, s->now_us, rtt_us);
+	over = o->rtt_min_us + ((s64)s->now_us - o->clock_us - g->offset_us);
+	return rtt_us ? at_most(rtt_us, over) : over;
+}
+
+/*
+ * How long it took to send and to receive what has come since a grant left, whichever was longer: a host that stands still for a moment takes in at
+ * once what has come meanwhile (draft-ietf-ccwg-bbr, section 4.1.2.3).
+ */
+static inline u32 grant_interval_us(const struct grants *g, const struct grant *grant, u32 loop_us)
+{
+	u32 sending_us = (u32)g->owd.clock_us - grant->sent_us;
+
+	return g->clocked && loop_us && sending_us < OWD_GAP_US ? at_least(loop_us, sending_us) : loop_us;
+}
+
+/*
+ * Data arrive: what a law hears. False: they answer no grant that is known, so it hears nothing. The times in `a` are those of a flow of
+ * connections (aggregate.h); `loop_us` is the whole round trip, `a->rtt_us` what the way here makes of it.
+ */
+static inline bool grant_arrives(struct grants *g, const struct segment *s, struct law_ack *a, u32 *loop_us)
+{
+	u32 end = s->seq + s->payload, segments, window;
+	const struct grant *grant;
+	bool whole;
+	u64 at_us;
+
+	g->mss = at_least(g->mss, s->size);
+	if (!g->mss)
+		return false;
+	if (!g->begun) {
+		g->next_seq = s->seq;
+		g->begun = 1;
+	}
+	g->part += s->payload;
+	segments = g->part / g->mss;
+	g->part -= segments * g->mss;
+	a->lost = grant_lost(g, s, segments);
+	if ((s32)(end - g->next_seq) > 0)
+		g->next_seq = end;
+	g->received += s->payload;
+	a->now_us = s->now_us;
+	a->packets = segments;
+	a->marked = s->marked ? segments : 0;
+	a->mss = g->mss;
+	if (!g->made)
+		return false;
+	grant = grant_answered_by(g, s, &at_us);
+	*loop_us = at_us ? at_least(s->now_us - at_us, 1) : 0;
+	/* one that is shorter than others may have waited for its sender's persist timer, and takes less time on the link */
+	whole = s->payload >= g->mss;
+	if (*loop_us && whole)
+		g->srtt_us = g->srtt_us ? g->srtt_us - g->srtt_us / 8 + *loop_us / 8 : *loop_us;
+	a->rtt_us = grant_delay_us(g, s, *loop_us);
+	if (!whole)
+		a->rtt_us = 0;
+	a->delay_us = a->rtt_us;
+	a->has_delay = a->rtt_us != 0;
+	a->srtt_us = g->srtt_us;
+	window = g->edge - end;
+	if ((s32)(grant->edge - end) <= (s32)at_least(2 * g->mss, at_most(window, 1 << 30) / 8))
+		g->limited_us = s->now_us;
+	a->window_limited = g->limited_us && s->now_us - g->limited_us <= g->srtt_us;
+	a->app_limited = a->rate_app_limited = !a->window_limited;
+	a->in_flight = at_most(window, 1 << 30) / g->mss + segments;
+	a->rate_interval_us = grant_interval_us(g, grant, *loop_us);
+	a->rate_delivered = (g->received - grant->received) / g->mss;
+	return true;
+}
+
+/* A packet passed while another processor was at the flow: what is missing then is not lost. */
+static inline void grant_unseen(struct grants *g)
+{
+	g->blind = 1;
+}
+
+/*
+ * What to clamp the window to for the ACK at hand, so that it is `want` bytes: never below what has been granted and has not arrived, `held`. The edge
+ * moves by `burst` bytes at once, so that these leave together, but not where a single segment is to come, whose ACK would be kept back.
+ */
+static inline u32 grant_clamp(u32 want, u32 held, u32 burst, u32 mss)
+{
+	if (want <= held || (want - held < burst && held >= 2 * mss))
+		return at_least(held, GRANT_LEAST_WINDOW);
+	return at_least(want, GRANT_LEAST_WINDOW);
+}
+
+#endif

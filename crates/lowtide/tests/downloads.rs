@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `lowtide run --direction down` on an emulated link of 20 Mbit/s and 40 ms: what comes in yields, arrives whole, and is let go whatever happens
+//! to Lowtide. The servers know nothing of it.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{fs, path::PathBuf, process::Command, thread, time::Duration};
+
+use lifecycle::{
+    Ended, Orphan, PATIENCE, Running, children, finish, inside, kernel, lowtide, name, report, until, within,
+};
+use lowtide_emu::{Config, Emulator};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const FILES_PORT: u16 = 8000;
+const FOREGROUND_PORT: u16 = 5201;
+/// Mbit/s of payload that the link carries.
+const LINK: f64 = 20.0 * 1448.0 / 1500.0;
+/// A window, as the sender knows it, of a download that yields, and of one that does not: the path holds 100 kB. Bytes.
+const HELD: f64 = 12_000.0;
+const LET_GO: f64 = 60_000.0;
+
+/// A link with a server of files and one of iperf3 behind it.
+struct Scene {
+    // before the link, in whose namespace they run
+    _servers: [Running; 2],
+    link: Emulator,
+    /// What is served, and what has been received.
+    directory: TempDir,
+}
+
+impl Scene {
+    fn new(test: &str) -> Option<Scene> {
+        if !kernel() {
+            return None;
+        }
+        let (a, b) = (name(&format!("{test}-a")), name(&format!("{test}-b")));
+        let mut config = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40));
+        config.realtime = true;
+        let link = Emulator::start(config).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let address = link.b4().to_string();
+        let mut files = Command::new("python3");
+        files.args(["-m", "http.server", &FILES_PORT.to_string(), "--bind", &address, "--directory"]);
+        files.arg(directory.path());
+        let mut iperf = Command::new("iperf3");
+        iperf.args(["-s", "-p", &FOREGROUND_PORT.to_string()]);
+        let servers = [files, iperf].map(|server| Running::start(&mut inside(link.b(), server)));
+        let scene = Scene { _servers: servers, link, directory };
+        for port in [FILES_PORT, FOREGROUND_PORT] {
+            // without a connection, which iperf3 would take for a client
+            let listens = || {
+                let mut ss = Command::new("ss");
+                ss.args(["-tlnH", "sport", "=", &format!(":{port}")]);
+                !lifecycle::output(scene.link.b().enter_command(&mut ss)).is_empty()
+            };
+            until("the server", || listens().then_some(()));
+        }
+        Some(scene)
+    }
+
+    /// A file of so many bytes that do not repeat; its name.
+    fn serves(&self, length: usize) -> &'static str {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        fs::write(self.directory.path().join("served"), (0..length).map(|_| next()).collect::<Vec<u8>>()).unwrap();
+        "served"
+    }
+
+    fn received(&self) -> PathBuf {
+        self.directory.path().join("received")
+    }
+
+    /// PROGRAM: fetches the file.
+    fn curl(&self, file: &str) -> Vec<String> {
+        let url = format!("http://{}:{FILES_PORT}/{file}", self.link.b4());
+        ["curl", "-sSf", "-o", self.received().to_str().unwrap(), &url].map(str::to_owned).to_vec()
+    }
+
+    fn report_file(&self) -> PathBuf {
+        self.directory.path().join("report.json")
+    }
+
+    /// `lowtide run --direction down OPTIONS -- PROGRAM` on the near side.
+    fn run(&self, options: &[&str], program: &[String]) -> Running {
+        let mut command = lowtide(["run", "--direction", "down"]);
+        command.args(options).arg("--report").arg(self.report_file()).arg("--").args(program);
+        Running::start(&mut inside(self.link.a(), command))
+    }
+
+    /// The same, to its end.
+    fn runs(&self, options: &[&str], program: &[String]) -> (Ended, Value) {
+        let ended = self.run(options, program).end_within(Duration::from_secs(120));
+        assert!(ended.status.success(), "{ended:?}");
+        (ended, report(&self.report_file()))
+    }
+
+    fn arrived_whole(&self) {
+        let read = |file: PathBuf| fs::read(file).unwrap();
+        assert!(read(self.received()) == read(self.directory.path().join("served")), "the data differ");
+    }
+
+    /// A CUBIC flow to us.
+    fn foreground(&self, seconds: u32) -> Running {
+        let mut command = Command::new("iperf3");
+        let (address, port, seconds) = (self.link.b4().to_string(), FOREGROUND_PORT.to_string(), seconds.to_string());
+        command.args(["-c", &address, "-p", &port, "-R", "-C", "cubic", "-J", "-t", &seconds]);
+        Running::start(&mut inside(self.link.a(), command))
+    }
+
+    /// The window that curl's connection offers, as the sender knows it; bytes.
+    fn window(&self) -> Option<f64> {
+        let mut ss = Command::new("ss");
+        ss.args(["-tinHO", "state", "established", "sport", "=", &format!(":{FILES_PORT}")]);
+        let text = lifecycle::output(self.link.b().enter_command(&mut ss));
+        let value = text.split_whitespace().find_map(|word| word.strip_prefix("snd_wnd:"))?;
+        value.parse().ok()
+    }
+
+    /// Waits until it yields to the foreground.
+    fn yields(&self) {
+        within(PATIENCE, "a small window", || self.window().filter(|window| *window < HELD));
+    }
+
+    fn is_let_go(&self, limit: Duration) {
+        within(limit, "a full window", || self.window().filter(|window| *window > LET_GO));
+    }
+}
+
+/// Mbit/s that iperf3 received.
+fn rate(iperf: Running) -> f64 {
+    let ended = iperf.end_within(Duration::from_secs(90));
+    let result: Value = serde_json::from_str(&ended.out).unwrap();
+    let received = &result["end"]["sum_received"]["bits_per_second"];
+    received.as_f64().unwrap_or_else(|| panic!("iperf3 failed: {result}")) / 1e6
+}
+
+#[test]
+fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received() {
+    let Some(scene) = Scene::new("whole") else { return };
+    let length = 6_000_000;
+    let program = scene.curl(scene.serves(length));
+    let (ended, report) = scene.runs(&["--size", "6MB", "--deadline", "40s"], &program);
+    scene.arrived_whole();
+    let number = |key: &str| report[key].as_u64().unwrap();
+    assert_eq!((report["direction"].as_str(), report["outcome"].as_str()), (Some("down"), Some("met")), "{report}");
+    assert!((length as u64..length as u64 + 1_000).contains(&number("received_bytes")), "with the head: {report}");
+    assert!(number("acknowledged_bytes") < 1_000, "the request: {report}");
+    assert!(report["mean_bps"].as_f64().unwrap() > 1e6, "of what was received: {report}");
+    assert!(ended.err.contains("before the deadline") && ended.err.contains("6.00 MB in"), "{}", ended.err);
+    assert!(!ended.err.contains("not governed"), "{}", ended.err);
+    let windows = report["series"].as_array().unwrap().iter().map(|row| row["download_window_bytes"].as_u64().unwrap());
+    assert!(windows.max().unwrap() > 60_000, "an idle link is used: {report}");
+}
+
+/// Medians of three, measured at once. A small machine that others use is a path with jitter, on which Tide uses less of an idle link: what docs/downloads.md
+/// says was measured with less of it.
+#[test]
+fn a_download_yields_to_another_one_and_uses_an_idle_link() {
+    if !kernel() {
+        return;
+    }
+    const SECONDS: u32 = 20;
+    let measure = |number: usize| {
+        let scene = Scene::new(&format!("yields{number}")).unwrap();
+        let solo = rate(scene.foreground(10));
+        let program = scene.curl(scene.serves(150_000_000));
+        let run = scene.run(&[], &program);
+        thread::sleep(Duration::from_secs(12));
+        let kept = rate(scene.foreground(SECONDS)) / solo;
+        run.signal(Signal::SIGTERM);
+        run.end();
+        let report = report(&scene.report_file());
+        let rows = report["series"].as_array().unwrap();
+        let at = |t: f64| rows.iter().take_while(|row| row["t"].as_f64().unwrap() <= t).last().unwrap();
+        let (from, to) = (at(6.0), at(12.0));
+        let difference = |key: &str| to[key].as_f64().unwrap() - from[key].as_f64().unwrap();
+        (kept, difference("received_bytes") * 8e-6 / difference("t") / LINK)
+    };
+    let mut results: [(f64, f64); 3] = thread::scope(|scope| {
+        let threads = [0, 1, 2].map(|number| scope.spawn(move || measure(number)));
+        threads.map(|thread| thread.join().expect("a measurement failed"))
+    });
+    println!("kept, idle link used: {results:.3?}");
+    results.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert!(results[1].0 > 0.90, "the foreground keeps {results:?}");
+    results.sort_by(|a, b| a.1.total_cmp(&b.1));
+    assert!(results[1].1 > 0.30, "of an idle link it uses {results:?}");
+}
+
+#[test]
+fn killed_it_leaves_no_slow_socket() {
+    let Some(scene) = Scene::new("killed") else { return };
+    let program = scene.curl(scene.serves(300_000_000));
+    let foreground = scene.foreground(60);
+    let run = scene.run(&["--size", "300MB", "--deadline", "1h", "--w-max", "0.004"], &program);
+    scene.yields();
+    let program =
+        Orphan(*until("curl", || Some(children(run.pid())).filter(|found| !found.is_empty())).first().unwrap());
+    run.signal(Signal::SIGKILL);
+    run.end();
+    // T_w is 10 s
+    scene.is_let_go(Duration::from_secs(25));
+    drop(program);
+    foreground.signal(Signal::SIGTERM);
+}
+
+#[test]
+fn at_the_end_what_the_program_leaves_behind_is_let_go() {
+    let Some(scene) = Scene::new("left") else { return };
+    let curl = scene.curl(scene.serves(300_000_000)).join(" ");
+    let foreground = scene.foreground(60);
+    let script = format!("{curl} & echo $!; sleep 8");
+    let run = scene.run(&[], &["bash".to_owned(), "-c".to_owned(), script]);
+    let pid = until("curl", || run.out().lines().next().map(|line| line.parse().unwrap()));
+    let _left = Orphan(pid);
+    scene.yields();
+    run.end();
+    scene.is_let_go(Duration::from_secs(10));
+    foreground.signal(Signal::SIGTERM);
+}
+
+#[test]
+fn without_timestamps_a_connection_is_left_alone_and_named() {
+    let Some(scene) = Scene::new("unstamped") else { return };
+    let set = || fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0");
+    scene.link.a().run(set).unwrap().unwrap();
+    let program = scene.curl(scene.serves(2_000_000));
+    let (ended, report) = scene.runs(&[], &program);
+    scene.arrived_whole();
+    assert_eq!(report["not_controlled"]["downloads_without_timestamps"], 1, "{report}");
+    assert!(ended.err.contains("a connection without timestamps, whose windows are left alone"), "{}", ended.err);
+}
+
+#[test]
+fn at_weight_1_the_window_is_the_stacks() {
+    let Some(scene) = Scene::new("ordinary") else { return };
+    let program = scene.curl(scene.serves(20_000_000));
+    let foreground = scene.foreground(20);
+    let run = scene.run(&["--w-min", "1"], &program);
+    // it would not grow so beside another one
+    scene.is_let_go(PATIENCE);
+    drop(run);
+    foreground.signal(Signal::SIGTERM);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_a_sentence() {
+    for (arguments, sentence) in [
+        (
+            &["--direction", "down", "--cc", "cubic"][..],
+            "--direction down: --cc cubic governs only what is sent; leave --cc out, as tide governs what is received, too",
+        ),
+        (
+            &["--direction", "both", "--cc", "cdg"],
+            "--direction both: --cc cdg governs only what is sent; leave --cc out, as tide governs what is received, too",
+        ),
+        (
+            &["--direction", "down", "--size-of", "/etc", "--deadline", "1h"],
+            "--direction down: --size-of counts files that are here already; say with --size how much is to be received",
+        ),
+    ] {
+        let mut command = lowtide(["run"]);
+        let ended = finish(command.args(arguments).args(["--", "true"]));
+        assert_eq!(ended.status.code(), Some(125), "{ended:?}");
+        assert_eq!(ended.sentence(), format!("lowtide: {sentence}"));
+    }
+}
