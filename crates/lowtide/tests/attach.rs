@@ -103,6 +103,7 @@ fn bulk(receiver: &Receiver) -> String {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn open_connections_get_the_law_and_have_their_own_back() {
     if !kernel() {
         return;
@@ -145,6 +146,7 @@ fn open_connections_get_the_law_and_have_their_own_back() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn only_the_connections_that_are_meant() {
     if !kernel() {
         return;
@@ -178,6 +180,7 @@ fn only_the_connections_that_are_meant() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_ends_with_the_group_and_killed_it_leaves_ordinary_connections() {
     if !kernel() {
         return;
@@ -202,6 +205,7 @@ fn it_ends_with_the_group_and_killed_it_leaves_ordinary_connections() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_cannot_be_attached_to_is_a_sentence() {
     if !kernel() {
         return;

@@ -144,6 +144,7 @@ fn rate(iperf: Running) -> f64 {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received() {
     let Some(scene) = Scene::new("whole") else { return };
     let length = 6_000_000;
@@ -164,6 +165,7 @@ fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received
 /// Medians of three, measured at once. A small machine that others use is a path with jitter, on which Tide uses less of an idle link: what docs/downloads.md
 /// says was measured with less of it.
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_yields_to_another_one_and_uses_an_idle_link() {
     if !kernel() {
         return;
@@ -197,12 +199,19 @@ fn a_download_yields_to_another_one_and_uses_an_idle_link() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn killed_it_leaves_no_slow_socket() {
     let Some(scene) = Scene::new("killed") else { return };
     let program = scene.curl(scene.serves(300_000_000));
     let foreground = scene.foreground(60);
-    let run = scene.run(&["--size", "300MB", "--deadline", "1h", "--w-max", "0.004"], &program);
+    let job = name("killed");
+    let run = scene.run(&["--name", &job, "--size", "300MB", "--deadline", "1h", "--w-max", "0.004"], &program);
     scene.yields();
+    for words in [&["pause", &job][..], &["set", &job, "--max-rate", "1mbit"]] {
+        let refused = finish(&mut lowtide(words));
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(refused.sentence().contains("only what is sent"), "{refused:?}");
+    }
     let program =
         Orphan(*until("curl", || Some(children(run.pid())).filter(|found| !found.is_empty())).first().unwrap());
     run.signal(Signal::SIGKILL);
@@ -214,6 +223,7 @@ fn killed_it_leaves_no_slow_socket() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn at_the_end_what_the_program_leaves_behind_is_let_go() {
     let Some(scene) = Scene::new("left") else { return };
     let curl = scene.curl(scene.serves(300_000_000)).join(" ");
@@ -229,6 +239,7 @@ fn at_the_end_what_the_program_leaves_behind_is_let_go() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn without_timestamps_a_connection_is_left_alone_and_named() {
     let Some(scene) = Scene::new("unstamped") else { return };
     let set = || fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0");
@@ -241,6 +252,7 @@ fn without_timestamps_a_connection_is_left_alone_and_named() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn at_weight_1_the_window_is_the_stacks() {
     let Some(scene) = Scene::new("ordinary") else { return };
     let program = scene.curl(scene.serves(20_000_000));

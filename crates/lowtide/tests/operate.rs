@@ -54,6 +54,7 @@ fn long(space: &Namespace, receiver: &Receiver, options: &[&str]) -> Running {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_transfer_is_seen_and_changed_while_it_runs() {
     if !kernel() {
         return;
@@ -115,6 +116,7 @@ fn a_transfer_is_seen_and_changed_while_it_runs() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn frames_that_are_none_are_refused_and_others_may_not_ask() {
     if !kernel() {
         return;
@@ -182,6 +184,7 @@ fn frames_that_are_none_are_refused_and_others_may_not_ask() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_killed_transfers_name_is_free() {
     if !kernel() {
         return;
@@ -204,6 +207,7 @@ fn a_killed_transfers_name_is_free() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn many_transfers_are_told_of_at_once() {
     if !kernel() {
         return;
@@ -224,6 +228,7 @@ fn many_transfers_are_told_of_at_once() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_ran_is_on_record() {
     if !kernel() {
         return;
@@ -270,6 +275,7 @@ fn senders(receiver: &Receiver, connections: u32, bytes: u64) -> String {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_limit_holds_over_all_connections() {
     if !kernel() {
         return;
@@ -298,6 +304,7 @@ fn a_limit_holds_over_all_connections() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_pause_keeps_connections_and_loses_nothing() {
     if !kernel() {
         return;
@@ -323,6 +330,7 @@ fn a_pause_keeps_connections_and_loses_nothing() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_deadline_that_is_moved_is_met() {
     if !kernel() {
         return;

@@ -111,7 +111,7 @@ pub struct SetArguments {
     /// What it aims for at least, deadline or not, as far as the greatest weight allows
     #[arg(long, value_name = "RATE|none")]
     pub min_rate: Option<String>,
-    /// The greatest price weight: 1 is an ordinary flow
+    /// The greatest weight: 1 is an ordinary flow
     #[arg(long, value_name = "W")]
     pub w_max: Option<f64>,
 }

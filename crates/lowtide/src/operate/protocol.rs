@@ -64,7 +64,7 @@ pub struct Changes {
     /// Bits per second that are aimed for at least; 0: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rate_bps: Option<u64>,
-    /// The greatest price weight.
+    /// The greatest weight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub w_max: Option<f64>,
 }
@@ -203,7 +203,7 @@ pub struct Status {
     pub rate_bps: f64,
     /// What the deadline needs, within the limits.
     pub needed_bps: Option<f64>,
-    /// The price weight, and its range.
+    /// The weight, and its range.
     pub w: f64,
     /// See [`Status::w`].
     pub w_min: f64,

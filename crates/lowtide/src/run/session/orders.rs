@@ -4,6 +4,7 @@
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Bounds, Rates, Time};
+use lowtide_kernel::Direction;
 
 use super::Session;
 use crate::{
@@ -31,7 +32,18 @@ impl Session {
         }
     }
 
+    /// Pauses and limits on the rate act on what is sent.
+    fn check_that_it_sends(&self, what: &str) -> Result<()> {
+        if self.plan.setup.direction == Direction::Down {
+            bail!("{what} holds back only what is sent, and this transfer is a download; a later --deadline makes it gentler");
+        }
+        Ok(())
+    }
+
     fn pause(&mut self, paused: bool) -> Result<()> {
+        if paused {
+            self.check_that_it_sends("pause")?;
+        }
         if self.controller.is_paused() != paused {
             self.controller.pause(paused);
             self.screen.say(if paused { "paused: connections live on a trickle" } else { "resumed" });
@@ -64,6 +76,9 @@ impl Session {
             bail!(
                 "a deadline needs a size: how hard to press follows from how much is left; give --size or --remaining, too"
             );
+        }
+        if changes.max_rate_bps.is_some_and(|rate| rate > 0) {
+            self.check_that_it_sends("--max-rate")?;
         }
         let bounds = changes.w_max.map(|w_max| self.bounds(w_max)).transpose()?;
         let rates = self.rates(changes)?;
