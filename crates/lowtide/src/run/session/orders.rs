@@ -35,7 +35,9 @@ impl Session {
     /// Pauses and limits on the rate act on what is sent.
     fn check_that_it_sends(&self, what: &str) -> Result<()> {
         if self.plan.setup.direction == Direction::Down {
-            bail!("{what} holds back only what is sent, and this transfer is a download; a later --deadline makes it gentler");
+            bail!(
+                "{what} holds back only what is sent, and this transfer is a download; a later --deadline makes it gentler"
+            );
         }
         Ok(())
     }
