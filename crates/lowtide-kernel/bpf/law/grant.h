@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * A receiver's window as a control law's actuator, without kernel access: what answers the window becomes the ACKs of a law (law.h).
  *
