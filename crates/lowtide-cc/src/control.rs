@@ -38,6 +38,8 @@ pub enum Stance {
     Probes {
         /// When it began to.
         since: Time,
+        /// Whether it measures how much RTTs differ, which segments of other connections would disturb.
+        looks: bool,
     },
 }
 

@@ -248,18 +248,23 @@ static inline u64 flow_waiting_part(const struct lt_flow *f, u64 packets_q32, u3
 }
 
 /*
- * Bytes per second of one that waits. While the law listens it has no more than it needs; at first it waits as long again as the law has listened,
- * which may be for a few round trips only. By chance between a half and three halves, since those that began together would all send at once.
+ * Bytes per second of one that waits. While the law listens it has no more than it needs; at first it waits as long
+ * again as the law has listened, which may be for a few round trips only. While the law looks how much RTTs differ,
+ * which segments of others would hide, it waits for as long as that takes. By chance between a half and three halves,
+ * since those that began together would all send at once.
  */
 VERIFIED_APART u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {
 	u64 rate, waited_us;
+	bool looks;
 
 	if (!f)
 		return 0;
 	rate = at_most(flow_waiting_part(f, tide_link_at_most_q32(&f->tide.path), mss), WAITING_RATE);
 	if (flow_probes(f)) {
-		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, 2 * aggregate_srtt_us(&f->all));
+		looks = tide_looks_on(&f->tide);
+		rate *= !looks;
+		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, (looks ? TIDE_LOOKS : 2) * aggregate_srtt_us(&f->all));
 		rate = at_least(rate, (u64)mss * 1000000 / at_least(waited_us, 1));
 	} else {
 		rate = at_least(rate, flow_waiting_part(f, tide_link_q32(&f->tide.path), mss));

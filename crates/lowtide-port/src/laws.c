@@ -110,8 +110,8 @@ static u32 tide_least_burst_any(const void *l)
 	return tide_least_burst(l);
 }
 
-/* As in flows.h: an ordinary flow, one that fills the link, and one that probes. */
-enum stance { STANCE_WINDOW, STANCE_FILLS, STANCE_PROBES };
+/* As in flows.h: an ordinary flow, one that fills the link, one that probes, and one whose probes look how much RTTs differ. */
+enum stance { STANCE_WINDOW, STANCE_FILLS, STANCE_PROBES, STANCE_LOOKS };
 
 static u32 tide_stance_any(const void *l, u64 *since_us)
 {
@@ -120,7 +120,9 @@ static u32 tide_stance_any(const void *l, u64 *since_us)
 	*since_us = t->listen.began_us;
 	if (tide_is_ordinary(t))
 		return STANCE_WINDOW;
-	return t->listens ? STANCE_PROBES : STANCE_FILLS;
+	if (!t->listens)
+		return STANCE_FILLS;
+	return tide_looks_on(t) ? STANCE_LOOKS : STANCE_PROBES;
 }
 
 static void tide_link_rates_any(const void *l, u32 mss, u64 *known, u64 *at_most)

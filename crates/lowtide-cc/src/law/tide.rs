@@ -357,7 +357,7 @@ impl CongestionControl for Tide {
         match &self.phase {
             _ if self.is_ordinary() => Stance::Window,
             Phase::Fill(_) => Stance::Fills,
-            Phase::Listen(listen) => Stance::Probes { since: listen.began },
+            Phase::Listen(listen) => Stance::Probes { since: listen.began, looks: listen.looks_on(&self.path) },
         }
     }
 

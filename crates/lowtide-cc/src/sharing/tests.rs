@@ -108,7 +108,7 @@ impl Life {
     fn set(&mut self, stance: Stance) {
         let mut given = self.given.lock().unwrap();
         given.stance = match stance {
-            Stance::Probes { .. } => Stance::Probes { since: self.now },
+            Stance::Probes { looks, .. } => Stance::Probes { since: self.now, looks },
             other => other,
         };
     }
@@ -200,7 +200,7 @@ enum Event {
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         4 => prop_oneof![1u64..60, 100u64..5000].prop_map(Event::Open),
-        2 => (0u8..3).prop_map(Event::Stance),
+        2 => (0u8..4).prop_map(Event::Stance),
         1 => any::<u8>().prop_map(Event::Loss),
         1 => (2u64..200).prop_map(Event::Window),
         6 => (1u32..1500).prop_map(Event::Wait),
@@ -209,7 +209,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..40)
 }
 
-const PROBES: Stance = Stance::Probes { since: Time::ZERO };
+const PROBES: Stance = Stance::Probes { since: Time::ZERO, looks: false };
+const LOOKS: Stance = Stance::Probes { since: Time::ZERO, looks: true };
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
@@ -220,7 +221,7 @@ proptest! {
             match event {
                 Event::Open(segments) if life.senders.len() < 24 => life.open(segments),
                 Event::Open(_) => {}
-                Event::Stance(which) => life.set([Stance::Window, Stance::Fills, PROBES][which as usize]),
+                Event::Stance(which) => life.set([Stance::Window, Stance::Fills, PROBES, LOOKS][which as usize]),
                 Event::Loss(which) if !life.senders.is_empty() => {
                     let which = which as usize % life.senders.len();
                     let (now, signal) = (life.now, Signal::Loss);

@@ -20,6 +20,12 @@ static inline bool tide_looks_closer(const struct tide *t)
 	return t->listens && (t->listen.whole_q32 || t->listen.closer);
 }
 
+/* Whether it still measures how much RTTs differ after the first few, which were not alike. */
+static inline bool tide_looks_on(const struct tide *t)
+{
+	return t->listens && t->listen.close >= TIDE_FEW && tide_learns_spread(&t->path);
+}
+
 /*
  * Where it fills the link a packet leaves by itself: the second of two would find a queue, which on a slow link is all that it allows itself.
  */

@@ -13,7 +13,8 @@
 #define TIDE_ALIKE_PART 5	/* of a packet's time: round trips of probes that differ by less have not waited for others' in service */
 #define TIDE_HEARD TIDE_EIGHT		/* the latest probes */
 #define TIDE_SPREAD_WALK_TWICE 5	/* half of it: steps add up to three times their range where RTTs differ at random, to twice where a queue grows and drains */
-#define TIDE_SAME (TIDE_MS / 4)		/* three that differ by less are alike: there is nothing to look at */
+#define TIDE_FEW 3			/* probes that are enough where they are alike */
+#define TIDE_SAME (TIDE_MS / 4)		/* those that differ by less are alike: there is nothing to look at */
 #define TIDE_TRAINS 3			/* to measure how long a packet takes on the link */
 
 struct tide_listen {
@@ -150,7 +151,7 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 {
 	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest;
 
-	if (!l || l->close < 3)
+	if (!l || l->close < TIDE_FEW)
 		return 0;
 	if (l->close < TIDE_HEARD) {
 		latest = l->heard.of[(l->probes - 1) & (TIDE_HEARD - 1)];

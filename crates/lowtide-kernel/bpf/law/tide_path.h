@@ -167,12 +167,18 @@ static inline u64 tide_packet_at_most(const struct tide_path *p)
 	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
 }
 
-/* Probes told of an RTT, which stays where the base RTT falls; but if it falls by as much, cross traffic caused a queue then. */
+/* By how much the base RTT has fallen since probes told of the spread. */
+static inline u64 tide_fell(const struct tide_path *p)
+{
+	u64 base = tide_base(p);
+
+	return at_least(p->spread_base, base) - base;
+}
+
+/* Probes told of an RTT, which stays where the base RTT falls. */
 static inline u64 tide_spread(const struct tide_path *p)
 {
-	u64 base = tide_base(p), fell = at_least(p->spread_base, base) - base;
-
-	return at_most(p->spread + fell, base) * is_at_most(fell, p->spread);
+	return at_most(p->spread + tide_fell(p), tide_base(p)) * is_at_most(1, p->spread);
 }
 
 /* Whether probes may still tell it for the first time: what so many have not found is caused by cross traffic later. */
@@ -195,10 +201,10 @@ static inline void tide_path_probe(struct tide_path *p, u64 told)
 	p->looks = TIDE_LOOKS + 1;
 }
 
-/* How much round trips differ without a queue. Of what differs at random the mean step from one to the next is a third. */
+/* How much round trips differ without a queue. RTTs that differ at random are in the mean longer than the least by half of the spread. */
 static inline u64 tide_noise(const struct tide_path *p)
 {
-	return at_least(p->noise, tide_spread(p) / 3);
+	return at_least(p->noise, tide_spread(p) / 2);
 }
 
 static inline u64 tide_allowance(const struct tide_path *p)
@@ -294,6 +300,9 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 	if (shorter)
 		tide_path_forget(p);
+	/* that none of eight RTTs is in the lower half of what they differ by at random is rare: cross traffic caused a queue then */
+	if (p->spread && 2 * tide_fell(p) > p->spread)
+		p->spread = p->looks = 0;
 	return shorter;
 }
 

@@ -64,7 +64,9 @@ impl Listen {
     const SPREAD: f64 = 9.0 / 7.0;
     /// Steps from one to the next add up to three times their range where they differ at random, and to twice at the most where a queue grows and drains.
     const WALK: f64 = 2.5;
-    /// Three that differ by less are alike: there is nothing to look at. Seconds.
+    /// So many probes are enough where they are alike.
+    const FEW: u32 = 3;
+    /// Those that differ by less are alike: there is nothing to look at. Seconds.
     pub(super) const SAME: f64 = 0.25e-3;
     /// Probes that tell for the first time how much round trips differ.
     pub(super) const LOOKS: u32 = 16;
@@ -92,12 +94,17 @@ impl Listen {
         }
     }
 
+    /// Whether it still measures how much RTTs differ after the first few, which were not alike.
+    pub(super) const fn looks_on(&self, path: &Path) -> bool {
+        self.close >= Self::FEW && path.learns_spread()
+    }
+
     /// How much longer than the empty one round trips of this path are at the most where it is free, if it is, and the latest probes tell.
     pub(super) fn spread(&self, base: f64) -> Option<f64> {
         let heard = &self.heard[..(self.close as usize).min(self.heard.len())];
         if heard.len() < self.heard.len() {
             let alike = heard.iter().all(|rtt| (rtt - heard[0]).abs() < Self::SAME - 1e-9);
-            return (heard.len() >= 3 && alike).then_some(0.0);
+            return (self.close >= Self::FEW && alike).then_some(0.0);
         }
         let mut sorted = self.heard;
         sorted.sort_unstable_by(f64::total_cmp);

@@ -125,8 +125,8 @@ impl Path {
     const SPREAD_FOREIGN: f64 = 1.5;
     /// The least of eight probes of a free link finds less than this part of it.
     const SPREAD_FREE: f64 = 0.5;
-    /// Of what differs at random the mean step from one to the next is a third.
-    const SPREAD_STEP: f64 = 1.0 / 3.0;
+    /// RTTs that differ at random are in the mean longer than the least by half of the spread.
+    const SPREAD_NOISE: f64 = 0.5;
     /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
     const ROUNDS: usize = 8;
 
@@ -156,6 +156,10 @@ impl Path {
         self.base.add(now, rtt);
         if shorter {
             self.forget();
+        }
+        // that none of eight RTTs is in the lower half of what they differ by at random is rare: cross traffic caused a queue then
+        if self.spread > 0.0 && self.fell() > self.spread / 2.0 {
+            (self.spread, self.looks) = (0.0, 0);
         }
         let (samples, base, noise) = (self.samples(window), self.base(), self.noise());
         self.fast.add(now, rtt, samples, base.min(4.0 * noise));
@@ -235,7 +239,7 @@ impl Path {
 
     /// How much round trips differ without a queue.
     pub(super) fn noise(&self) -> f64 {
-        self.measured_noise().max(Self::SPREAD_STEP * self.spread())
+        self.measured_noise().max(Self::SPREAD_NOISE * self.spread())
     }
 
     /// As rounds have shown it.
@@ -256,7 +260,7 @@ impl Path {
     }
 
     /// Whether probes may still tell that for the first time: what so many have not found is caused by cross traffic later.
-    pub(super) fn learns_spread(&self) -> bool {
+    pub(super) const fn learns_spread(&self) -> bool {
         self.spread == 0.0 && self.looks <= Listen::LOOKS
     }
 
@@ -265,10 +269,14 @@ impl Path {
         self.spread() > 0.0
     }
 
-    /// Probes told of an RTT, which stays where the base RTT falls; but if it falls by as much, cross traffic caused a queue then.
+    /// Probes told of an RTT, which stays where the base RTT falls.
     fn spread(&self) -> f64 {
-        let fell = self.spread_base - self.base();
-        if fell > self.spread { 0.0 } else { (self.spread + fell.max(0.0)).min(self.base()) }
+        if self.spread > 0.0 { (self.spread + self.fell()).min(self.base()) } else { 0.0 }
+    }
+
+    /// By how much the base RTT has fallen since probes told of the spread.
+    fn fell(&self) -> f64 {
+        (self.spread_base - self.base()).max(0.0)
     }
 
     /// Whether that has been measured.
