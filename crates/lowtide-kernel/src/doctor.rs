@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine and these privileges allow, found out by trying, with the consequence and the mend for what is missing.
+//! What this machine and these privileges allow, found out by trying, with the consequence and the mend for what is
+//! missing.
 
 use std::{
     collections::BTreeMap,

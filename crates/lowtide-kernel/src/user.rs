@@ -55,7 +55,8 @@ impl User {
     }
 }
 
-/// Who called Lowtide: under sudo that user, else the one that it runs as. Files that the caller names are opened with the caller's rights.
+/// Who called Lowtide: under sudo that user, else the one that it runs as. Files that the caller names are opened with
+/// the caller's rights.
 #[derive(Debug, Clone)]
 pub struct Caller(Option<User>);
 

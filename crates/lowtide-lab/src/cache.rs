@@ -78,8 +78,9 @@ pub(crate) fn key(
     finish(hash)
 }
 
-/// What a recording made elsewhere depends on, as a short text: the scenario, and the machine with its kernel. What is measured of it is not in
-/// it, nor is the version of this program, which stands in the recording: it takes too long to make.
+/// What a recording made elsewhere depends on, as a short text: the scenario, and the machine with its kernel. What is
+/// measured of it is not in it, nor is the version of this program, which stands in the recording: it takes too long to
+/// make.
 pub(crate) fn key_of_recording(player: &dyn Player, request: &Request) -> String {
     let mut hash = Sha256::new();
     let (place, scenario) = (player.place().to_string(), request.scenario.to_toml());
@@ -123,8 +124,8 @@ impl Cache {
         Self { directory: directory.into() }
     }
 
-    /// Where it is unless someone says otherwise: `target/lab` of the workspace that this is called in, else in the user's
-    /// cache directory.
+    /// Where it is unless someone says otherwise: `target/lab` of the workspace that this is called in, else in the
+    /// user's cache directory.
     ///
     /// # Errors
     /// There is no home directory.

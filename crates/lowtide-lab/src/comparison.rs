@@ -37,13 +37,14 @@ pub struct Compared<'c> {
     pub there: &'c Checked,
     /// What the simulator makes of the same scenario.
     pub simulated: Option<&'c Checked>,
-    /// How far it is from the simulator's: a part of that, or of the greatest bound of the band where that is nothing beside it; `None` where
-    /// there is no number.
+    /// How far it is from the simulator's: a part of that, or of the greatest bound of the band where that is nothing
+    /// beside it; `None` where there is no number.
     pub difference: Option<f64>,
 }
 
 impl Compared<'_> {
-    /// Whether the two differ so much that there should be a reason, or the one is what the paper says and the other is not.
+    /// Whether the two differ so much that there should be a reason, or the one is what the paper says and the other is
+    /// not.
     pub fn is_notable(&self) -> bool {
         let other = self.simulated.is_some_and(|simulated| simulated.holds != self.there.holds);
         other || self.difference.is_some_and(|difference| difference.abs() > NOTABLE)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The laboratory: the papers' figures, tables and claims as experiments.
 //!
-//! An [experiment](experiment::Experiment) is data: a scenario of `lowtide sim`, the axes along which it varies, what is
-//! measured, what the paper says with the band in which it holds, and how it is drawn. A [plan](Plan) is its runs, the
-//! [runner](Runner) does what the [cache](Cache) does not know yet, [scores](score::score) say what holds, and the
+//! An [experiment](experiment::Experiment) is data: a scenario of `lowtide sim`, the axes along which it varies, what
+//! is measured, what the paper says with the band in which it holds, and how it is drawn. A [plan](Plan) is its runs,
+//! the [runner](Runner) does what the [cache](Cache) does not know yet, [scores](score::score) say what holds, and the
 //! [report](report::page) shows all of it. No control law is here, and no parameter that is not in the scenario.
 
 #![forbid(unsafe_code)]

@@ -17,7 +17,8 @@ use std::{
     time::Duration,
 };
 
-/// A half of the cells of an experiment, drawn by chance, cell by cell: a new value of an axis leaves the others where they are.
+/// A half of the cells of an experiment, drawn by chance, cell by cell: a new value of an axis leaves the others where
+/// they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// What things are tuned on; a quick look is at a part of it unless told otherwise.

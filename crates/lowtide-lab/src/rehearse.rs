@@ -16,8 +16,9 @@ use rhai::Map;
 /// Cells that are looked at; of more, so many by chance.
 const MOST_CELLS: usize = 200;
 
-/// Reads the scenarios of all cells (of many, a part), the words of all measures, and scores and draws made-up results, of the whole
-/// experiment, of a quick look, and of what runs elsewhere. What only a run can show (a flow's name in a measure) stays unseen.
+/// Reads the scenarios of all cells (of many, a part), the words of all measures, and scores and draws made-up results,
+/// of the whole experiment, of a quick look, and of what runs elsewhere. What only a run can show (a flow's name in a
+/// measure) stays unseen.
 ///
 /// # Errors
 /// The first mistake, with its place.

@@ -21,7 +21,8 @@ const MOST_FLOWS: f64 = 10_000.0;
 pub(crate) struct Simulation(scenario::Experiment);
 
 impl Simulation {
-    /// The scenario of an experiment with the values of `scope`; expressions draw their chance from the language's context.
+    /// The scenario of an experiment with the values of `scope`; expressions draw their chance from the language's
+    /// context.
     ///
     /// # Errors
     /// What is wrong with an expression or with the scenario that results.
@@ -149,7 +150,8 @@ impl Filler<'_> {
         Ok(filled)
     }
 
-    /// `count` tables in the place of one: each with its own values, `i` for its number from 1 on, and `-i` after its name.
+    /// `count` tables in the place of one: each with its own values, `i` for its number from 1 on, and `-i` after its
+    /// name.
     fn flows(&self, table: &Table, scope: &Scope<'static>) -> Result<Vec<Value>> {
         let fail = |what: &str| Err(LabError::new(format!("count: {what}")));
         let Some(Value::String(name)) = table.get("name") else { return fail("it needs a name") };

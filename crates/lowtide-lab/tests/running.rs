@@ -318,8 +318,8 @@ fn library_of(directory: &Path, text: &str) -> Library {
     Library::read(directory).unwrap()
 }
 
-/// What came of the example under this name of a table `on`, and of the same runs in the simulator. Without a version it is looked at as
-/// where nothing can be played.
+/// What came of the example under this name of a table `on`, and of the same runs in the simulator. Without a version
+/// it is looked at as where nothing can be played.
 fn column<'a>(
     library: &'a Library,
     cache: &Cache,

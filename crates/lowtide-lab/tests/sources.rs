@@ -16,7 +16,8 @@ fn write(top: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A workspace in which a lab depends on a simulator, which depends on a port only on some platforms; another crate is apart.
+/// A workspace in which a lab depends on a simulator, which depends on a port only on some platforms; another crate is
+/// apart.
 fn workspace() -> TempDir {
     let top = TempDir::new().unwrap();
     let files = [

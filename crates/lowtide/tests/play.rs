@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! Scenarios that this kernel plays, and an experiment of the lab that runs on it. What is asserted holds on a busy machine, too.
+//! Scenarios that this kernel plays, and an experiment of the lab that runs on it. What is asserted holds on a busy
+//! machine, too.
 
 use lowtide_kernel::Need::{Emulate, OwnLaws, Run};
 use lowtide_lab::{Recording, Track};
@@ -16,7 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody asks for it.
+/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
+/// asks for it.
 fn kernel_is_usable() -> bool {
     let obstacle = lowtide_kernel::diagnose().verdict(&[Run, OwnLaws, Emulate]);
     assert_eq!(obstacle, None, "this test needs the real kernel");

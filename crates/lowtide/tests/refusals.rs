@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What cannot be done is refused: one sentence, a status of Lowtide's own (of `run` 125), PROGRAM not started, nothing left behind.
+//! What cannot be done is refused: one sentence, a status of Lowtide's own (of `run` 125), PROGRAM not started, nothing
+//! left behind.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;

@@ -111,8 +111,8 @@ fn equilibrium_and_price(n: u32, w: f64, alpha: f64) -> (f64, f64) {
 /// Loss events per packet at price 1, the price of a full link at w = 1.
 const EVENTS: f64 = 2e-3;
 
-/// Model-based control with the law's assumed exponent. The model knows the rate that one ordinary flow leaves us at price 1;
-/// beside more flows, or with another exponent than assumed, it is wrong.
+/// Model-based control with the law's assumed exponent. The model knows the rate that one ordinary flow leaves us at
+/// price 1; beside more flows, or with another exponent than assumed, it is wrong.
 pub(crate) fn with_model(s: &Scenario) -> Policy {
     let alpha = s.assumed_alpha;
     let unit_rate = 0.5 * CAPACITY * libm::pow(EVENTS, 1.0 / alpha);

@@ -28,7 +28,8 @@ pub(super) struct Changes {
     draw: toml::Table,
     /// A scenario in the place of the experiment's.
     scenario: Option<toml::Table>,
-    /// Values of the scenario in the place of its own, as `lowtide sim --set` takes them; a flow may be a pattern of names.
+    /// Values of the scenario in the place of its own, as `lowtide sim --set` takes them; a flow may be a pattern of
+    /// names.
     #[serde(default)]
     set: Vec<String>,
     /// Functions in the place of the experiment's.

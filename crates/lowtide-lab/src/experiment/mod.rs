@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An experiment: a scenario, the axes along which it varies, what is measured, what the paper says, and how it is drawn. All of
-//! it is data; docs/lab.md has every key.
+//! An experiment: a scenario, the axes along which it varies, what is measured, what the paper says, and how it is
+//! drawn. All of it is data; docs/lab.md has every key.
 
 mod axis;
 mod elsewhere;
@@ -122,8 +122,8 @@ pub struct Measure {
     pub label: String,
     /// The expression: a number, nothing, or a list of numbers.
     pub value: String,
-    /// If this is given, it is no measure of a run, but compares two: `own` has the run's measures, `other` those of the run with
-    /// the same seed where these axes have these values and all others are the same.
+    /// If this is given, it is no measure of a run, but compares two: `own` has the run's measures, `other` those of
+    /// the run with the same seed where these axes have these values and all others are the same.
     #[serde(default)]
     pub with: BTreeMap<String, toml::Value>,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Functions of what was seen of a run. Flows and bottlenecks go by their names; `flows` may be a pattern like `cdg-*`, several
-//! with commas between them.
+//! Functions of what was seen of a run. Flows and bottlenecks go by their names; `flows` may be a pattern like `cdg-*`,
+//! several with commas between them.
 
 use super::{Answer, Language, Series, number, numbers::optional, recording, wrong};
 use crate::{

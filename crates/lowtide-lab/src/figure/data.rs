@@ -363,7 +363,8 @@ fn extent(layers: &[Layer]) -> (Vec<f64>, Vec<f64>) {
     (xs, ys)
 }
 
-/// A curve over time with no more points than can be seen: of each part the least and the greatest value, in their order.
+/// A curve over time with no more points than can be seen: of each part the least and the greatest value, in their
+/// order.
 fn thinned(curve: &Curve, range: Option<[f64; 2]>) -> Vec<Point> {
     let within = |time: f64| range.is_none_or(|[from, to]| time >= from && time <= to);
     let all: Vec<Point> = curve

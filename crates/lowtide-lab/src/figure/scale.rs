@@ -19,8 +19,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// A scale that has room for these values, or for the given range. One of numbers begins at 0, unless there are values
-    /// below it or a range is given.
+    /// A scale that has room for these values, or for the given range. One of numbers begins at 0, unless there are
+    /// values below it or a range is given.
     pub(super) fn new(values: &[f64], range: Option<[f64; 2]>, log: bool) -> Self {
         let fits = |value: &&f64| value.is_finite() && (!log || **value > 0.0);
         let low = values.iter().filter(fits).copied().fold(f64::INFINITY, f64::min);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is left of a run of the numerical model: a summary, time series, a plot. Rates are in units, sizes in units times seconds.
+//! What is left of a run of the numerical model: a summary, time series, a plot. Rates are in units, sizes in units
+//! times seconds.
 
 use super::{
     OutputError,
@@ -13,8 +14,8 @@ use lowtide_net::units::format_duration;
 use serde::Serialize;
 use std::{fmt, path::Path, time::Duration};
 
-/// What came out of a run, in figures; `summary.json`. Everything but `wall_s` is the same whenever the same version runs the same
-/// scenario.
+/// What came out of a run, in figures; `summary.json`. Everything but `wall_s` is the same whenever the same version
+/// runs the same scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// `fluid`.
@@ -108,8 +109,8 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Makes the directory and writes all files, with a plot or without; gives their names. The directory may exist if it is empty or
-/// an earlier result, which stays until this one is whole; other files in it stay.
+/// Makes the directory and writes all files, with a plot or without; gives their names. The directory may exist if it
+/// is empty or an earlier result, which stays until this one is whole; other files in it stay.
 ///
 /// # Errors
 /// The directory holds something else, or cannot be written.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `plot.svg`: the rates of the flows, over the weights of those with a deadline and the queueing delay of the bottlenecks.
+//! `plot.svg`: the rates of the flows, over the weights of those with a deadline and the queueing delay of the
+//! bottlenecks.
 
 use super::{
     Summary,

@@ -66,7 +66,8 @@ impl Svg {
         ));
     }
 
-    /// What follows, up to [`Svg::end`], is of this class, and says `title` when it is pointed at, unless that is empty.
+    /// What follows, up to [`Svg::end`], is of this class, and says `title` when it is pointed at, unless that is
+    /// empty.
     pub fn group(&mut self, class: &str, title: &str) {
         let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", escape(title)) };
         self.push(format_args!("<g class=\"{class}\">{title}"));
@@ -93,8 +94,8 @@ impl Svg {
         )
     }
 
-    /// For a page: an element of this class, as wide as there is room, without a background. Whoever cannot see it hears
-    /// `label`.
+    /// For a page: an element of this class, as wide as there is room, without a background. Whoever cannot see it
+    /// hears `label`.
     pub fn finish_in_page(&self, class: &str, label: &str) -> String {
         let (Svg { width, height, body }, label) = (self, escape(label));
         format!(

@@ -25,8 +25,8 @@ pub enum Experiment {
 const PACKETS: &str = "packets";
 
 impl Experiment {
-    /// Reads a file. Each of `overrides` is `path=value` and replaces what the file says, as in `bottleneck.rate=20mbit` or
-    /// `flow.bg.cc=cdg:g=4`.
+    /// Reads a file. Each of `overrides` is `path=value` and replaces what the file says, as in
+    /// `bottleneck.rate=20mbit` or `flow.bg.cc=cdg:g=4`.
     ///
     /// # Errors
     /// One sentence, with the place in the file or the override.
@@ -37,8 +37,8 @@ impl Experiment {
         Self::parse(&text, path, overrides)
     }
 
-    /// Reads a text as [`Experiment::read`] would read it in the file `path`, which need not exist: messages name it, and files
-    /// of traces are looked for beside it.
+    /// Reads a text as [`Experiment::read`] would read it in the file `path`, which need not exist: messages name it,
+    /// and files of traces are looked for beside it.
     ///
     /// # Errors
     /// As [`Experiment::read`].
@@ -75,8 +75,8 @@ impl Experiment {
         }
     }
 
-    /// In TOML, with every value that holds, given or not. Reading it gives the same; traffic of a trace is in it, the file of a
-    /// capacity's trace is needed again.
+    /// In TOML, with every value that holds, given or not. Reading it gives the same; traffic of a trace is in it, the
+    /// file of a capacity's trace is needed again.
     pub fn to_toml(&self) -> String {
         match self {
             Self::Packets(scenario) => scenario.to_toml(),
