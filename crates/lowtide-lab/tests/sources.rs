@@ -73,7 +73,9 @@ fn the_laws_in_c_are_among_what_a_run_depends_on() {
     for path in ["crates/lowtide-kernel/bpf/law", "crates/lowtide-port/src", "crates/lowtide-net/src"] {
         assert!(lab.contains(Path::new(path)), "{path} is not in {lab:?}");
     }
-    assert!(!lab.contains(Path::new("crates/lowtide-kernel/src")), "{lab:?}");
+    for path in ["crates/lowtide-kernel/src", "crates/lowtide-testbed/src"] {
+        assert!(!lab.contains(Path::new(path)), "{path} is in {lab:?}");
+    }
     let kernel = with_below(Path::new(TOP), ["lowtide-kernel".to_owned()]).unwrap();
     assert!(kernel.contains(Path::new("crates/lowtide-kernel/bpf")), "{kernel:?}");
 }

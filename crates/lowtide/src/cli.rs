@@ -482,13 +482,24 @@ pub struct LabPlayArguments {
     /// The bottleneck between the hosts
     #[cfg(target_os = "linux")]
     #[arg(long, value_enum, default_value_t)]
-    pub bottleneck: crate::play::Bottleneck,
+    pub bottleneck: BottleneckArgument,
     /// Flows that use the kernel's own congestion control of this name in place of the scenario's: cdg-*=cdg
     #[arg(long, value_name = "FLOWS=LAW")]
     pub kernel_law: Vec<String>,
     /// Register Lowtide's law even before Linux 6.4, where it outlives this run: only for a guest that ends with it
     #[arg(long)]
     pub plain_registration: bool,
+}
+
+/// What is between the hosts of a testbed.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum BottleneckArgument {
+    /// Lowtide's emulator: the simulator's own queues, in real time
+    #[default]
+    Emulator,
+    /// The kernel's own queue disciplines
+    Tc,
 }
 
 /// `lowtide demo`.

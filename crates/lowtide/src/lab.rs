@@ -27,9 +27,6 @@ use crate::{
     players::player,
 };
 
-/// A hash of all sources that play a scenario on a kernel.
-pub(crate) const PLAY_VERSION: &str = env!("LOWTIDE_PLAY_VERSION");
-
 /// Does what the arguments say.
 ///
 /// # Errors
@@ -266,7 +263,7 @@ fn add_columns<'a>(sections: &mut [Section<'a>], runner: &Runner<'_>, cells: Cel
             };
             let mut best = None;
             for environment in runner.cache.environments(&experiment.id, on.place)? {
-                let kept = Kept { place: on.place, environment, version: PLAY_VERSION.to_owned() };
+                let kept = Kept { place: on.place, environment, version: lowtide_testbed::VERSION.to_owned() };
                 let (whole, quick) = (known(Some(&kept), false)?, known(Some(&kept), true)?);
                 let there = if !whole.complete() && quick.complete() { quick } else { whole };
                 if there.done() > 0 || there.refused.is_some() {
@@ -342,13 +339,16 @@ fn play(arguments: &LabPlayArguments) -> Result<()> {
     let kernel_laws = arguments.kernel_law.iter().map(law).collect::<Result<_>>()?;
     let request = lowtide_lab::player::Request { scenario, kernel_laws };
     let stop = crate::interruption::Interruption::block()?;
-    let means = crate::play::Means {
-        bottleneck: arguments.bottleneck,
+    let means = lowtide_testbed::Means {
+        bottleneck: match arguments.bottleneck {
+            crate::cli::BottleneckArgument::Emulator => lowtide_testbed::Bottleneck::Emulator,
+            crate::cli::BottleneckArgument::Tc => lowtide_testbed::Bottleneck::Tc,
+        },
         program: Path::new(crate::players::OURSELVES),
         plain_registration: arguments.plain_registration,
         interrupted: &|| stop.came(),
     };
-    let recording = crate::play::play(&request, &means)?;
+    let recording = lowtide_testbed::play(&request, &means)?;
     draft::write(&arguments.output, recording.to_json().as_bytes())
         .with_context(|| format!("cannot write {}", arguments.output.display()))?;
     Ok(())

@@ -16,9 +16,11 @@ pub fn player(place: Place) -> Result<Box<dyn Player>> {
     match place {
         Place::Sim => bail!("the simulator needs nobody"),
         #[cfg(target_os = "linux")]
-        Place::Kernel => Ok(Box::new(crate::play::KernelPlayer::new()?)),
+        Place::Kernel => Ok(Box::new(lowtide_testbed::KernelPlayer::new(OURSELVES.as_ref())?)),
         #[cfg(target_os = "linux")]
-        Place::Guest => Ok(Box::new(crate::guest::GuestPlayer::new(&crate::guest::place()?, OURSELVES.as_ref())?)),
+        Place::Guest => {
+            Ok(Box::new(lowtide_testbed::GuestPlayer::new(&lowtide_testbed::image_directory()?, OURSELVES.as_ref())?))
+        }
         #[cfg(not(target_os = "linux"))]
         Place::Kernel => bail!("experiments run on the kernel of Linux only; leave out --on, or say --on sim"),
         #[cfg(not(target_os = "linux"))]

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! A small scenario in a guest, with our own law beside the kernel's. Skips where QEMU or the image is missing, unless `LOWTIDE_REQUIRE_GUEST=1`.
+//! A small scenario in a guest, with our own law beside the kernel's. Skips where QEMU or the image is missing, unless
+//! `LOWTIDE_REQUIRE_GUEST=1`.
 
-use lowtide::guest::GuestPlayer;
 use lowtide_guest::{Guest, Image, Job, Program};
 use lowtide_lab::player::{Player, Request};
 use lowtide_sim::scenario::Scenario;
+use lowtide_testbed::GuestPlayer;
 use serde_json::Value;
 use std::{env, fmt::Write as _, path::Path};
 
@@ -34,7 +35,7 @@ source = "poisson:bytes=1450B,mean=23.2ms"
 
 /// Where the guest's image is and what it needs; `None`, with a sentence, where something is missing.
 fn usable<T>(made: impl FnOnce(&Path) -> anyhow::Result<T>) -> Option<T> {
-    match lowtide::guest::place().and_then(|place| made(&place)) {
+    match lowtide_testbed::image_directory().and_then(|place| made(&place)) {
         Ok(made) => Some(made),
         Err(error) => {
             assert!(
@@ -174,7 +175,8 @@ fn tide_finds_a_free_link_where_a_device_takes_one_packet_at_a_time() {
             let rates: Vec<f64> = rates.filter(|(time, _)| seconds.contains(*time)).map(|(_, rate)| *rate).collect();
             rates.iter().sum::<f64>() / rates.len() as f64
         };
-        // it may leave once for nothing (docs/tide.md, where it fails); where pairs were not held together it used half of such a link, or nothing
+        // it may leave once for nothing (docs/tide.md, where it fails); where pairs were not held together it used half
+        // of such a link, or nothing
         assert!(mean(0, 1.0..4.0) > 7e6, "{start}: alone it has {} bit/s", mean(0, 1.0..4.0));
         assert!(mean(1, 6.0..10.0) > 8e6, "{start}: beside it CUBIC has {} bit/s", mean(1, 6.0..10.0));
         assert!(mean(0, 12.0..16.0) > 8e6, "{start}: alone again it has {} bit/s", mean(0, 12.0..16.0));

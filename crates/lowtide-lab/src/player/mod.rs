@@ -15,7 +15,8 @@ use std::{collections::BTreeMap, fmt};
 pub struct Request {
     /// The scenario, with its seed.
     pub scenario: Scenario,
-    /// Flows, or patterns of their names, that run a law of the kernel in place of the one that the scenario has, and its name there.
+    /// Flows, or patterns of their names, that run a law of the kernel in place of the one that the scenario has, and
+    /// its name there.
     pub kernel_laws: BTreeMap<String, String>,
 }
 
@@ -56,7 +57,8 @@ pub trait Player: fmt::Debug + Sync {
     /// Where.
     fn place(&self) -> Place;
 
-    /// What of the place decides on results, such as the kernel's release; a recording of another one is not taken for this one's.
+    /// What of the place decides on results, such as the kernel's release; a recording of another one is not taken for
+    /// this one's.
     fn environment(&self) -> &str;
 
     /// The version of the program and of the machine that play, kept with a recording; see [`same_version`].

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scenario on this machine's kernel, through the emulator: the transfer governed as by `lowtide run`, but with the scenario's own policy.
+//! The scenario on this machine's kernel, through the emulator: the transfer governed as by `lowtide run`, but with the
+//! scenario's own policy.
 
 use super::{Failure, Measured, Point};
-use lowtide::play::{Bottleneck, Means, play};
 use lowtide_lab::{Track, player::Request};
 use lowtide_sim::scenario::{Scenario, Transport};
+use lowtide_testbed::{Bottleneck, Means, play};
 use std::{fs, path::Path};
 
 /// Plays it in real time. `run` is part of the seed.

@@ -2,9 +2,9 @@
 //! A scenario on this machine's kernel, through the emulator.
 
 use super::{Failure, Measured};
-use lowtide::play::{Bottleneck, Means, play};
 use lowtide_lab::{Recording, Track, player::Request};
 use lowtide_sim::scenario::Scenario;
+use lowtide_testbed::{Bottleneck, Means, play};
 use std::path::Path;
 
 /// Plays it in real time. `run` is part of the seed.

@@ -1,53 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plays a scenario of the simulator with the TCP of this machine's kernel, in real time, and records it.
-//!
-//! Two network namespaces have a bottleneck between them. Each flow has a sender on one side and a receiver on the other, under real-time
-//! scheduling. What of a scenario this kernel cannot do is refused; docs/lab.md says what it can.
+//! Runs a scenario with the TCP of this machine's kernel, in real time, and records it.
 
-mod access;
-mod clock;
-mod datagrams;
-mod emulated;
-mod governed;
-mod hosts;
-mod iproute;
-mod laws;
-mod modules;
-mod player;
-mod punctual;
-mod queues;
-mod record;
-mod route;
-mod shares;
-mod socket;
-mod tc;
-mod traffic;
-mod understood;
-
+use crate::{
+    access,
+    clock::Clock,
+    emulated, hosts,
+    laws::{self, Host},
+    modules,
+    punctual::{Lateness, be_punctual},
+    record::{Recorder, Sample},
+    route::Route,
+    tc,
+    traffic::{Company, Traffic},
+    understood,
+};
 use anyhow::{Result, anyhow, bail};
-use clock::Clock;
-use laws::Host;
 use lowtide_cc::Random;
 use lowtide_kernel::Registration;
 use lowtide_lab::{Packets, Recording, player::Request};
-pub use player::KernelPlayer;
-use punctual::{Lateness, be_punctual};
-use record::{Recorder, Sample};
-use route::Route;
 use std::{path::Path, thread, time::Duration};
-use traffic::{Company, Traffic};
 
 /// What is between the hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bottleneck {
-    /// Lowtide's emulator: the simulator's own queues, in real time
+    /// Lowtide's emulator: the simulator's own queues, in real time.
     #[default]
     Emulator,
-    /// The kernel's own queue disciplines
+    /// The kernel's own queue disciplines.
     Tc,
 }
 
-/// What the kernel's own laws need to have set, of a scenario that a kernel with these laws can play; or why it cannot, in a sentence.
+/// What the kernel's own laws need to have set, of a scenario that a kernel with these laws can play; or why it cannot,
+/// in a sentence.
 pub(crate) fn parameters(request: &Request, bottleneck: Bottleneck, laws: &str) -> Result<modules::Parameters, String> {
     modules::wanted(&understood::hosts(request, bottleneck, laws)?)
 }

@@ -28,17 +28,17 @@ const QUEUE: u32 = 3 << 16;
 
 /// What was counted at a device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    pub(super) drops: u64,
-    pub(super) marks: u64,
-    pub(super) queued_packets: u32,
-    pub(super) queued_bytes: u32,
+pub(crate) struct Seen {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) drops: u64,
+    pub(crate) marks: u64,
+    pub(crate) queued_packets: u32,
+    pub(crate) queued_bytes: u32,
 }
 
 /// The queues of two devices of the namespace that it was opened in.
-pub(super) struct Queues {
+pub(crate) struct Queues {
     socket: OwnedFd,
     devices: [u32; 2],
     buffer: Vec<u8>,
@@ -46,14 +46,14 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Of these devices.
-    pub(super) fn open(devices: [&str; 2]) -> Result<Self> {
+    pub(crate) fn open(devices: [&str; 2]) -> Result<Self> {
         let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
         let index = |name: &str| if_nametoindex(name).with_context(|| format!("the device {name}"));
         Ok(Self { socket, devices: [index(devices[0])?, index(devices[1])?], buffer: vec![0; 1 << 16] })
     }
 
     /// Their counts. A device without a bottleneck has none.
-    pub(super) fn look(&mut self) -> Result<[Seen; 2]> {
+    pub(crate) fn look(&mut self) -> Result<[Seen; 2]> {
         let mut request = Vec::with_capacity(HEADER + TCMSG);
         request.extend(((HEADER + TCMSG) as u32).to_ne_bytes());
         request.extend(RTM_GETQDISC.to_ne_bytes());

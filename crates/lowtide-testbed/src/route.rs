@@ -6,7 +6,7 @@ use lowtide_emu::Namespace;
 use std::{net::Ipv4Addr, time::Duration};
 
 /// Two hosts, each a network namespace, and what lies between them.
-pub(super) trait Route {
+pub(crate) trait Route {
     /// The host that flows through the bottleneck start from.
     fn a(&self) -> &Namespace;
 
@@ -43,19 +43,19 @@ pub(super) trait Route {
 
 /// What a queue and its link have counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// Packets delivered.
-    pub(super) packets: u64,
+    pub(crate) packets: u64,
     /// Bytes of these.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Packets dropped by the queue or the policer.
-    pub(super) drops: u64,
+    pub(crate) drops: u64,
     /// Packets marked.
-    pub(super) marks: u64,
+    pub(crate) marks: u64,
     /// Packets in the buffer now.
-    pub(super) queued_packets: u64,
+    pub(crate) queued_packets: u64,
     /// Bytes in the buffer now.
-    pub(super) queued_bytes: u64,
+    pub(crate) queued_bytes: u64,
     /// How long the delivered packets waited, in sum.
-    pub(super) waited: Duration,
+    pub(crate) waited: Duration,
 }

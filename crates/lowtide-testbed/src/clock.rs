@@ -11,41 +11,41 @@ use std::{
 };
 
 /// How long a thread sleeps before it looks whether all is over.
-pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// For so long who was told to end may take.
-pub(super) const FAREWELL: Duration = Duration::from_secs(2);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A clock that begins when all is ready.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     begin: Arc<OnceLock<Instant>>,
     over: Arc<AtomicBool>,
 }
 
 impl Clock {
     /// It is zero now, unless it was before.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.begin.get_or_init(Instant::now);
     }
 
     /// Nothing more shall happen.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
     /// Whether nothing more shall happen.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// Since the beginning; zero before it.
-    pub(super) fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.begin.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 
     /// Sleeps until then; false if all was over before.
-    pub(super) fn sleep_until(&self, at: Duration) -> bool {
+    pub(crate) fn sleep_until(&self, at: Duration) -> bool {
         while !self.is_over() {
             if self.begin.get().is_none() {
                 thread::sleep(Duration::from_millis(1));
@@ -60,7 +60,7 @@ impl Clock {
     }
 
     /// Whether a flow goes on that ends there, or never.
-    pub(super) fn goes_on(&self, stop: Option<Duration>) -> bool {
+    pub(crate) fn goes_on(&self, stop: Option<Duration>) -> bool {
         !self.is_over() && stop.is_none_or(|stop| self.now() < stop)
     }
 }

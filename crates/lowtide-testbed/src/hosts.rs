@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel sets for a whole host, and a scenario for each flow.
 
-use super::route::Route;
+use crate::route::Route;
 use anyhow::{Context, Result, anyhow};
 use lowtide_cc::EcnUse;
 use lowtide_emu::Namespace;
@@ -9,7 +9,7 @@ use lowtide_sim::scenario::{Flow, Scenario, Tcp, Transport};
 use std::fs;
 
 /// Sets both hosts up.
-pub(super) fn prepare(route: &dyn Route, scenario: &Scenario) -> Result<()> {
+pub(crate) fn prepare(route: &dyn Route, scenario: &Scenario) -> Result<()> {
     [route.a(), route.b()].into_iter().try_for_each(|host| prepare_one(host, scenario))
 }
 
@@ -18,7 +18,8 @@ fn prepare_one(host: &Namespace, scenario: &Scenario) -> Result<()> {
     let ecn = tcp.iter().any(|tcp| tcp.law.ecn_use() != EcnUse::Off);
     let validate = tcp.iter().all(|tcp| tcp.validate_window);
     let receive = tcp.iter().map(|tcp| tcp.receive_window).max().unwrap_or(6 << 20);
-    // of its memory a kernel advertises half (6.1) or five eighths (6.18, at whole segments); it shall be no less than is asked for
+    // of its memory a kernel advertises half (6.1) or five eighths (6.18, at whole segments); it shall be no less than
+    // is asked for
     let memory = 2 * receive;
     for (name, value) in [
         ("tcp_ecn", if ecn { "1" } else { "0" }.to_owned()),
@@ -32,7 +33,7 @@ fn prepare_one(host: &Namespace, scenario: &Scenario) -> Result<()> {
 }
 
 /// What a flow sets of TCP, if it is one.
-pub(super) fn tcp(flow: &Flow) -> Option<&Tcp> {
+pub(crate) fn tcp(flow: &Flow) -> Option<&Tcp> {
     match &flow.transport {
         Transport::Tcp(tcp) => Some(tcp),
         Transport::Udp => None,
@@ -40,7 +41,7 @@ pub(super) fn tcp(flow: &Flow) -> Option<&Tcp> {
 }
 
 /// The kernel's release.
-pub(super) fn release() -> Result<String> {
+pub(crate) fn release() -> Result<String> {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").context("reading the kernel's release")?;
     Ok(text.trim().to_owned())
 }

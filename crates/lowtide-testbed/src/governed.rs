@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flows under Lowtide's programs in the kernel: our own law as published, or a transfer that its deadline steers as in `lowtide run`.
+//! Flows under Lowtide's programs in the kernel: our own law as published, or a transfer that its deadline steers as in
+//! `lowtide run`.
 
-use super::{
+use crate::{
     clock::{Clock, FAREWELL},
     hosts::tcp,
     laws::Host,
@@ -40,17 +41,17 @@ const ALIVE: Duration = Duration::from_secs(3600);
 
 /// What steers a transfer, as of the latest look.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Control {
+pub(crate) struct Control {
     /// w.
-    pub(super) weight: f64,
+    pub(crate) weight: f64,
     /// ζ, bit/s; `None` past the deadline.
-    pub(super) target_bps: Option<f64>,
+    pub(crate) target_bps: Option<f64>,
     /// The rate over the latest update interval, bit/s.
-    pub(super) achieved_bps: f64,
+    pub(crate) achieved_bps: f64,
     /// φ.
-    pub(super) price_ratio: f64,
+    pub(crate) price_ratio: f64,
     /// Whether a model gave the weight.
-    pub(super) by_model: bool,
+    pub(crate) by_model: bool,
 }
 
 /// Who looks after the sockets. BPF objects stay on the thread that loaded them.
@@ -81,7 +82,7 @@ struct Errand {
 }
 
 /// Sender and receiver. It returns when the programs are in the kernel.
-pub(super) fn start(
+pub(crate) fn start(
     ends: &Ends<'_>,
     flow: &Flow,
     host: &Host,

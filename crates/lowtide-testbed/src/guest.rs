@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lab's place `guest`: scenarios are played by `lowtide lab play` in a Debian kernel under QEMU, in virtual time.
 
-use crate::{
-    lab::PLAY_VERSION,
-    play::{self, Bottleneck},
-};
+use crate::{Bottleneck, VERSION, run};
 use anyhow::Result;
 use lowtide_guest::{Guest, Image, Job, Program};
 use lowtide_lab::{
@@ -34,7 +31,7 @@ const PACE: u32 = 30;
 ///
 /// # Errors
 /// There is no usual cache.
-pub fn place() -> Result<PathBuf> {
+pub fn image_directory() -> Result<PathBuf> {
     let named = env::var_os("LOWTIDE_GUEST").filter(|name| !name.is_empty());
     named.map_or_else(|| Ok(Cache::usual()?.directory().join("guest")), |name| Ok(name.into()))
 }
@@ -59,7 +56,7 @@ impl GuestPlayer {
         let about = image.about().lines().next().unwrap_or_default();
         let environment = about.trim_start_matches("kernel ").to_owned();
         let guest = Guest::new(image, &[tools, vec![ours]].concat())?;
-        let version = format!("{PLAY_VERSION} {}", guest.qemu());
+        let version = format!("{VERSION} {}", guest.qemu());
         Ok(Self { guest, environment, version })
     }
 }
@@ -96,7 +93,7 @@ impl Player for GuestPlayer {
 fn job(request: &Request) -> Result<Job, String> {
     let scenario = &request.scenario;
     let mut parameters: BTreeMap<String, String> = BTreeMap::new();
-    for ((law, name), value) in play::parameters(request, Bottleneck::Tc, LAWS)? {
+    for ((law, name), value) in run::parameters(request, Bottleneck::Tc, LAWS)? {
         let _ = write!(parameters.entry(law).or_default(), " {name}={value}");
     }
     let mut command = format!("exec {LOWTIDE} lab play scenario.toml -o result --bottleneck tc --plain-registration");

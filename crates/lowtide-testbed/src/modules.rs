@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parameters of the kernel's own laws. They belong to a module, so they hold for the whole machine and for all flows of a law.
+//! Parameters of the kernel's own laws. They belong to a module, so they hold for the whole machine and for all flows
+//! of a law.
 
-use super::laws::Host;
+use crate::laws::Host;
 use std::{collections::BTreeMap, fs};
 
 /// The parameters that the flows ask for, by law and name.
@@ -11,7 +12,7 @@ pub(crate) type Parameters = BTreeMap<(String, &'static str), u64>;
 ///
 /// # Errors
 /// Two of them do not agree, in a sentence.
-pub(super) fn wanted(hosts: &[Host]) -> Result<Parameters, String> {
+pub(crate) fn wanted(hosts: &[Host]) -> Result<Parameters, String> {
     let mut wanted = Parameters::new();
     for host in hosts {
         let Host::Kernel(law, parameters) = host else { continue };
@@ -30,7 +31,7 @@ pub(super) fn wanted(hosts: &[Host]) -> Result<Parameters, String> {
 ///
 /// # Errors
 /// The first that differs, in a sentence.
-pub(super) fn check(wanted: &Parameters) -> Result<(), String> {
+pub(crate) fn check(wanted: &Parameters) -> Result<(), String> {
     for ((law, name), value) in wanted {
         let path = format!("/sys/module/tcp_{law}/parameters/{name}");
         let found = fs::read_to_string(&path).map_err(|error| format!("{path} cannot be read: {error}"))?;

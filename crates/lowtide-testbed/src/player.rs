@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lab's experiments on this machine's kernel: a process of its own for each run.
 
-use super::{Bottleneck, hosts, laws, modules, parameters};
-use crate::{lab::PLAY_VERSION, players::OURSELVES};
+use crate::{Bottleneck, VERSION, hosts, laws, modules, run::parameters};
 use anyhow::{Context, Result, bail};
 use lowtide_kernel::{Need, diagnose};
 use lowtide_lab::{
@@ -23,35 +22,38 @@ use std::{
     fs::File,
     io::{Read, Seek, Write},
     os::{fd::AsRawFd, unix::process::CommandExt},
+    path::{Path, PathBuf},
     process::{Command, Stdio, id},
 };
 
-/// Runs at a time. Eight links of 10 Mbit/s take one of two cores, but their lateness shows; docs/lab.md has what was measured.
+/// Runs at a time. Eight links of 10 Mbit/s take one of two cores, but their lateness shows; docs/lab.md has what was
+/// measured.
 const AT_ONCE: usize = 4;
 
 /// Plays scenarios on this kernel, through the emulator.
 #[derive(Debug)]
 pub struct KernelPlayer {
     release: String,
+    program: PathBuf,
 }
 
 impl KernelPlayer {
-    /// On this machine.
+    /// On this machine, with Lowtide's own program, which runs each scenario.
     ///
     /// # Errors
-    /// What it lacks for that.
-    pub fn new() -> Result<Self> {
+    /// What the machine lacks for that.
+    pub fn new(program: &Path) -> Result<Self> {
         if let Some(sentence) = diagnose().verdict(&[Need::Run, Need::OwnLaws, Need::Emulate]) {
             bail!("nothing can be played on this kernel: {sentence}");
         }
-        Ok(Self { release: hosts::release()? })
+        Ok(Self { release: hosts::release()?, program: program.to_owned() })
     }
 
     /// In a process that ends in order when this one ends, however that is. Nothing is left on a disk.
     fn run(&self, request: &Request) -> Result<Recording> {
         let (mut scenario, mut recording) = (in_memory(c"scenario.toml")?, in_memory(c"recording.json")?);
         scenario.write_all(request.scenario.to_toml().as_bytes())?;
-        let mut command = Command::new(OURSELVES);
+        let mut command = Command::new(&self.program);
         command.args(["lab", "play", &path(&scenario), "--output", &path(&recording)]);
         for (flows, law) in &request.kernel_laws {
             command.arg("--kernel-law").arg(format!("{flows}={law}"));
@@ -97,7 +99,7 @@ impl Player for KernelPlayer {
     }
 
     fn version(&self) -> &str {
-        PLAY_VERSION
+        VERSION
     }
 
     fn at_once(&self) -> usize {

@@ -7,9 +7,10 @@ use lowtide_sim::{
 };
 use std::{collections::BTreeMap, time::Duration};
 
-/// For each flow, the spans in which it was there: from, to, and its rate as a part of an equal one for each TCP flow of what datagrams leave.
-/// With `finished`, when all data of each flow had been acknowledged, and with what had been delivered at these times.
-pub(super) fn of_spans(
+/// For each flow, the spans in which it was there: from, to, and its rate as a part of an equal one for each TCP flow
+/// of what datagrams leave. With `finished`, when all data of each flow had been acknowledged, and with what had been
+/// delivered at these times.
+pub(crate) fn of_spans(
     scenario: &Scenario,
     finished: &[Option<Duration>],
     times: &[f64],

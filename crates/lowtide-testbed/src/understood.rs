@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What of a scenario this kernel can play. Whatever it cannot is refused in a sentence, and nothing is left out.
 
-use super::{
+use crate::{
     Bottleneck, emulated,
     hosts::tcp,
     laws::{self, Host},
@@ -13,7 +13,7 @@ use lowtide_net::Class;
 use lowtide_sim::scenario::{Direction, Flow, Source, Tcp};
 
 /// Who sends each flow on a kernel with these laws, or why the scenario cannot be played there.
-pub(super) fn hosts(request: &Request, bottleneck: Bottleneck, laws: &str) -> Result<Vec<Host>, String> {
+pub(crate) fn hosts(request: &Request, bottleneck: Bottleneck, laws: &str) -> Result<Vec<Host>, String> {
     let scenario = &request.scenario;
     request.check_kernel_laws().map_err(|error| error.to_string())?;
     match bottleneck {

@@ -11,29 +11,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Has the calling thread run before all ordinary ones, as the emulator's does. A sender that does not get its turn leaves the
-/// window unfilled, and the law would be blamed for it.
-pub(super) fn be_punctual() {
+/// Has the calling thread run before all ordinary ones, as the emulator's does. A sender that does not get its turn
+/// leaves the window unfilled, and the law would be blamed for it.
+pub(crate) fn be_punctual() {
     prefer(Pid::from_raw(0));
 }
 
 /// The same for the first thread of a process.
-pub(super) fn prefer(process: Pid) {
+pub(crate) fn prefer(process: Pid) {
     let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter lives until the call returns. 0 is the calling thread. Without the permission nothing changes.
+    // SAFETY: the parameter lives until the call returns. 0 is the calling thread. Without the permission nothing
+    // changes.
     unsafe {
         libc::sched_setscheduler(process.as_raw(), libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const lowest)
     };
 }
 
 /// Looks how late the machine wakes a thread that should run at once.
-pub(super) struct Lateness {
+pub(crate) struct Lateness {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Duration>>,
 }
 
 impl Lateness {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let stop = over.clone();
         let thread = thread::spawn(move || {
@@ -51,7 +52,7 @@ impl Lateness {
     }
 
     /// The latest that it was.
-    pub(super) fn stop(mut self) -> Duration {
+    pub(crate) fn stop(mut self) -> Duration {
         self.end()
     }
 

@@ -13,22 +13,23 @@ use std::{
 
 /// What a sender's socket is like.
 #[derive(Clone, Debug)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     /// The law's name in the kernel.
-    pub(super) law: String,
+    pub(crate) law: String,
     /// Whether the kernel paces.
-    pub(super) pacing: bool,
+    pub(crate) pacing: bool,
     /// The octet of its packets' class.
-    pub(super) tos: u8,
+    pub(crate) tos: u8,
     /// The class of its host's access link: HTB goes by it.
-    pub(super) priority: Option<u32>,
+    pub(crate) priority: Option<u32>,
 }
 
 /// More than any rate; all ones would switch pacing off.
 const PACED_WITHOUT_LIMIT: u32 = u32::MAX - 1;
 
-/// A connection. The law is set before it is made: one that BBR has begun, where that is the system's default, stays paced for ever.
-pub(super) fn connect(kind: &Kind, from: Ipv4Addr, to: SocketAddrV4) -> Result<TcpStream> {
+/// A connection. The law is set before it is made: one that BBR has begun, where that is the system's default, stays
+/// paced for ever.
+pub(crate) fn connect(kind: &Kind, from: Ipv4Addr, to: SocketAddrV4) -> Result<TcpStream> {
     let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     choose(&socket, &kind.law)?;
     mark(&socket, kind.tos, kind.priority)?;
@@ -43,12 +44,12 @@ pub(super) fn connect(kind: &Kind, from: Ipv4Addr, to: SocketAddrV4) -> Result<T
 }
 
 /// Gives a socket a law of the kernel.
-pub(super) fn choose(socket: &impl AsFd, law: &str) -> Result<()> {
+pub(crate) fn choose(socket: &impl AsFd, law: &str) -> Result<()> {
     setsockopt(socket, sockopt::TcpCongestion, &law.into()).with_context(|| format!("the kernel's law {law}"))
 }
 
 /// Sets the class of a socket's packets, in the network and on their own host.
-pub(super) fn mark(socket: &impl AsFd, tos: u8, priority: Option<u32>) -> Result<()> {
+pub(crate) fn mark(socket: &impl AsFd, tos: u8, priority: Option<u32>) -> Result<()> {
     setsockopt(socket, sockopt::Ipv4Tos, &i32::from(tos)).context("IP_TOS")?;
     // after the class in the network, which sets this one too
     priority
@@ -65,24 +66,24 @@ fn set(socket: &impl AsFd, level: libc::c_int, name: libc::c_int, value: u32) ->
 
 /// What the kernel knows of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct State {
+pub(crate) struct State {
     /// Segments.
-    pub(super) cwnd: f64,
+    pub(crate) cwnd: f64,
     /// Segments; `None`: not set yet.
-    pub(super) ssthresh: Option<f64>,
+    pub(crate) ssthresh: Option<f64>,
     /// The smoothed round trip; `None`: no sample yet.
-    pub(super) rtt_ms: Option<f64>,
+    pub(crate) rtt_ms: Option<f64>,
     /// Bytes, where they are known.
-    pub(super) in_flight: Option<u64>,
+    pub(crate) in_flight: Option<u64>,
     /// Retransmissions so far.
-    pub(super) retransmits: u64,
+    pub(crate) retransmits: u64,
 }
 
 /// Below this `tcpi_snd_ssthresh` is one.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// Asks the kernel.
-pub(super) fn state(socket: &impl AsFd) -> Option<State> {
+pub(crate) fn state(socket: &impl AsFd) -> Option<State> {
     // SAFETY: a structure of integers.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut size = size_of_val(&info) as libc::socklen_t;
@@ -104,7 +105,7 @@ pub(super) fn state(socket: &impl AsFd) -> Option<State> {
 }
 
 /// Bytes that were written and not acknowledged.
-pub(super) fn unacknowledged(socket: &impl AsFd) -> std::io::Result<u64> {
+pub(crate) fn unacknowledged(socket: &impl AsFd) -> std::io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one integer.
     let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makes a recording of what is played, in the shape of the simulator's.
 
-use super::{route::Counts, traffic::Glance};
+use crate::{route::Counts, traffic::Glance};
 use lowtide_lab::{Packets, Recording, Track, Transfer};
 use lowtide_net::Time;
 use lowtide_sim::scenario::{Bottleneck, Scenario, Source};
@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, rc::Rc, time::Duration};
 type Columns = BTreeMap<String, Vec<f64>>;
 
 /// What has been recorded so far.
-pub(super) struct Recorder<'a> {
+pub(crate) struct Recorder<'a> {
     scenario: &'a Scenario,
     links: Vec<&'a Bottleneck>,
     times: Vec<f64>,
@@ -20,17 +20,17 @@ pub(super) struct Recorder<'a> {
 }
 
 /// A look at everything.
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// When it was meant to be.
-    pub(super) due: Duration,
+    pub(crate) due: Duration,
     /// When it was.
-    pub(super) at: Duration,
-    pub(super) flows: Vec<Glance>,
-    pub(super) links: [Counts; 2],
+    pub(crate) at: Duration,
+    pub(crate) flows: Vec<Glance>,
+    pub(crate) links: [Counts; 2],
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Self {
+    pub(crate) fn new(scenario: &'a Scenario) -> Self {
         let links: Vec<&Bottleneck> = scenario.bottlenecks.iter().chain(&scenario.reverse).collect();
         Self {
             times: Vec::new(),
@@ -43,7 +43,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Takes up the next sample; the first is the state before anything began.
-    pub(super) fn record(&mut self, sample: Sample) {
+    pub(crate) fn record(&mut self, sample: Sample) {
         if let Some(last) = self.last.take() {
             self.times.push(sample.due.as_secs_f64());
             for (index, (seen, before)) in sample.flows.iter().zip(&last.flows).enumerate() {
@@ -96,16 +96,16 @@ impl<'a> Recorder<'a> {
         put("utilisation", if capacity > 0.0 { bytes / capacity } else { 0.0 });
     }
 
-    /// The recording, with when each flow had all of its data acknowledged, the datagrams that arrived, and for how long the machine did not
-    /// run who should have run.
-    pub(super) fn finish(
+    /// The recording, with when each flow had all of its data acknowledged, the datagrams that arrived, and for how
+    /// long the machine did not run who should have run.
+    pub(crate) fn finish(
         self,
         finished: &[Option<Duration>],
         packets: Vec<Option<Packets>>,
         standstill: Duration,
     ) -> Recording {
         let number = self.times.len();
-        let shares = super::shares::of_spans(self.scenario, finished, &self.times, &self.flow_columns);
+        let shares = crate::shares::of_spans(self.scenario, finished, &self.times, &self.flow_columns);
         let flows = self.scenario.flows.iter().zip(finished).zip(packets).zip(self.flow_columns).zip(shares);
         let flows = flows.map(|((((flow, finished), packets), columns), spans)| {
             let (start, finish) = (flow.start.as_secs_f64(), finished.map(|at| at.as_secs_f64()));

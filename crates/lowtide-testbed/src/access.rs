@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The access links of flows: a class of HTB for each on the sender's device, which packets find by the priority of their socket.
+//! The access links of flows: a class of HTB for each on the sender's device, which packets find by the priority of
+//! their socket.
 
-use super::{iproute::batch, route::Route};
+use crate::route::Route;
 use anyhow::{Context, Result};
 use lowtide_net::Rate;
 use lowtide_sim::scenario::{Direction, Flow};
@@ -13,14 +14,14 @@ const MAJOR: u32 = 0x10;
 const QUEUE: u32 = 10_000;
 
 /// Makes the access links of these flows, and gives the priority of each flow that has one.
-pub(super) fn prepare(route: &dyn Route, flows: &[Flow]) -> Result<Vec<Option<u32>>> {
+pub(crate) fn prepare(route: &dyn Route, flows: &[Flow]) -> Result<Vec<Option<u32>>> {
     for (host, device, direction) in
         [(route.a(), route.a_device(), Direction::Forward), (route.b(), route.b_device(), Direction::Reverse)]
     {
         let of = flows.iter().enumerate().filter(|(_, flow)| flow.direction == direction);
         let links: Vec<(usize, Rate)> = of.filter_map(|(index, flow)| Some((index, flow.access?))).collect();
         if !links.is_empty() {
-            batch("tc", host.name(), &commands(device, &links)).context("the access links of the flows")?;
+            host.tc(&commands(device, &links)).context("the access links of the flows")?;
         }
     }
     let priority = |(index, flow): (usize, &Flow)| flow.access.map(|_| MAJOR << 16 | minor(index));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which law of this kernel, or of ours in it, is the one that a scenario asks for. What cannot be had exactly is refused.
+//! Which law of this kernel, or of ours in it, is the one that a scenario asks for. What cannot be had exactly is
+//! refused.
 
 use lowtide_cc::{
     Actuator, EcnUse, Law, Parameters,
@@ -15,7 +16,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// How the sender of a flow is controlled.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Host {
+pub(crate) enum Host {
     /// Datagrams: by nobody.
     Nobody,
     /// By a law of the kernel, of this name, with these parameters of its module.
@@ -28,7 +29,7 @@ pub(super) enum Host {
 
 impl Host {
     /// Whether a law of ours goes into the kernel for it.
-    pub(super) fn has_our_law(&self) -> bool {
+    pub(crate) fn has_our_law(&self) -> bool {
         match self {
             Self::Own(law) | Self::Governed(law, _) => law.is_ours(),
             Self::Nobody | Self::Kernel(..) => false,
@@ -41,8 +42,9 @@ pub(crate) fn available() -> String {
     fs::read_to_string(AVAILABLE).unwrap_or_default()
 }
 
-/// The host for a flow of a kernel with these laws, or why there is none: the end of a sentence that begins with the flow's name.
-pub(super) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str) -> Result<Host, String> {
+/// The host for a flow of a kernel with these laws, or why there is none: the end of a sentence that begins with the
+/// flow's name.
+pub(crate) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str) -> Result<Host, String> {
     let Some(tcp) = tcp else { return Ok(Host::Nobody) };
     if flow.weight.is_some() {
         return Err("a weight that stays the same cannot be had on the kernel".to_owned());
@@ -280,7 +282,7 @@ mod tests {
         let kernel_laws = kernel_law.map(|law| ("b*".to_owned(), law.to_owned())).into_iter().collect();
         let request = Request { scenario, kernel_laws };
         let flow = &request.scenario.flows[0];
-        host(flow, super::super::hosts::tcp(flow), &request, "reno cubic dctcp")
+        host(flow, crate::hosts::tcp(flow), &request, "reno cubic dctcp")
     }
 
     const PACED: &str = "tcp = { pacing = true }\n";

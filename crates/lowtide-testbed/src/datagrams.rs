@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Flows of datagrams: frames that come at times of their own. Each datagram begins with when its frame was sent.
 
-use super::{
+use crate::{
     clock::{Clock, PATIENCE},
     punctual::be_punctual,
     socket,
@@ -19,7 +19,7 @@ const PAYLOAD: usize = (MTU - UDP_HEADER) as usize;
 const STAMP: usize = size_of::<u64>();
 
 /// Sender and receiver of a flow, with the class, the priority on its host and the seed of its chance.
-pub(super) fn start(
+pub(crate) fn start(
     ends: &Ends<'_>,
     flow: &Flow,
     (tos, priority, seed): (u8, Option<u32>, u64),

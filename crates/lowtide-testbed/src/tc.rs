@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario's bottleneck by the kernel's own queue disciplines: two hosts, and a router between them.
 //!
-//! On its way out the router delays a packet by half of the round trip (netem) and then queues it (pfifo, CoDel, …) in front of a token
-//! bucket (tbf). The bottleneck is not on the senders' own devices: TCP keeps the queue of its own host short, and there would be none.
+//! On its way out the router delays a packet by half of the round trip (netem) and then queues it (pfifo, CoDel, …) in
+//! front of a token bucket (tbf). The bottleneck is not on the senders' own devices: TCP keeps the queue of its own
+//! host short, and there would be none.
 
-use super::{
-    iproute::batch,
+use crate::{
     queues::{Queues, Seen},
     route::{Counts, Route},
 };
@@ -46,7 +46,7 @@ const BUCKET: u32 = 2;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Why tc cannot make this scenario's path, in a sentence.
-pub(super) fn refusal(scenario: &Scenario) -> Option<String> {
+pub(crate) fn refusal(scenario: &Scenario) -> Option<String> {
     let [link] = scenario.bottlenecks.as_slice() else {
         return Some("there is one bottleneck with tc, and this scenario has more".to_owned());
     };
@@ -149,7 +149,7 @@ fn out(device: &str, link: Option<&Bottleneck>, delay: Duration) -> Result<Strin
 }
 
 /// Two hosts and a router.
-pub(super) struct Tc {
+pub(crate) struct Tc {
     a: Namespace,
     b: Namespace,
     _router: Namespace,
@@ -158,7 +158,7 @@ pub(super) struct Tc {
 
 impl Tc {
     /// For a scenario that was not refused.
-    pub(super) fn start(scenario: &Scenario) -> Result<Self> {
+    pub(crate) fn start(scenario: &Scenario) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let make = |side| Namespace::create(&format!("lt{}tc{number}{side}", std::process::id()));
@@ -168,15 +168,15 @@ impl Tc {
         wire(&a, &router, TO_A, (A4, NEAR_A), 1)?;
         wire(&b, &router, TO_B, (B4, NEAR_B), 3)?;
         router.run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?.context("forwarding")?;
-        batch("tc", router.name(), &out(TO_B, Some(link), half)?)?;
-        batch("tc", router.name(), &out(TO_A, scenario.reverse.as_ref(), link.rtt - half)?)?;
+        router.tc(&out(TO_B, Some(link), half)?)?;
+        router.tc(&out(TO_A, scenario.reverse.as_ref(), link.rtt - half)?)?;
         let queues = router.run(|| Queues::open([TO_B, TO_A]))??;
         Ok(Self { a, b, _router: router, watch: Watch::start(queues) })
     }
 }
 
-/// A wire from a host to the router. Nothing is looked up on it, and no packet is longer than it may be at the bottleneck. `first` of two
-/// numbers is in the host's hardware address, the next in the router's.
+/// A wire from a host to the router. Nothing is looked up on it, and no packet is longer than it may be at the
+/// bottleneck. `first` of two numbers is in the host's hardware address, the next in the router's.
 fn wire(
     host: &Namespace,
     router: &Namespace,
@@ -184,13 +184,13 @@ fn wire(
     (its, routers): (Ipv4Addr, Ipv4Addr),
     first: u8,
 ) -> Result<()> {
-    let (name, to) = (host.name(), router.name());
     let hardware = |number: u8| format!("02:00:00:00:00:{number:02x}");
     let (its_hardware, routers_hardware) = (hardware(first), hardware(first + 1));
     let pair = format!(
-        "link add dev {DEVICE} address {its_hardware} type veth peer name {device} address {routers_hardware} netns {to}"
+        "link add dev {DEVICE} address {its_hardware} type veth peer name {device} address {routers_hardware} netns {}",
+        router.name()
     );
-    batch("ip", name, &pair)?;
+    host.ip(&pair)?;
     let end = |device: &str, own: Ipv4Addr, other: Ipv4Addr, hardware: &str| {
         format!(
             "link set dev {device} gso_max_segs 1\n\
@@ -199,9 +199,9 @@ fn wire(
              neigh replace {other} lladdr {hardware} dev {device} nud permanent\n"
         )
     };
-    batch("ip", to, &end(device, routers, its, &its_hardware))?;
-    batch("ip", name, &end(DEVICE, its, routers, &routers_hardware))?;
-    batch("ip", name, &format!("route add default via {routers}"))
+    router.ip(&end(device, routers, its, &its_hardware))?;
+    host.ip(&end(DEVICE, its, routers, &routers_hardware))?;
+    Ok(host.ip(&format!("route add default via {routers}"))?)
 }
 
 impl Route for Tc {
@@ -238,7 +238,8 @@ impl Route for Tc {
     }
 }
 
-/// Looks at both queues all the time, because the kernel does not say how long packets wait: as long as the queue was, by Little's law.
+/// Looks at both queues all the time, because the kernel does not say how long packets wait: as long as the queue was,
+/// by Little's law.
 struct Watch {
     state: Arc<Mutex<Readings>>,
     over: Arc<AtomicBool>,
@@ -281,7 +282,7 @@ impl Watch {
         let (state, over) = (Arc::new(Mutex::new(state)), Arc::new(AtomicBool::new(false)));
         let (its, until) = (Arc::clone(&state), Arc::clone(&over));
         let thread = thread::spawn(move || {
-            super::punctual::be_punctual();
+            crate::punctual::be_punctual();
             while !until.load(Ordering::Relaxed) {
                 its.lock().unwrap_or_else(PoisonError::into_inner).look();
                 thread::sleep(LOOK);

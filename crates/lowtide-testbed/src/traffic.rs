@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A flow at work: who sends, who receives, and what is seen of both.
 
-use super::{
+use crate::{
     clock::{Clock, FAREWELL, PATIENCE},
     datagrams,
     governed::{self, Control},
@@ -39,24 +39,24 @@ const LOWER_EFFORT: u8 = 1 << 2;
 
 /// What a sender shows.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(crate) struct Shown {
     /// Its socket, to ask the kernel about.
-    pub(super) socket: Option<OwnedFd>,
+    pub(crate) socket: Option<OwnedFd>,
     /// In place of a socket: what somebody else has seen of it.
-    pub(super) state: Option<State>,
+    pub(crate) state: Option<State>,
     /// Window reductions so far, where they are counted.
-    pub(super) reductions: Option<u64>,
+    pub(crate) reductions: Option<u64>,
     /// Further values.
-    pub(super) inner: Vec<(&'static str, f64)>,
+    pub(crate) inner: Vec<(&'static str, f64)>,
     /// What steers it.
-    pub(super) control: Option<Control>,
+    pub(crate) control: Option<Control>,
     /// When all of its data had been acknowledged.
-    pub(super) finished: Option<Duration>,
+    pub(crate) finished: Option<Duration>,
 }
 
 /// What the threads of a flow share.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Board {
+pub(crate) struct Board {
     received: Arc<AtomicU64>,
     arrivals: Arc<Mutex<Vec<Arrival>>>,
     shown: Arc<Mutex<Shown>>,
@@ -64,28 +64,28 @@ pub(super) struct Board {
 
 impl Board {
     /// Payload has arrived.
-    pub(super) fn receive(&self, bytes: usize) {
+    pub(crate) fn receive(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// A datagram has arrived that was sent then.
-    pub(super) fn arrive(&self, sent: Duration, arrived: Duration) {
+    pub(crate) fn arrive(&self, sent: Duration, arrived: Duration) {
         let arrival = Arrival { sent: sent.as_secs_f64(), arrived: arrived.as_secs_f64() };
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(arrival);
     }
 
     /// What the sender shows, to change it.
-    pub(super) fn shown(&self) -> MutexGuard<'_, Shown> {
+    pub(crate) fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Who sends to whom.
-pub(super) struct Ends<'a> {
-    pub(super) sender: &'a Namespace,
-    pub(super) receiver: &'a Namespace,
-    pub(super) from: Ipv4Addr,
-    pub(super) to: Ipv4Addr,
+pub(crate) struct Ends<'a> {
+    pub(crate) sender: &'a Namespace,
+    pub(crate) receiver: &'a Namespace,
+    pub(crate) from: Ipv4Addr,
+    pub(crate) to: Ipv4Addr,
 }
 
 impl<'a> Ends<'a> {
@@ -99,27 +99,27 @@ impl<'a> Ends<'a> {
 }
 
 /// What a thread of a flow ends with.
-pub(super) type Work = JoinHandle<Result<()>>;
+pub(crate) type Work = JoinHandle<Result<()>>;
 
 /// One flow at work.
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     board: Board,
     threads: Vec<Work>,
 }
 
 /// What is seen of a flow at one moment.
-pub(super) struct Glance {
-    pub(super) delivered: u64,
-    pub(super) state: Option<State>,
-    pub(super) reductions: Option<u64>,
-    pub(super) inner: Vec<(&'static str, f64)>,
-    pub(super) control: Option<Control>,
+pub(crate) struct Glance {
+    pub(crate) delivered: u64,
+    pub(crate) state: Option<State>,
+    pub(crate) reductions: Option<u64>,
+    pub(crate) inner: Vec<(&'static str, f64)>,
+    pub(crate) control: Option<Control>,
 }
 
 impl Traffic {
-    /// Makes the flow of this index ready; it begins by the clock. `seed` is for what it leaves to chance, `priority` that of its access link,
-    /// `program` Lowtide itself.
-    pub(super) fn start(
+    /// Makes the flow of this index ready; it begins by the clock. `seed` is for what it leaves to chance, `priority`
+    /// that of its access link, `program` Lowtide itself.
+    pub(crate) fn start(
         route: &dyn Route,
         (index, flow, host): (usize, &Flow, &Host),
         seed: u64,
@@ -143,7 +143,7 @@ impl Traffic {
     }
 
     /// What is there to see now.
-    pub(super) fn see(&self) -> Glance {
+    pub(crate) fn see(&self) -> Glance {
         let shown = self.board.shown();
         Glance {
             delivered: self.board.received.load(Ordering::Relaxed),
@@ -155,24 +155,24 @@ impl Traffic {
     }
 
     /// When all of its data had been acknowledged, if it was.
-    pub(super) fn finished(&self) -> Option<Duration> {
+    pub(crate) fn finished(&self) -> Option<Duration> {
         self.board.shown().finished
     }
 
     /// The datagrams that have arrived so far.
-    pub(super) fn arrivals(&self) -> Vec<Arrival> {
+    pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         self.board.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether its threads that have ended did so well.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         let (ended, at_work) = self.threads.drain(..).partition(JoinHandle::is_finished);
         self.threads = at_work;
         join(ended)
     }
 
     /// Waits for its threads, which the end of the clock ends.
-    pub(super) fn join(&mut self) -> Result<()> {
+    pub(crate) fn join(&mut self) -> Result<()> {
         join(self.threads.drain(..).collect())
     }
 }
@@ -185,24 +185,24 @@ fn join(threads: Vec<Work>) -> Result<()> {
 }
 
 /// All flows. When this goes they end, and whatever they have started is gone before the route goes.
-pub(super) struct Company<'a> {
+pub(crate) struct Company<'a> {
     clock: &'a Clock,
-    pub(super) flows: Vec<Traffic>,
+    pub(crate) flows: Vec<Traffic>,
 }
 
 impl<'a> Company<'a> {
     /// Nobody yet.
-    pub(super) fn new(clock: &'a Clock) -> Self {
+    pub(crate) fn new(clock: &'a Clock) -> Self {
         Self { clock, flows: Vec::new() }
     }
 
     /// Whether no flow has failed so far.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         self.flows.iter_mut().try_for_each(Traffic::check)
     }
 
     /// Ends all flows, and waits for them.
-    pub(super) fn end(&mut self) -> Result<()> {
+    pub(crate) fn end(&mut self) -> Result<()> {
         self.clock.end();
         let outcomes: Vec<Result<()>> = self.flows.iter_mut().map(Traffic::join).collect();
         outcomes.into_iter().collect()
@@ -216,7 +216,7 @@ impl Drop for Company<'_> {
 }
 
 /// A thread of its own on a host, punctual.
-pub(super) fn on_host(host: &Namespace, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<Work> {
+pub(crate) fn on_host(host: &Namespace, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<Work> {
     let entered = host.spawn(move || {
         be_punctual();
         work()
@@ -244,19 +244,19 @@ fn greedy(ends: &Ends<'_>, flow: &Flow, kind: Kind, clock: Clock, board: &Board)
 }
 
 /// The receiver's end, at a port of its own.
-pub(super) fn listen(ends: &Ends<'_>) -> Result<TcpListener> {
+pub(crate) fn listen(ends: &Ends<'_>) -> Result<TcpListener> {
     let to = ends.to;
     Ok(ends.receiver.run(|| TcpListener::bind((to, 0)))??)
 }
 
 /// Where it is.
-pub(super) fn address(listener: &TcpListener) -> Result<SocketAddrV4> {
+pub(crate) fn address(listener: &TcpListener) -> Result<SocketAddrV4> {
     let SocketAddr::V4(address) = listener.local_addr()? else { unreachable!("it is version 4") };
     Ok(address)
 }
 
 /// Takes what one connection brings, under a law that has a part for the receiver.
-pub(super) fn sink(listener: TcpListener, law: Option<&str>, clock: Clock, board: &Board) -> Result<Work> {
+pub(crate) fn sink(listener: TcpListener, law: Option<&str>, clock: Clock, board: &Board) -> Result<Work> {
     if let Some(law) = law {
         socket::choose(&listener, law)?;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario's bottleneck as the emulator has it.
 
-use super::route::{Counts, Route};
+use crate::route::{Counts, Route};
 use anyhow::Result;
 use lowtide_emu::{Config, DEVICE, Emulator, Namespace};
 use lowtide_net::{Amount, LossModel, Rate, Reordering, Statistics};
@@ -15,7 +15,7 @@ use std::{
 const UNLIMITED: u64 = 100_000_000_000;
 
 /// Why the emulator cannot be this scenario's path.
-pub(super) fn refusal(scenario: &Scenario) -> Option<String> {
+pub(crate) fn refusal(scenario: &Scenario) -> Option<String> {
     let [link] = scenario.bottlenecks.as_slice() else {
         return Some("the emulator has one bottleneck, and this scenario more".to_owned());
     };
@@ -63,11 +63,11 @@ fn configuration(scenario: &Scenario) -> Result<Config> {
 }
 
 /// An emulator.
-pub(super) struct Emulated(Emulator);
+pub(crate) struct Emulated(Emulator);
 
 impl Emulated {
     /// For a scenario that was not refused.
-    pub(super) fn start(scenario: &Scenario) -> Result<Self> {
+    pub(crate) fn start(scenario: &Scenario) -> Result<Self> {
         Ok(Self(Emulator::start_held(configuration(scenario)?)?))
     }
 }
