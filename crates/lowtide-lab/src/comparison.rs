@@ -4,7 +4,7 @@
 use crate::{
     Results,
     error::Result,
-    experiment::Elsewhere,
+    experiment::OnTestbed,
     figure::{self, Drawn},
     score::{self, Checked, Score},
 };
@@ -14,10 +14,10 @@ const NOTABLE: f64 = 0.2;
 /// A smaller part of what the band allows is nothing.
 const NOTHING: f64 = 0.01;
 
-/// The runs of an experiment elsewhere, and the same runs in the simulator.
-pub struct Beside<'a> {
+/// The runs of an experiment on a testbed, and the same runs in the simulator.
+pub struct Comparison<'a> {
     /// How the experiment is cut for it.
-    pub on: &'a Elsewhere,
+    pub on: &'a OnTestbed,
     /// The kernel; `None` if it was never run there.
     pub environment: Option<String>,
     /// The results.
@@ -51,13 +51,13 @@ impl Compared<'_> {
     }
 }
 
-impl<'a> Beside<'a> {
+impl<'a> Comparison<'a> {
     /// Scores and draws what was run there and, with the same scenarios, in the simulator.
     ///
     /// # Errors
     /// What is wrong with an expression, with its place.
     pub fn new(
-        on: &'a Elsewhere,
+        on: &'a OnTestbed,
         environment: Option<&str>,
         results: Results<'a>,
         simulated: &Results<'a>,

@@ -11,18 +11,18 @@
 pub mod experiment;
 pub mod expression;
 pub mod figure;
-pub mod player;
 pub mod report;
 pub mod score;
+pub mod testbed;
 
 mod cache;
+mod check;
 mod comparison;
 mod error;
 mod place;
 mod plan;
 mod progress;
 mod recording;
-mod rehearse;
 mod results;
 mod runner;
 mod scenario;
@@ -31,13 +31,13 @@ mod shard;
 mod statistics;
 
 pub use cache::{Cache, Curve, Entry, VERSION};
-pub use comparison::{Beside, Compared};
+pub use check::check;
+pub use comparison::{Compared, Comparison};
 pub use error::LabError;
 pub use experiment::Library;
 pub use place::Place;
 pub use plan::{Extent, Half, Plan, PlannedCell};
 pub use recording::{Arrival, Packets, Recording, Track, Transfer};
-pub use rehearse::rehearse;
 pub use results::Results;
 pub use runner::Runner;
 pub use scoreboard::scoreboard;

@@ -6,7 +6,7 @@
 
 use lowtide_sim::{
     fluid::{Model, Outcome, run},
-    scenario::Experiment,
+    scenario::ScenarioFile,
 };
 use std::path::Path;
 
@@ -18,8 +18,8 @@ const TRANSFER: usize = 0;
 fn model(name: &str, overrides: &[&str]) -> Model {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/deadline/{name}.toml"));
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    match Experiment::read(&path, &overrides) {
-        Ok(Experiment::Fluid(model)) => model,
+    match ScenarioFile::read(&path, &overrides) {
+        Ok(ScenarioFile::Fluid(model)) => model,
         other => panic!("{name}: {other:?}"),
     }
 }

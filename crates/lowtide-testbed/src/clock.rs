@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time of a scenario that is played: all its threads wait for the same beginning.
+//! The time of a scenario that runs: all its threads wait for the same beginning.
 
 use std::{
     sync::{

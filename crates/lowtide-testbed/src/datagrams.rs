@@ -3,7 +3,7 @@
 
 use crate::{
     clock::{Clock, PATIENCE},
-    punctual::be_punctual,
+    priority::raise_priority,
     socket,
     traffic::{Board, Ends, Work, on_host},
 };
@@ -32,7 +32,7 @@ pub(crate) fn start(
     receiver.set_read_timeout(Some(PATIENCE))?;
     let (board, until) = (board.clone(), clock.clone());
     let sink = thread::spawn(move || {
-        be_punctual();
+        raise_priority();
         let mut buffer = vec![0; 1 << 16];
         while !until.is_over() {
             if let Ok(bytes) = receiver.recv(&mut buffer) {

@@ -41,7 +41,7 @@ fn configuration(scenario: &Scenario) -> Result<Config> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let link = &scenario.bottlenecks[0];
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = |side| format!("lt{}play{number}{side}", std::process::id());
+    let name = |side| format!("lt{}bed{number}{side}", std::process::id());
     let unlimited = Rate::from_bits_per_second(UNLIMITED).expect("it is above zero");
     Ok(Config {
         reverse_rate: Some(scenario.reverse.as_ref().map_or(unlimited, |reverse| reverse.rate)),

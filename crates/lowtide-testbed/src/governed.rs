@@ -6,7 +6,7 @@ use crate::{
     clock::{Clock, FAREWELL},
     hosts::tcp,
     laws::Host,
-    punctual::{be_punctual, prefer},
+    priority::{raise_priority, raise_priority_of},
     socket::State,
     traffic::{Board, Ends, Work, address, listen, sink},
 };
@@ -72,7 +72,7 @@ impl Care {
 }
 
 /// What the thread of a flow needs to know.
-struct Errand {
+struct Task {
     host: Host,
     flow: Flow,
     /// The sender's host.
@@ -104,16 +104,16 @@ pub(crate) fn start(
     if let Some(priority) = priority {
         command.extend(["--priority".into(), priority.to_string().into()]);
     }
-    let errand = Errand { host: host.clone(), flow: flow.clone(), namespace: open(ends.sender)?, command };
+    let task = Task { host: host.clone(), flow: flow.clone(), namespace: open(ends.sender)?, command };
     let (ready, wait) = mpsc::channel();
     let (receiver_clock, receiver_board) = (clock.clone(), board.clone());
     let board = board.clone();
     let source = thread::spawn(move || {
-        be_punctual();
-        let prepared = errand.prepare();
+        raise_priority();
+        let prepared = task.prepare();
         let _nobody_waits =
             ready.send(prepared.as_ref().map(|(_, care)| care.receivers_law()).map_err(|error| anyhow!("{error:#}")));
-        errand.run(prepared?, &clock, &board).with_context(|| format!("the sender of {}", errand.flow.name))
+        task.run(prepared?, &clock, &board).with_context(|| format!("the sender of {}", task.flow.name))
     });
     match wait.recv() {
         Ok(Ok(law)) => Ok(vec![sink(listener, law.as_deref(), receiver_clock, &receiver_board)?, source]),
@@ -127,7 +127,7 @@ fn open(namespace: &Namespace) -> Result<File> {
     File::open(&path).with_context(|| format!("opening {}", path.display()))
 }
 
-impl Errand {
+impl Task {
     /// Loads the programs.
     fn prepare(&self) -> Result<(Cgroup, Care)> {
         let group = Cgroup::create()?;
@@ -180,7 +180,7 @@ impl Errand {
         }
         setns(&self.namespace, CloneFlags::CLONE_NEWNET).context("entering the sender's host")?;
         let mut program = Program::start(&self.command, Some(&group), None, Place::Ours, SigSet::empty())?;
-        prefer(Pid::from_raw(program.pid()));
+        raise_priority_of(Pid::from_raw(program.pid()));
         let outcome = self.look_after(&mut care, &mut program, clock, board);
         board.shown().state = None;
         let ended = end(&mut program);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab's place `guest`: scenarios are played by `lowtide lab play` in a Debian kernel under QEMU, in virtual time.
+//! The lab's place `guest`: scenarios run by `lowtide lab testbed` in a Debian kernel under QEMU, in virtual time.
 
 use crate::{Bottleneck, VERSION, run};
 use anyhow::Result;
 use lowtide_guest::{Guest, Image, Job, Program};
 use lowtide_lab::{
     Cache, LabError, Place, Recording,
-    player::{Player, Request},
+    testbed::{Request, Testbed},
 };
 use std::{
     collections::BTreeMap,
@@ -38,13 +38,13 @@ pub fn image_directory() -> Result<PathBuf> {
 
 /// Plays scenarios in guests.
 #[derive(Debug)]
-pub struct GuestPlayer {
+pub struct GuestTestbed {
     guest: Guest,
     environment: String,
     version: String,
 }
 
-impl GuestPlayer {
+impl GuestTestbed {
     /// With the image in this directory, and with lowtide's own program.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl GuestPlayer {
     }
 }
 
-impl Player for GuestPlayer {
+impl Testbed for GuestTestbed {
     fn place(&self) -> Place {
         Place::Guest
     }
@@ -82,7 +82,7 @@ impl Player for GuestPlayer {
         job(request).err()
     }
 
-    fn play(&self, request: &Request) -> Result<Recording, LabError> {
+    fn run(&self, request: &Request) -> Result<Recording, LabError> {
         let job = job(request).map_err(LabError::new)?;
         let outcome = self.guest.run(&job).map_err(|error| LabError::new(error.to_string()))?;
         Recording::from_json(&outcome.result)
@@ -96,7 +96,8 @@ fn job(request: &Request) -> Result<Job, String> {
     for ((law, name), value) in run::parameters(request, Bottleneck::Tc, LAWS)? {
         let _ = write!(parameters.entry(law).or_default(), " {name}={value}");
     }
-    let mut command = format!("exec {LOWTIDE} lab play scenario.toml -o result --bottleneck tc --plain-registration");
+    let mut command =
+        format!("exec {LOWTIDE} lab testbed scenario.toml -o result --bottleneck tc --plain-registration");
     for (flows, law) in &request.kernel_laws {
         let _ = write!(command, " --kernel-law '{flows}={law}'");
     }
@@ -117,7 +118,7 @@ mod tests {
     use lowtide_sim::scenario::Scenario;
 
     #[test]
-    fn a_job_has_all_that_is_played() {
+    fn a_job_has_all_that_runs() {
         let text = "seed = 7\nduration = \"9s\"\nbottleneck = { rate = \"10mbit\", rtt = \"20ms\" }\n\
                     [[flow]]\nname = \"bg\"\ncc = \"cdg:g=2,whole_segments=on\"\n";
         let scenario = Scenario::parse(text, Path::new("test"), &[]).unwrap();

@@ -7,7 +7,7 @@ use lowtide_cc::{
     actuator::{Native, Phantom},
 };
 use lowtide_kernel::CdgParameters;
-use lowtide_lab::player::Request;
+use lowtide_lab::testbed::Request;
 use lowtide_port::Ported;
 use lowtide_sim::scenario::{Flow, Source, Tcp};
 use std::{collections::BTreeMap, fs};

@@ -2,7 +2,7 @@
 //! The testbed: scenarios of the simulator, run with the TCP of a kernel, and recorded in the simulator's shape.
 //!
 //! Two network namespaces have a bottleneck between them. Each flow has a sender on one side and a receiver on the other, under real-time
-//! scheduling. The kernel is this machine's, in real time ([`KernelPlayer`]), or that of a guest under QEMU, in virtual time ([`GuestPlayer`]).
+//! scheduling. The kernel is this machine's, in real time ([`KernelTestbed`]), or that of a guest under QEMU, in virtual time ([`GuestTestbed`]).
 //! What of a scenario a kernel cannot do is refused; docs/lab.md says what it can. Errors are sentences for a person, and nothing decides by
 //! their kind: they are `anyhow`'s.
 
@@ -21,13 +21,13 @@ mod guest;
 #[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod laws;
 #[cfg(target_os = "linux")]
 mod modules;
 #[cfg(target_os = "linux")]
-mod player;
-#[cfg(target_os = "linux")]
-mod punctual;
+mod priority;
 #[cfg(target_os = "linux")]
 mod queues;
 #[cfg(target_os = "linux")]
@@ -41,18 +41,18 @@ mod shares;
 #[cfg(target_os = "linux")]
 mod socket;
 #[cfg(target_os = "linux")]
+mod supported;
+#[cfg(target_os = "linux")]
 mod tc;
 #[cfg(target_os = "linux")]
 mod traffic;
-#[cfg(target_os = "linux")]
-mod understood;
 
 #[cfg(target_os = "linux")]
-pub use guest::{GuestPlayer, image_directory};
+pub use guest::{GuestTestbed, image_directory};
 #[cfg(target_os = "linux")]
-pub use player::KernelPlayer;
+pub use kernel::KernelTestbed;
 #[cfg(target_os = "linux")]
-pub use run::{Bottleneck, Means, play};
+pub use run::{Bottleneck, Options, run};
 
 /// A hash of all sources that run a scenario on a kernel. Recordings keep it.
 pub const VERSION: &str = env!("LOWTIDE_TESTBED_VERSION");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes a recording of what is played, in the shape of the simulator's.
+//! Makes a recording of a run, in the shape of the simulator's.
 
-use crate::{route::Counts, traffic::Glance};
+use crate::{route::Counts, traffic::Observation};
 use lowtide_lab::{Packets, Recording, Track, Transfer};
 use lowtide_net::Time;
 use lowtide_sim::scenario::{Bottleneck, Scenario, Source};
@@ -25,7 +25,7 @@ pub(crate) struct Sample {
     pub(crate) due: Duration,
     /// When it was.
     pub(crate) at: Duration,
-    pub(crate) flows: Vec<Glance>,
+    pub(crate) flows: Vec<Observation>,
     pub(crate) links: [Counts; 2],
 }
 
@@ -56,7 +56,7 @@ impl<'a> Recorder<'a> {
         self.last = Some(sample);
     }
 
-    fn flow(&mut self, index: usize, seen: &Glance, before: &Glance, span: f64) {
+    fn flow(&mut self, index: usize, seen: &Observation, before: &Observation, span: f64) {
         let (columns, number) = (&mut self.flow_columns[index], self.times.len());
         let mut put = |name: &str, value: Option<f64>| put(columns, name, number, value);
         put("delivered", Some(seen.delivered as f64));
@@ -166,7 +166,7 @@ mod tests {
         let mut recorder = Recorder::new(&scenario);
         let ms = Duration::from_millis;
         for (due, at, delivered, waited) in [(0, 0, 0, 0), (100, 100, 50_000, 10), (200, 250, 200_000, 40)] {
-            let seen = Glance { delivered, state: None, reductions: None, inner: Vec::new(), control: None };
+            let seen = Observation { delivered, state: None, reductions: None, inner: Vec::new(), control: None };
             let counts =
                 Counts { packets: delivered / 1000, bytes: delivered, waited: ms(waited), ..Counts::default() };
             recorder.record(Sample { due: ms(due), at: ms(at), flows: vec![seen], links: [counts, Counts::default()] });

@@ -7,17 +7,16 @@ use crate::{
     emulated, hosts,
     laws::{self, Host},
     modules,
-    punctual::{Lateness, be_punctual},
+    priority::{Lateness, raise_priority},
     record::{Recorder, Sample},
     route::Route,
-    tc,
-    traffic::{Company, Traffic},
-    understood,
+    supported, tc,
+    traffic::{Flows, Traffic},
 };
 use anyhow::{Result, anyhow, bail};
 use lowtide_cc::Random;
 use lowtide_kernel::Registration;
-use lowtide_lab::{Packets, Recording, player::Request};
+use lowtide_lab::{Packets, Recording, testbed::Request};
 use std::{path::Path, thread, time::Duration};
 
 /// What is between the hosts.
@@ -30,14 +29,14 @@ pub enum Bottleneck {
     Tc,
 }
 
-/// What the kernel's own laws need to have set, of a scenario that a kernel with these laws can play; or why it cannot,
+/// What the kernel's own laws need to have set, of a scenario that a kernel with these laws can run; or why it cannot,
 /// in a sentence.
 pub(crate) fn parameters(request: &Request, bottleneck: Bottleneck, laws: &str) -> Result<modules::Parameters, String> {
-    modules::wanted(&understood::hosts(request, bottleneck, laws)?)
+    modules::wanted(&supported::hosts(request, bottleneck, laws)?)
 }
 
-/// What it is played with.
-pub struct Means<'a> {
+/// How to run it.
+pub struct Options<'a> {
     /// What is between the hosts.
     pub bottleneck: Bottleneck,
     /// Lowtide's own program.
@@ -48,15 +47,15 @@ pub struct Means<'a> {
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Plays it, in as much time as it says.
+/// Runs it, in as much time as it says.
 ///
 /// # Errors
 /// A refusal, an interruption, or what went wrong.
-pub fn play(request: &Request, means: &Means<'_>) -> Result<Recording> {
-    let hosts = understood::hosts(request, means.bottleneck, &laws::available())
+pub fn run(request: &Request, options: &Options<'_>) -> Result<Recording> {
+    let hosts = supported::hosts(request, options.bottleneck, &laws::available())
         .and_then(|hosts| modules::check(&modules::wanted(&hosts)?).map(|()| hosts))
-        .map_err(|why| anyhow!("this cannot be played here: {why}"))?;
-    if !means.plain_registration
+        .map_err(|why| anyhow!("this cannot run here: {why}"))?;
+    if !options.plain_registration
         && hosts.iter().any(Host::has_our_law)
         && Registration::of_this_kernel() == Registration::Plain
     {
@@ -66,10 +65,10 @@ pub fn play(request: &Request, means: &Means<'_>) -> Result<Recording> {
     }
     let seen = thread::scope(|scope| {
         let all = || {
-            be_punctual();
-            look_on(request, &hosts, means)
+            raise_priority();
+            observe(request, &hosts, options)
         };
-        scope.spawn(all).join().map_err(|_| anyhow!("what plays it panicked"))
+        scope.spawn(all).join().map_err(|_| anyhow!("what runs it panicked"))
     })??;
     let mut recorder = Recorder::new(&request.scenario);
     seen.samples.into_iter().for_each(|sample| recorder.record(sample));
@@ -87,46 +86,46 @@ struct Run {
     standstill: Duration,
 }
 
-fn look_on(request: &Request, hosts: &[Host], means: &Means<'_>) -> Result<Run> {
+fn observe(request: &Request, hosts: &[Host], options: &Options<'_>) -> Result<Run> {
     let scenario = &request.scenario;
-    let route: Box<dyn Route> = match means.bottleneck {
+    let route: Box<dyn Route> = match options.bottleneck {
         Bottleneck::Emulator => Box::new(emulated::Emulated::start(scenario)?),
         Bottleneck::Tc => Box::new(tc::Tc::start(scenario)?),
     };
     hosts::prepare(&*route, scenario)?;
     let priorities = access::prepare(&*route, &scenario.flows)?;
     let clock = Clock::default();
-    let mut company = Company::new(&clock);
+    let mut flows = Flows::new(&clock);
     let mut seeds = Random::new(scenario.seed);
     for (index, ((flow, host), priority)) in scenario.flows.iter().zip(hosts).zip(priorities).enumerate() {
         let of = (index, flow, host);
-        company.flows.push(Traffic::start(&*route, of, seeds.bits(), priority, means.program, &clock)?);
+        flows.flows.push(Traffic::start(&*route, of, seeds.bits(), priority, options.program, &clock)?);
     }
     // with tc the time is the kernel's own, and in a guest nothing but work makes anybody late
-    let lateness = (means.bottleneck == Bottleneck::Emulator).then(Lateness::start);
-    let look = |company: &Company<'_>, due| -> Result<Sample> {
+    let lateness = (options.bottleneck == Bottleneck::Emulator).then(Lateness::start);
+    let look = |flows: &Flows<'_>, due| -> Result<Sample> {
         let at = clock.now();
-        Ok(Sample { due, at, flows: company.flows.iter().map(Traffic::see).collect(), links: route.counts()? })
+        Ok(Sample { due, at, flows: flows.flows.iter().map(Traffic::see).collect(), links: route.counts()? })
     };
     route.begin();
     clock.begin();
-    let mut samples = vec![look(&company, Duration::ZERO)?];
+    let mut samples = vec![look(&flows, Duration::ZERO)?];
     let mut due = scenario.sample_interval;
     while due <= scenario.duration {
         clock.sleep_until(due);
-        samples.push(look(&company, due)?);
-        company.check()?;
+        samples.push(look(&flows, due)?);
+        flows.check()?;
         due += scenario.sample_interval;
-        if (means.interrupted)() {
+        if (options.interrupted)() {
             bail!("interrupted");
         }
     }
     clock.end();
     let standstill = lateness.map_or(Duration::ZERO, Lateness::stop);
-    let finished = company.flows.iter().map(Traffic::finished).collect();
-    let packets = company.flows.iter().zip(hosts);
+    let finished = flows.flows.iter().map(Traffic::finished).collect();
+    let packets = flows.flows.iter().zip(hosts);
     let packets = packets.map(|(flow, host)| matches!(host, Host::Nobody).then(|| flow.arrivals().into())).collect();
-    company.end()?;
+    flows.end()?;
     route.stop()?;
     Ok(Run { samples, finished, packets, standstill })
 }

@@ -282,7 +282,7 @@ impl Watch {
         let (state, over) = (Arc::new(Mutex::new(state)), Arc::new(AtomicBool::new(false)));
         let (its, until) = (Arc::clone(&state), Arc::clone(&over));
         let thread = thread::spawn(move || {
-            crate::punctual::be_punctual();
+            crate::priority::raise_priority();
             while !until.load(Ordering::Relaxed) {
                 its.lock().unwrap_or_else(PoisonError::into_inner).look();
                 thread::sleep(LOOK);

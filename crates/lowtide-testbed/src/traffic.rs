@@ -7,7 +7,7 @@ use crate::{
     governed::{self, Control},
     hosts::tcp,
     laws::Host,
-    punctual::be_punctual,
+    priority::raise_priority,
     route::Route,
     socket::{self, Kind, State},
 };
@@ -108,7 +108,7 @@ pub(crate) struct Traffic {
 }
 
 /// What is seen of a flow at one moment.
-pub(crate) struct Glance {
+pub(crate) struct Observation {
     pub(crate) delivered: u64,
     pub(crate) state: Option<State>,
     pub(crate) reductions: Option<u64>,
@@ -143,9 +143,9 @@ impl Traffic {
     }
 
     /// What is there to see now.
-    pub(crate) fn see(&self) -> Glance {
+    pub(crate) fn see(&self) -> Observation {
         let shown = self.board.shown();
-        Glance {
+        Observation {
             delivered: self.board.received.load(Ordering::Relaxed),
             state: shown.socket.as_ref().and_then(socket::state).or(shown.state),
             reductions: shown.reductions,
@@ -185,12 +185,12 @@ fn join(threads: Vec<Work>) -> Result<()> {
 }
 
 /// All flows. When this goes they end, and whatever they have started is gone before the route goes.
-pub(crate) struct Company<'a> {
+pub(crate) struct Flows<'a> {
     clock: &'a Clock,
     pub(crate) flows: Vec<Traffic>,
 }
 
-impl<'a> Company<'a> {
+impl<'a> Flows<'a> {
     /// Nobody yet.
     pub(crate) fn new(clock: &'a Clock) -> Self {
         Self { clock, flows: Vec::new() }
@@ -209,16 +209,16 @@ impl<'a> Company<'a> {
     }
 }
 
-impl Drop for Company<'_> {
+impl Drop for Flows<'_> {
     fn drop(&mut self) {
         let _why_it_ended_was_said = self.end();
     }
 }
 
-/// A thread of its own on a host, punctual.
+/// A thread of its own on a host, which runs before ordinary ones.
 pub(crate) fn on_host(host: &Namespace, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<Work> {
     let entered = host.spawn(move || {
-        be_punctual();
+        raise_priority();
         work()
     })?;
     Ok(thread::spawn(move || entered.join().map_err(|_| anyhow!("a thread of the traffic panicked"))??))
@@ -263,7 +263,7 @@ pub(crate) fn sink(listener: TcpListener, law: Option<&str>, clock: Clock, board
     listener.set_nonblocking(true)?;
     let board = board.clone();
     Ok(thread::spawn(move || {
-        be_punctual();
+        raise_priority();
         receive(&listener, &clock, &board).context("a receiver")
     }))
 }

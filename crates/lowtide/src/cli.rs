@@ -404,7 +404,8 @@ pub enum LabCommand {
     },
     /// Run one scenario with the TCP of this machine's kernel, and write a recording
     #[command(hide = true)]
-    Play(LabPlayArguments),
+    #[command(alias = "play")]
+    Testbed(LabTestbedArguments),
     /// Check experiments without running them
     Check {
         /// Experiments, targets or papers; default: all
@@ -468,9 +469,9 @@ impl CellArguments {
     }
 }
 
-/// `lowtide lab play`.
+/// `lowtide lab testbed`.
 #[derive(Debug, Args)]
-pub struct LabPlayArguments {
+pub struct LabTestbedArguments {
     /// The scenario, in TOML, as for `lowtide sim`
     pub scenario: PathBuf,
     /// Seed of all random numbers, in place of the scenario's

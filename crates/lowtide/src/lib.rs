@@ -34,7 +34,6 @@ pub mod lab;
 pub mod manual;
 #[cfg(target_os = "linux")]
 pub mod operate;
-pub mod players;
 #[cfg(target_os = "linux")]
 pub mod run;
 pub mod sim;
@@ -42,6 +41,7 @@ pub mod sim;
 pub mod size;
 #[cfg(target_os = "linux")]
 pub mod spans;
+pub mod testbeds;
 pub mod trace;
 #[cfg(target_os = "linux")]
 pub mod traffic;

@@ -37,7 +37,7 @@ fn script() -> String {
     for law in PLAYED {
         writeln!(
             script,
-            "lowtide lab play {law}.toml -o recording --bottleneck tc --plain-registration > said 2>&1; say law:{law} $?"
+            "lowtide lab testbed {law}.toml -o recording --bottleneck tc --plain-registration > said 2>&1; say law:{law} $?"
         )
         .expect("into a string");
     }

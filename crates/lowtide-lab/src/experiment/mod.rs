@@ -3,16 +3,16 @@
 //! drawn. All of it is data; docs/lab.md has every key.
 
 mod axis;
-mod elsewhere;
 mod figure;
 mod library;
+mod on_testbed;
 mod read;
 mod target;
 
 pub use axis::{Axis, AxisValue};
-pub use elsewhere::{Cut, Elsewhere};
 pub use figure::{Column, Figure, Mark, Panel, Plot};
 pub use library::Library;
+pub use on_testbed::{Cut, OnTestbed};
 pub use target::{Bound, Check, Each, Kind, Target};
 
 pub(crate) use axis::written;
@@ -76,13 +76,13 @@ pub struct Experiment {
     /// The drawings.
     #[serde(default, rename = "figure")]
     pub figures: Vec<Figure>,
-    /// What of it runs elsewhere than in the simulator.
+    /// What of it runs on testbeds.
     #[serde(default, rename = "on")]
-    changes: BTreeMap<String, elsewhere::Changes>,
+    changes: BTreeMap<String, on_testbed::Changes>,
     /// The same, cut for it.
     #[serde(skip)]
-    pub elsewhere: Vec<Elsewhere>,
-    /// How its scenario is changed, if it is itself cut to run elsewhere.
+    pub on_testbeds: Vec<OnTestbed>,
+    /// How its scenario is changed, if it is itself cut for a testbed.
     #[serde(skip)]
     pub cut: Option<Cut>,
 }

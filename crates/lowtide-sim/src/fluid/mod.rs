@@ -8,7 +8,7 @@
 //! as they do everywhere else.
 //!
 //! Rates are in *units*; the paper's link has about 90 of them. Scenarios with `model = "fluid"` are read as those of
-//! packets are: [`Experiment`](crate::scenario::Experiment).
+//! packets are: [`ScenarioFile`](crate::scenario::ScenarioFile).
 
 mod model;
 mod outcome;

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// enough for whole bytes to be exact.
 pub(super) const UNIT: f64 = 125_000.0;
 
-/// A numerical experiment. One that was read ([`Experiment`](crate::scenario::Experiment)) can be computed; one made
+/// A numerical experiment. One that was read ([`ScenarioFile`](crate::scenario::ScenarioFile)) can be computed; one made
 /// otherwise has to keep to the ranges given here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is simulated, and its form as a text in TOML.
 //!
-//! [`Experiment::read`] and [`Experiment::parse`] accept only what can be simulated. [`Experiment::to_toml`] prints it
+//! [`ScenarioFile::read`] and [`ScenarioFile::parse`] accept only what can be simulated. [`ScenarioFile::to_toml`] prints it
 //! with all its values, and what it prints reads back as the same.
 
 mod deadline;
 mod error;
-mod experiment;
 mod flow;
 mod fluid;
 mod frame;
@@ -16,6 +15,7 @@ mod overrides;
 mod pareto;
 mod print;
 mod read;
+mod scenario_file;
 mod source;
 mod steering;
 mod trace;
@@ -23,9 +23,9 @@ mod tree;
 
 pub use deadline::{Deadline, Ratio};
 pub use error::ScenarioError;
-pub use experiment::Experiment;
 pub use model::model_of;
 pub use pareto::BoundedPareto;
+pub use scenario_file::ScenarioFile;
 pub use source::{Arrivals, Connections, Source, SourceError, Web};
 pub use steering::{Control, RatioKind, Steering};
 

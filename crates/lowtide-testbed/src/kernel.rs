@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use lowtide_kernel::{Need, diagnose};
 use lowtide_lab::{
     LabError, Place, Recording,
-    player::{Player, Request},
+    testbed::{Request, Testbed},
 };
 use nix::{
     errno::Errno,
@@ -32,19 +32,19 @@ const AT_ONCE: usize = 4;
 
 /// Plays scenarios on this kernel, through the emulator.
 #[derive(Debug)]
-pub struct KernelPlayer {
+pub struct KernelTestbed {
     release: String,
     program: PathBuf,
 }
 
-impl KernelPlayer {
+impl KernelTestbed {
     /// On this machine, with Lowtide's own program, which runs each scenario.
     ///
     /// # Errors
     /// What the machine lacks for that.
     pub fn new(program: &Path) -> Result<Self> {
         if let Some(sentence) = diagnose().verdict(&[Need::Run, Need::OwnLaws, Need::Emulate]) {
-            bail!("nothing can be played on this kernel: {sentence}");
+            bail!("no scenario can run on this kernel: {sentence}");
         }
         Ok(Self { release: hosts::release()?, program: program.to_owned() })
     }
@@ -54,7 +54,7 @@ impl KernelPlayer {
         let (mut scenario, mut recording) = (in_memory(c"scenario.toml")?, in_memory(c"recording.json")?);
         scenario.write_all(request.scenario.to_toml().as_bytes())?;
         let mut command = Command::new(&self.program);
-        command.args(["lab", "play", &path(&scenario), "--output", &path(&recording)]);
+        command.args(["lab", "testbed", &path(&scenario), "--output", &path(&recording)]);
         for (flows, law) in &request.kernel_laws {
             command.arg("--kernel-law").arg(format!("{flows}={law}"));
         }
@@ -67,7 +67,7 @@ impl KernelPlayer {
         // SAFETY: between fork and exec there are two system calls; they allocate nothing and take no lock.
         unsafe { command.pre_exec(end_with_us) };
         let output =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).output().context("starting lowtide lab play")?;
+            command.stdin(Stdio::null()).stdout(Stdio::null()).output().context("starting lowtide lab testbed")?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.lines().last().unwrap_or("it said nothing");
@@ -89,7 +89,7 @@ fn path(file: &File) -> String {
     format!("/proc/{}/fd/{}", id(), file.as_raw_fd())
 }
 
-impl Player for KernelPlayer {
+impl Testbed for KernelTestbed {
     fn place(&self) -> Place {
         Place::Kernel
     }
@@ -110,7 +110,7 @@ impl Player for KernelPlayer {
         parameters(request, Bottleneck::Emulator, &laws::available()).and_then(|wanted| modules::check(&wanted)).err()
     }
 
-    fn play(&self, request: &Request) -> Result<Recording, LabError> {
+    fn run(&self, request: &Request) -> Result<Recording, LabError> {
         self.run(request).map_err(|error| LabError::new(format!("{error:#}")))
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of an experiment runs elsewhere than in the simulator, and how it is cut for that.
+//! What of an experiment runs on a testbed, and how it is cut for that.
 
 use super::{AxisValue, Experiment};
 use crate::{
@@ -50,9 +50,9 @@ pub(super) struct Changes {
     reason: BTreeMap<String, String>,
 }
 
-/// An experiment as it runs elsewhere.
+/// An experiment as it runs on a testbed.
 #[derive(Clone, Debug)]
-pub struct Elsewhere {
+pub struct OnTestbed {
     /// Its name: what stands behind `on.`.
     pub name: String,
     /// Where.
@@ -76,7 +76,7 @@ pub struct Cut {
 
 impl Changes {
     /// The experiment with these changes.
-    pub(super) fn apply(&self, name: &str, experiment: &Experiment) -> Result<Elsewhere> {
+    pub(super) fn apply(&self, name: &str, experiment: &Experiment) -> Result<OnTestbed> {
         let fail = |what: String| LabError::new(format!("on.{name}: {what}"));
         let place = self.place.as_deref().unwrap_or(name).parse().map_err(|error| fail(format!("place: {error}")))?;
         if place == Place::Sim {
@@ -85,7 +85,7 @@ impl Changes {
         let cut = self.cut(experiment).map_err(fail)?;
         let title = if self.label.is_empty() { name } else { &self.label };
         let reason = self.reason.clone();
-        Ok(Elsewhere { name: name.to_owned(), place, title: title.to_owned(), reason, experiment: cut })
+        Ok(OnTestbed { name: name.to_owned(), place, title: title.to_owned(), reason, experiment: cut })
     }
 
     fn cut(&self, experiment: &Experiment) -> Result<Experiment, String> {

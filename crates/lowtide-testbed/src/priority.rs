@@ -13,12 +13,12 @@ use std::{
 
 /// Has the calling thread run before all ordinary ones, as the emulator's does. A sender that does not get its turn
 /// leaves the window unfilled, and the law would be blamed for it.
-pub(crate) fn be_punctual() {
-    prefer(Pid::from_raw(0));
+pub(crate) fn raise_priority() {
+    raise_priority_of(Pid::from_raw(0));
 }
 
 /// The same for the first thread of a process.
-pub(crate) fn prefer(process: Pid) {
+pub(crate) fn raise_priority_of(process: Pid) {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter lives until the call returns. 0 is the calling thread. Without the permission nothing
     // changes.
@@ -38,7 +38,7 @@ impl Lateness {
         let over = Arc::new(AtomicBool::new(false));
         let stop = over.clone();
         let thread = thread::spawn(move || {
-            be_punctual();
+            raise_priority();
             let nap = Duration::from_millis(1);
             let mut latest = Duration::ZERO;
             while !stop.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! Scenarios that this kernel plays, and an experiment of the lab that runs on it. What is asserted holds on a busy
+//! Scenarios that this kernel runs, and an experiment of the lab that runs on it. What is asserted holds on a busy
 //! machine, too.
 
 use lowtide_kernel::Need::{Emulate, OwnLaws, Run};
@@ -53,7 +53,7 @@ fn a_scenario_becomes_a_recording() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("a.toml"), format!("duration = \"8s\"\n{LINK}{flows}")).unwrap();
-    let (said, well) = lowtide(&["lab", "play", &path("a.toml"), "--seed", "3", "-o", &path("a.json")]);
+    let (said, well) = lowtide(&["lab", "testbed", &path("a.toml"), "--seed", "3", "-o", &path("a.json")]);
     assert!(well, "{said}");
     let recording = Recording::from_json(&fs::read(path("a.json")).unwrap()).unwrap();
     assert_eq!((recording.times.len(), recording.times.last().copied()), (80, Some(8.0)));
@@ -88,14 +88,14 @@ fn a_scenario_becomes_a_recording() {
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
-fn what_cannot_be_played_is_named() {
+fn what_cannot_run_is_named() {
     if !kernel_is_usable() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("a.toml"), format!("duration = \"1s\"\n{LINK}[[flow]]\nname = \"a\"\ncc = \"nice\"\n")).unwrap();
-    let (said, well) = lowtide(&["lab", "play", &path("a.toml"), "-o", &path("a.json")]);
+    let (said, well) = lowtide(&["lab", "testbed", &path("a.toml"), "-o", &path("a.json")]);
     assert!(!well && said.contains("a: nice is not ported") && !Path::new(&path("a.json")).exists(), "{said}");
 }
 
@@ -186,7 +186,7 @@ fn things_of(process: u32) -> Vec<String> {
     let groups = fs::read_to_string("/proc/self/mounts").unwrap();
     let groups = groups.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2")).unwrap();
     for (directory, name) in
-        [(groups.split(' ').nth(1).unwrap(), format!("lowtide-{process}-")), ("/run/netns", format!("lt{process}play"))]
+        [(groups.split(' ').nth(1).unwrap(), format!("lowtide-{process}-")), ("/run/netns", format!("lt{process}bed"))]
     {
         let mut all = vec![PathBuf::from(directory)];
         while let Some(directory) = all.pop() {
@@ -222,18 +222,18 @@ fn nothing_is_left_of_a_run_that_is_ended() {
     let flow = "[[flow]]\nname = \"cdg\"\ncc = \"cdg:g=3,hystart=delay\"\ntcp = { pacing = true }\n";
     fs::write(path("a.toml"), format!("duration = \"300s\"\n{LINK}{flow}")).unwrap();
     for (signal, all_goes) in [(Signal::SIGTERM, true), (Signal::SIGHUP, true), (Signal::SIGKILL, false)] {
-        let play = Command::new(env!("CARGO_BIN_EXE_lowtide"))
-            .args(["lab", "play", &path("a.toml"), "-o", &path("a.json")])
+        let testbed = Command::new(env!("CARGO_BIN_EXE_lowtide"))
+            .args(["lab", "testbed", &path("a.toml"), "-o", &path("a.json")])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let number = play.id();
+        let number = testbed.id();
         // a sender in a group, and two hosts
         wait_until("a sender", || things_of(number).iter().any(|it| it.contains("traffic send")));
         let sender = things_of(number).iter().find_map(|it| it.split(' ').next()?.parse::<u32>().ok()).unwrap();
         assert!(things_of(number).len() >= 4, "{:?}", things_of(number));
         kill(Pid::from_raw(number as i32), signal).unwrap();
-        let output = play.wait_with_output().unwrap();
+        let output = testbed.wait_with_output().unwrap();
         wait_until("the sender has ended", || !Path::new(&format!("/proc/{sender}")).exists());
         if all_goes {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -255,10 +255,10 @@ fn clean_up(process: u32) {
     }
 }
 
-/// A player that is killed takes along what plays for it; that one ends in order.
+/// A lab that is killed takes along the testbed that runs for it, which ends in order.
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
-fn who_plays_for_the_lab_ends_with_it() {
+fn the_testbed_of_a_lab_ends_with_it() {
     if !kernel_is_usable() {
         return;
     }
@@ -285,15 +285,15 @@ fn who_plays_for_the_lab_ends_with_it() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let player = || {
+    let testbed = || {
         let all = things_of(lab.id());
-        all.iter().find(|it| it.contains("lab play"))?.split(' ').next()?.parse::<u32>().ok()
+        all.iter().find(|it| it.contains("lab testbed"))?.split(' ').next()?.parse::<u32>().ok()
     };
-    wait_until("who plays, with two hosts", || player().is_some_and(|it| things_of(it).len() >= 2));
-    let player = player().unwrap();
+    wait_until("the testbed, with two hosts", || testbed().is_some_and(|it| things_of(it).len() >= 2));
+    let testbed = testbed().unwrap();
     lab.kill().unwrap();
     lab.wait().unwrap();
-    wait_until("it has ended in order", || !Path::new(&format!("/proc/{player}")).exists());
-    assert_eq!(things_of(player), Vec::<String>::new());
+    wait_until("it has ended in order", || !Path::new(&format!("/proc/{testbed}")).exists());
+    assert_eq!(things_of(testbed), Vec::<String>::new());
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }

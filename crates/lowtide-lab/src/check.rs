@@ -22,7 +22,7 @@ const MOST_CELLS: usize = 200;
 ///
 /// # Errors
 /// The first mistake, with its place.
-pub fn rehearse(experiment: &Experiment, library: &Library) -> Result<()> {
+pub fn check(experiment: &Experiment, library: &Library) -> Result<()> {
     let mut language = Language::new(Context::Nothing);
     for quick in [false, true] {
         let mut plan = Plan::new(experiment, Extent { quick, runs: Some(2), ..Extent::default() })?;
@@ -36,8 +36,8 @@ pub fn rehearse(experiment: &Experiment, library: &Library) -> Result<()> {
         score(&results)?;
         draw(&results)?;
     }
-    for on in &experiment.elsewhere {
-        rehearse(&on.experiment, library).map_err(|error| error.within(format!("on.{}", on.name)))?;
+    for on in &experiment.on_testbeds {
+        check(&on.experiment, library).map_err(|error| error.within(format!("on.{}", on.name)))?;
     }
     Ok(())
 }

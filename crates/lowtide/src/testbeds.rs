@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who runs the lab's experiments elsewhere than in the simulator.
+//! The testbeds of the lab: what runs its experiments with the TCP of a kernel.
 
 use anyhow::{Result, bail};
-use lowtide_lab::{Place, player::Player};
+use lowtide_lab::{Place, testbed::Testbed};
 
 /// The program that this process runs, whatever has been put in its place since: who executes this executes the same.
 #[cfg(target_os = "linux")]
 pub const OURSELVES: &str = "/proc/self/exe";
 
-/// Who runs experiments there.
+/// The testbed of this place.
 ///
 /// # Errors
-/// Nobody does, in a sentence.
-pub fn player(place: Place) -> Result<Box<dyn Player>> {
+/// There is none, in a sentence.
+pub fn testbed(place: Place) -> Result<Box<dyn Testbed>> {
     match place {
-        Place::Sim => bail!("the simulator needs nobody"),
+        Place::Sim => bail!("the simulator is no testbed"),
         #[cfg(target_os = "linux")]
-        Place::Kernel => Ok(Box::new(lowtide_testbed::KernelPlayer::new(OURSELVES.as_ref())?)),
+        Place::Kernel => Ok(Box::new(lowtide_testbed::KernelTestbed::new(OURSELVES.as_ref())?)),
         #[cfg(target_os = "linux")]
         Place::Guest => {
-            Ok(Box::new(lowtide_testbed::GuestPlayer::new(&lowtide_testbed::image_directory()?, OURSELVES.as_ref())?))
+            Ok(Box::new(lowtide_testbed::GuestTestbed::new(&lowtide_testbed::image_directory()?, OURSELVES.as_ref())?))
         }
         #[cfg(not(target_os = "linux"))]
         Place::Kernel => bail!("experiments run on the kernel of Linux only; leave out --on, or say --on sim"),

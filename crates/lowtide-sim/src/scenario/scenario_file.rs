@@ -14,7 +14,7 @@ use tree::unknown;
 /// What a file describes; its key `model` says which.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a run has one of it")]
-pub enum Experiment {
+pub enum ScenarioFile {
     /// `packets`, the default.
     Packets(Scenario),
     /// `fluid`: the numerical model, of rates.
@@ -24,7 +24,7 @@ pub enum Experiment {
 /// The name of the first kind.
 const PACKETS: &str = "packets";
 
-impl Experiment {
+impl ScenarioFile {
     /// Reads a file. Each of `overrides` is `path=value` and replaces what the file says, as in
     /// `bottleneck.rate=20mbit` or `flow.bg.cc=cdg:g=4`.
     ///
@@ -37,21 +37,21 @@ impl Experiment {
         Self::parse(&text, path, overrides)
     }
 
-    /// Reads a text as [`Experiment::read`] would read it in the file `path`, which need not exist: messages name it,
+    /// Reads a text as [`ScenarioFile::read`] would read it in the file `path`, which need not exist: messages name it,
     /// and files of traces are looked for beside it.
     ///
     /// # Errors
-    /// As [`Experiment::read`].
+    /// As [`ScenarioFile::read`].
     pub fn parse(text: &str, path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
         tree::parse(text)
             .and_then(|root| Self::of(root, path, overrides))
             .map_err(|error| error.in_file(&path.display().to_string()))
     }
 
-    /// Reads a table as [`Experiment::parse`] reads its text; messages have no line, as there is none.
+    /// Reads a table as [`ScenarioFile::parse`] reads its text; messages have no line, as there is none.
     ///
     /// # Errors
-    /// As [`Experiment::read`].
+    /// As [`ScenarioFile::read`].
     pub fn from_table(table: &toml::Table, path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
         Self::of(tree::of_table(table), path, overrides).map_err(|error| error.in_file(&path.display().to_string()))
     }

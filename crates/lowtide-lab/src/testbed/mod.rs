@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who runs scenarios elsewhere than in the simulator: with the TCP of a kernel.
+//! What runs scenarios with the TCP of a kernel, in place of the simulator.
 
 mod file;
-mod kept;
+mod recorded;
 
-pub use kept::Kept;
+pub use recorded::Recorded;
 
 use crate::{LabError, Place, Recording, recording::matches};
 use lowtide_sim::scenario::Scenario;
@@ -52,8 +52,8 @@ pub fn same_version(recorded: Option<&str>, version: &str) -> bool {
     recorded.and_then(|it| it.strip_prefix(version)).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// Runs scenarios at a place of its own. Its recordings have the shape of the simulator's.
-pub trait Player: fmt::Debug + Sync {
+/// Runs scenarios with the TCP of a kernel. Its recordings have the shape of the simulator's.
+pub trait Testbed: fmt::Debug + Sync {
     /// Where.
     fn place(&self) -> Place;
 
@@ -61,7 +61,7 @@ pub trait Player: fmt::Debug + Sync {
     /// this one's.
     fn environment(&self) -> &str;
 
-    /// The version of the program and of the machine that play, kept with a recording; see [`same_version`].
+    /// The version of the program and of the machine that run it, kept with a recording; see [`same_version`].
     fn version(&self) -> &str;
 
     /// So many runs at the same time do not disturb each other.
@@ -74,5 +74,5 @@ pub trait Player: fmt::Debug + Sync {
     ///
     /// # Errors
     /// What went wrong, in a sentence.
-    fn play(&self, request: &Request) -> Result<Recording, LabError>;
+    fn run(&self, request: &Request) -> Result<Recording, LabError>;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was recorded elsewhere before, perhaps on another machine.
+//! What a testbed recorded before, perhaps on another machine.
 
-use super::{Player, Request};
+use super::{Request, Testbed};
 use crate::{LabError, Place, Recording};
 
 /// Stands for who made recordings that are kept, and makes none.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct Recorded {
     /// Where they were made.
     pub place: Place,
     /// In this environment.
@@ -15,7 +15,7 @@ pub struct Kept {
     pub version: String,
 }
 
-impl Player for Kept {
+impl Testbed for Recorded {
     fn place(&self) -> Place {
         self.place
     }
@@ -36,7 +36,7 @@ impl Player for Kept {
         Some(format!("nothing is run on the {} here", self.place))
     }
 
-    fn play(&self, request: &Request) -> Result<Recording, LabError> {
+    fn run(&self, request: &Request) -> Result<Recording, LabError> {
         Err(LabError::new(self.refusal(request).unwrap_or_default()))
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a scenario this kernel can play. Whatever it cannot is refused in a sentence, and nothing is left out.
+//! What of a scenario this kernel can run. Whatever it cannot is refused in a sentence, and nothing is left out.
 
 use crate::{
     Bottleneck, emulated,
@@ -8,11 +8,11 @@ use crate::{
     tc,
 };
 use lowtide_cc::EcnUse;
-use lowtide_lab::player::Request;
+use lowtide_lab::testbed::Request;
 use lowtide_net::Class;
 use lowtide_sim::scenario::{Direction, Flow, Source, Tcp};
 
-/// Who sends each flow on a kernel with these laws, or why the scenario cannot be played there.
+/// Who sends each flow on a kernel with these laws, or why the scenario cannot run there.
 pub(crate) fn hosts(request: &Request, bottleneck: Bottleneck, laws: &str) -> Result<Vec<Host>, String> {
     let scenario = &request.scenario;
     request.check_kernel_laws().map_err(|error| error.to_string())?;
@@ -79,14 +79,14 @@ fn settled(tcp: &Tcp) -> Result<(), String> {
     Err(format!("tcp.{} is the kernel's own there; leave it out", keys.join(", tcp.")))
 }
 
-/// Whether its source can be played by its transport.
+/// Whether its transport can send what its source gives.
 fn source(flow: &Flow, tcp: Option<&Tcp>) -> Result<(), String> {
     match (&flow.source, tcp) {
         (Source::Greedy | Source::Sized(_), Some(_)) => {}
         (source, None) if source.is_timed() => {}
         (source, _) => {
             return Err(format!(
-                "its source {source} cannot be played; over TCP there are greedy and sized, over UDP those with times"
+                "its source {source} cannot run; over TCP there are greedy and sized, over UDP those with times"
             ));
         }
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_played_is_not_refused() {
+    fn what_can_run_is_not_refused() {
         let flows = "[[flow]]\nname = \"a\"\ncc = \"reno:whole_segments=on\"\naccess = \"300mbit\"\nrtt = \"50ms\"\nstop = \"3s\"\n\
                      [[flow]]\nname = \"b\"\nsize = \"1MB\"\ncc = \"cubic:variant=linux\"\n\
                      [[flow]]\nname = \"c\"\nsource = \"poisson:mean=23.2ms\"\n\
