@@ -36,23 +36,17 @@ impl Actuator {
     /// Whether `law` takes it.
     ///
     /// # Errors
-    /// [`Error::Law`]: a law of the kernel takes phantom signals only.
+    /// [`Error::Actuator`]: a law of the kernel takes phantom signals only. [`Error::DeafToActuator`].
     pub fn check(self, law: &Law) -> Result<()> {
         let why = match self {
             Actuator::Native if !law.takes_weight() => "has no weight of its own",
             Actuator::Phantom | Actuator::Beta if !law.answers_any_signal() => {
-                let (actuator, law) = (self.name(), law.name());
-                return Err(Error::Law(format!(
-                    "--actuator {actuator}: --cc {law} answers no signals but its own, so the weight would have no effect; leave --actuator out, or take --cc cdg"
-                )));
+                return Err(Error::DeafToActuator { law: law.name().to_owned() });
             }
             Actuator::Beta if !law.is_ours() => "is the kernel's, whose decrease factor Lowtide cannot reach",
             _ => return Ok(()),
         };
-        let (actuator, law) = (self.name(), law.name());
-        Err(Error::Law(format!(
-            "--actuator {actuator}: --cc {law} {why}; take --actuator phantom, or --cc cdg, Lowtide's own law"
-        )))
+        Err(Error::Actuator { law: law.name().to_owned(), why })
     }
 
     /// What model-based control knows of `law` under it: the rate that it holds at which price, where prices are
@@ -154,7 +148,7 @@ mod tests {
         assert!(Actuator::Phantom.check(&cubic).is_ok());
         for actuator in [Actuator::Native, Actuator::Beta] {
             let sentence = actuator.check(&cubic).unwrap_err().to_string();
-            assert!(sentence.contains(actuator.name()) && sentence.contains("--cc cubic"), "{sentence}");
+            assert!(sentence.contains("the law cubic") && sentence.contains("phantom"), "{sentence}");
             assert!(actuator.check(&cdg()).is_ok());
         }
     }

@@ -227,22 +227,19 @@ impl Law {
     /// ours, but for [`Law::KERNELS`].
     ///
     /// # Errors
-    /// [`Error::Law`]: a law that ignores congestion signals, one that is not registered, or a parameter that our law
-    /// does not take.
+    /// [`Error::DeafLaw`], [`Error::UnknownLaw`], or [`Error::Law`]: a parameter that our law does not take.
     pub fn parse(text: &str) -> Result<Law> {
         if let Some(cdg) = cdg(CdgParameters::default(), text)? {
             return Ok(cdg);
         }
         if let Some(ours) = ours(text) {
-            let law: lowtide_cc::Law = ours.parse().map_err(|error| Error::Law(format!("--cc {text}: {error}")))?;
-            let ported = Ported::new(&law).map_err(|refusal| Error::Law(format!("--cc {text}: {refusal}")))?;
+            let law: lowtide_cc::Law = ours.parse().map_err(|error| Error::Law(format!("{text}: {error}")))?;
+            let ported = Ported::new(&law).map_err(|refusal| Error::Law(format!("{text}: {refusal}")))?;
             return Ok(Law::Own(Box::new(ported)));
         }
         let (asked, text) = (text, text.strip_prefix("kernel:").unwrap_or(text));
         if DEAF.contains(&text) {
-            return Err(Error::Law(format!(
-                "--cc {asked} cannot be governed: it goes by what it measures and not by a congestion signal of ours, so no weight would have an effect; use tide, cubic or reno"
-            )));
+            return Err(Error::DeafLaw { law: asked.to_owned() });
         }
         let available = fs::read_to_string(AVAILABLE).map_err(Error::system("reading the kernel's list of laws"))?;
         // lt_*: the laws of other runs, which end with them
@@ -251,11 +248,7 @@ impl Law {
         if usable.contains(&text) {
             return Ok(Law::Kernel(text.to_owned()));
         }
-        Err(Error::Law(format!(
-            "--cc {text} is not registered in this kernel; there are {} (Lowtide's own) and {} (others: modprobe tcp_NAME)",
-            Law::OWN.join(", "),
-            usable.join(", ")
-        )))
+        Err(Error::UnknownLaw { law: text.to_owned(), ours: Law::OWN.join(", "), others: usable.join(", ") })
     }
 
     /// The same for a law that nothing steers: CDG is [as published](CdgParameters::published) unless its parameters
@@ -449,7 +442,7 @@ mod tests {
     fn laws_that_ignore_signals_are_refused() {
         for law in DEAF {
             let error = Law::parse(&format!("kernel:{law}")).unwrap_err().to_string();
-            assert!(error.contains(law) && error.contains("use tide"), "{error}");
+            assert!(error.contains(law) && error.contains("take tide"), "{error}");
         }
     }
 

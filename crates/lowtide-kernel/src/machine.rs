@@ -61,7 +61,7 @@ impl MachineLaw {
             )));
         }
         if weight.is_some() && !law.takes_weight() {
-            return Err(Error::Law(format!("--weight: {} has no weight of its own", law.name())));
+            return Err(Error::NoWeight { law: law.name().to_owned() });
         }
         let name = Law::registered(law.name());
         if is_available(&name) {
