@@ -4,7 +4,8 @@
 //! An ordinary flow sends `F*q^(-1/2)` at price `q`, ours `F*(q/w)^(-1/alpha)`, with `F = C/(n+1)`, so that
 //! at w = 1 every flow has its fair share whatever the exponent. The price is the one at which the link is
 //! full. Ours follows its equilibrium with a first-order lag, swings in a sawtooth around
-//! it and has seeded noise of ±20 %; it never exceeds the link.
+//! it and has seeded noise of ±20 %; it never exceeds the link. It has rates and no packets: the governor sees nothing
+//! else, and its crate depends on no other.
 
 use lowtide_deadline::{
     Basis, Control, Decision, Goal, GoalError, Governor, Model, Outlook, Policy, Progress, Signal, SignalKind, Signals,

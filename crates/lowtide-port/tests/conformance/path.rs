@@ -2,7 +2,8 @@
 //! One flow on a link with a queue, in virtual time, whose events two laws hear: the first one's window sends. Every
 //! segment is acknowledged by itself; one that finds the queue full is noticed when its ACK would have come, and
 //! repaired at once. With a step, those that wait longer are marked. The link's rate changes now and then, ACKs have a
-//! queue of their own on their way back, and the receiver's clock another origin and rate than the sender's.
+//! queue of their own on their way back, and the receiver's clock another origin and rate than the sender's. The toy
+//! paths of `lowtide-cc` drive one law, and are visible in its own tests only.
 
 use super::Pair;
 use lowtide_cc::{Ack, Congestion, CongestionControl, RateSample, Reaction, Recovered, Signal, Time};
