@@ -506,7 +506,7 @@ pub enum BottleneckArgument {
 /// `lowtide demo`.
 #[derive(Debug, Args)]
 pub struct DemoArguments {
-    /// Write demo.svg and demo.png to this directory
+    /// Write demo.svg to this directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub out: PathBuf,
 

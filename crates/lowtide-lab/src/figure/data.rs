@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From results to what is drawn.
 
-use super::{
-    DrawnPanel, Table,
-    chart::Chart,
-    layers::{Layer, Named, Point, Quartiles, Stroke},
-    scale::Scale,
-};
+use super::{DrawnPanel, Table};
 use crate::{
     cache::Curve,
     error::{LabError, Result},
@@ -15,6 +10,7 @@ use crate::{
     score::Scores,
     statistics,
 };
+use lowtide_draw::{Layer, Named, Point, Quartiles, Scale, Stroke, chart::Chart};
 
 /// Points of a curve over time, at most: one for each place where a line can be told from its neighbour.
 const POINTS: usize = 480;

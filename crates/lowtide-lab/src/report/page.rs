@@ -5,10 +5,10 @@ use super::Section;
 use crate::comparison::{Compared, Comparison};
 use crate::{
     experiment::{Experiment, Kind},
-    figure::{Drawn, DrawnPanel, STYLE, Table},
+    figure::{Drawn, DrawnPanel, Table},
     score::{Checked, Score, Verdict},
 };
-use lowtide_sim::output::axis::label;
+use lowtide_draw::{axis::label, chart::STYLE};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const PAGE_STYLE: &str = include_str!("style.css");

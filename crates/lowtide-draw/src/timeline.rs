@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Panels of curves over time, one below the other, with a legend beside them.
 
-use super::{
+use crate::{
     axis::{Axis, label},
     svg::{Font, Svg},
 };
@@ -31,14 +31,14 @@ const PLAIN: Font = Font { size: 12.0, fill: PALE, bold: false, anchor: "start" 
 const STRONG: Font = Font { size: 14.0, fill: INK, bold: true, anchor: "start" };
 
 /// Points of a curve, at most: half as many as there are pixels.
-pub(super) const POINTS: usize = 340;
+pub const POINTS: usize = 340;
 
 /// Points as (seconds, value), in the order of time.
 pub type Curve = Vec<(f64, f64)>;
 
 /// A picture.
 #[derive(Debug)]
-pub struct Chart {
+pub struct Timeline {
     /// Above it.
     pub title: String,
     /// Below the title.
@@ -57,7 +57,7 @@ pub struct Panel {
     /// Above it.
     pub title: String,
     /// Of all its curves.
-    pub scale: Scale,
+    pub scale: Range,
     /// Its curves.
     pub lines: Vec<(Curve, Style)>,
     /// Beside it.
@@ -66,7 +66,7 @@ pub struct Panel {
 
 /// What a panel's values are drawn between.
 #[derive(Clone, Copy, Debug)]
-pub enum Scale {
+pub enum Range {
     /// 0 and this.
     Linear(f64),
     /// This and 1, by their logarithms.
@@ -105,7 +105,7 @@ impl Style {
     }
 }
 
-impl Chart {
+impl Timeline {
     /// As SVG.
     pub fn draw(&self) -> String {
         self.drawing().finish()
@@ -195,9 +195,9 @@ impl Panel {
     }
 }
 
-impl Scale {
+impl Range {
     /// The points of a curve that lie on it.
-    pub(super) fn cut(self, curve: Curve) -> Curve {
+    pub fn cut(self, curve: Curve) -> Curve {
         let Self::Linear(full) = self else { return curve };
         curve.into_iter().filter(|point| point.1 <= full).collect()
     }
@@ -208,7 +208,7 @@ impl Scale {
     }
 
     /// From the power of ten below the smallest value to 1.
-    pub(super) fn of_weights<'a>(curves: impl IntoIterator<Item = &'a Curve>) -> Self {
+    pub fn of_weights<'a>(curves: impl IntoIterator<Item = &'a Curve>) -> Self {
         let least = curves.into_iter().flatten().map(|point| point.1).filter(|value| *value > 0.0).fold(0.1, f64::min);
         Self::Logarithmic(libm::pow(10.0, libm::floor(libm::log10(least) + 1e-9)))
     }
@@ -237,23 +237,23 @@ impl Scale {
 }
 
 /// The mark where the means begin, unless that is at once.
-pub(super) fn measured(from: Duration) -> Option<(f64, String)> {
+pub fn measured(from: Duration) -> Option<(f64, String)> {
     (!from.is_zero()).then(|| (from.as_secs_f64(), "means from here".to_owned()))
 }
 
 /// The mark where a transfer is due; none of those that are repeated.
-pub(super) fn due(name: &str, all: &[f64]) -> Option<(f64, String)> {
+pub fn due(name: &str, all: &[f64]) -> Option<(f64, String)> {
     let [only] = all else { return None };
     Some((*only, format!("{name} is due")))
 }
 
 /// The largest value, at least `least`.
-pub(super) fn largest<'a>(curves: impl IntoIterator<Item = &'a Curve>, least: f64) -> f64 {
+pub fn largest<'a>(curves: impl IntoIterator<Item = &'a Curve>, least: f64) -> f64 {
     curves.into_iter().flatten().map(|point| point.1).filter(|value| value.is_finite()).fold(least, f64::max)
 }
 
 /// Neighbours in one point, their mean, where there are too many.
-pub(super) fn thinned(curve: &[(f64, f64)]) -> Curve {
+pub fn thinned(curve: &[(f64, f64)]) -> Curve {
     let mean = |points: &[(f64, f64)]| {
         let sum = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
         (sum.0 / points.len() as f64, sum.1 / points.len() as f64)
@@ -262,6 +262,6 @@ pub(super) fn thinned(curve: &[(f64, f64)]) -> Curve {
 }
 
 /// A text of at most so many characters.
-pub(super) fn shortened(text: &str, most: usize) -> String {
+pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most - 1).chain(['…']).collect() }
 }

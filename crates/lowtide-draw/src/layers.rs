@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is drawn between the scales.
 
-use super::scale::Scale;
-use lowtide_sim::output::svg::{Font, Svg};
+use crate::{
+    Scale,
+    svg::{Font, Svg},
+};
 
-/// Colours of `style.css`, and dashes for further lines.
+/// Colours of `chart.css`, and dashes for further lines.
 const COLOURS: usize = 7;
 const DASHES: [&str; 3] = ["", "7 3", "2 3"];
 
@@ -19,16 +21,16 @@ const BOX: f64 = 14.0;
 
 /// How the values of a line look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stroke {
+pub struct Stroke {
     /// The class with its colour.
-    pub(super) class: String,
+    pub class: String,
     /// As in stroke-dasharray.
-    pub(super) dash: &'static str,
+    pub dash: &'static str,
 }
 
 impl Stroke {
     /// Of the line of this number.
-    pub(super) fn of(number: usize) -> Self {
+    pub fn of(number: usize) -> Self {
         Self { class: format!("c{}", number % COLOURS), dash: DASHES[number / COLOURS % DASHES.len()] }
     }
 
@@ -38,47 +40,75 @@ impl Stroke {
 }
 
 /// A layer of a drawing.
-pub(super) enum Layer {
+pub enum Layer {
     /// A line through points, with its name; each point may have a range.
     Curve {
+        /// Its name in the legend; empty: none.
         name: String,
+        /// How it looks.
         stroke: Stroke,
+        /// In the order in which it goes through them.
         points: Vec<Point>,
         /// Whether the points themselves are to be seen.
         dots: bool,
     },
     /// Boxes at places along x, with the name of all of them.
-    Boxes { name: String, stroke: Stroke, boxes: Vec<(f64, Quartiles)>, half: f64 },
+    Boxes {
+        /// Their name in the legend; empty: none.
+        name: String,
+        /// How they look.
+        stroke: Stroke,
+        /// Each with its value of x.
+        boxes: Vec<(f64, Quartiles)>,
+        /// Half of a box's width, in values of x.
+        half: f64,
+    },
     /// Points with their names beside them.
     Points(Vec<Named>),
     /// A value that the paper quotes.
-    Mark { x: Option<f64>, y: Option<f64>, stroke: Option<Stroke>, text: String },
+    Mark {
+        /// Where across; `None`: all along.
+        x: Option<f64>,
+        /// Where up; `None`: all along.
+        y: Option<f64>,
+        /// How it looks; `None`: pale.
+        stroke: Option<Stroke>,
+        /// Beside it.
+        text: String,
+    },
 }
 
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Point {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) range: Option<(f64, f64)>,
+pub struct Point {
+    /// Across.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+    /// The least and the greatest value of what `y` is a mean of.
+    pub range: Option<(f64, f64)>,
 }
 
 /// A point with a name.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Named {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) name: String,
-    pub(super) stroke: Stroke,
+pub struct Named {
+    /// Across.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+    /// Beside it.
+    pub name: String,
+    /// How it looks.
+    pub stroke: Stroke,
 }
 
 /// A box: least value, quartiles, greatest value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Quartiles(pub(super) [f64; 5]);
+pub struct Quartiles(pub [f64; 5]);
 
 impl Layer {
     /// What the legend says of it.
-    pub(super) fn entry(&self) -> Option<(Stroke, String)> {
+    pub(crate) fn entry(&self) -> Option<(Stroke, String)> {
         match self {
             Self::Curve { name, stroke, .. } | Self::Boxes { name, stroke, .. } if !name.is_empty() => {
                 Some((stroke.clone(), name.clone()))
@@ -87,7 +117,7 @@ impl Layer {
         }
     }
 
-    pub(super) fn draw(&self, svg: &mut Svg, x: &Scale, y: &Scale) {
+    pub(crate) fn draw(&self, svg: &mut Svg, x: &Scale, y: &Scale) {
         match self {
             Self::Curve { name, stroke, points, dots } => curve(svg, (x, y), (name, stroke), points, *dots),
             Self::Boxes { name, stroke, boxes, half } => {

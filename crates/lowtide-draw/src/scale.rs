@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From values to places.
+//! From values of any range, or from names, to places.
 
-use lowtide_sim::output::axis::{label, round_step};
+use crate::axis::{label, round_step};
 
 /// Where values are drawn.
 #[derive(Clone, Debug)]
-pub(super) struct Scale {
+pub struct Scale {
     /// Where the least and the greatest value are.
-    pub(super) start: f64,
-    pub(super) end: f64,
+    pub(crate) start: f64,
+    pub(crate) end: f64,
     /// The least and the greatest value.
     least: f64,
     most: f64,
@@ -21,7 +21,7 @@ pub(super) struct Scale {
 impl Scale {
     /// A scale that has room for these values, or for the given range. One of numbers begins at 0, unless there are
     /// values below it or a range is given.
-    pub(super) fn new(values: &[f64], range: Option<[f64; 2]>, log: bool) -> Self {
+    pub fn new(values: &[f64], range: Option<[f64; 2]>, log: bool) -> Self {
         let fits = |value: &&f64| value.is_finite() && (!log || **value > 0.0);
         let low = values.iter().filter(fits).copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().filter(fits).copied().fold(f64::NEG_INFINITY, f64::max);
@@ -41,14 +41,15 @@ impl Scale {
     }
 
     /// A scale of names.
-    pub(super) fn of_names(names: Vec<String>) -> Self {
+    pub fn of_names(names: Vec<String>) -> Self {
         let most = names.len() as f64 - 0.5;
         Self { start: 0.0, end: 1.0, least: -0.5, most, log: false, names: Some(names) }
     }
 
     /// The same without the room around the values, where a curve goes from one end to the other.
-    pub(super) fn tight(mut self, values: &[f64]) -> Self {
-        if let (Some(least), Some(most)) = (crate::statistics::min(values), crate::statistics::max(values))
+    pub fn tight(mut self, values: &[f64]) -> Self {
+        let all = || values.iter().copied();
+        if let (Some(least), Some(most)) = (all().min_by(f64::total_cmp), all().max_by(f64::total_cmp))
             && least < most
             && self.names.is_none()
         {
@@ -57,12 +58,12 @@ impl Scale {
         self
     }
 
-    pub(super) fn between(self, start: f64, end: f64) -> Self {
+    pub(crate) fn between(self, start: f64, end: f64) -> Self {
         Self { start, end, ..self }
     }
 
     /// The place of a value; of one that is beyond the ends, the end.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    pub(crate) fn place(&self, value: f64) -> f64 {
         let part = if self.log {
             let (least, most) = (libm::log10(self.least), libm::log10(self.most));
             (libm::log10(value.max(self.least)) - least) / (most - least)
@@ -73,13 +74,13 @@ impl Scale {
     }
 
     /// Whether it is drawn.
-    pub(super) fn has(&self, value: f64) -> bool {
+    pub(crate) fn has(&self, value: f64) -> bool {
         let slack = 1e-9 * (self.most - self.least);
         value >= self.least - slack && value <= self.most + slack
     }
 
     /// Places and labels of about `number` ticks.
-    pub(super) fn ticks(&self, number: f64) -> Vec<(f64, String)> {
+    pub(crate) fn ticks(&self, number: f64) -> Vec<(f64, String)> {
         if let Some(names) = &self.names {
             return names.iter().enumerate().map(|(at, name)| (self.place(at as f64), name.clone())).collect();
         }

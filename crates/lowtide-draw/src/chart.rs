@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A drawing: two scales, what lies between them, and the legend below.
+//! A chart: two scales, the layers between them, and the legend below.
 
-use super::{
-    layers::{Layer, Stroke},
-    scale::Scale,
+use crate::{
+    Layer, Scale, Stroke,
+    svg::{Font, Svg},
 };
-use lowtide_sim::output::svg::{Font, Svg};
 
 const WIDTH: f64 = 560.0;
 const LEFT: f64 = 56.0;
@@ -22,20 +21,30 @@ const LETTER: f64 = 6.6;
 
 const TEXT: Font = Font { size: 12.0, fill: "currentColor", bold: false, anchor: "start" };
 
-/// A drawing.
-pub(super) struct Chart {
-    pub(super) title: String,
-    pub(super) x: Scale,
-    pub(super) y: Scale,
-    pub(super) x_label: String,
-    pub(super) y_label: String,
+/// The style sheet of charts, light and dark: the class `plot`, and within it the colours of its lines.
+pub const STYLE: &str = include_str!("chart.css");
+
+/// A chart.
+pub struct Chart {
+    /// Above it.
+    pub title: String,
+    /// Of the values across.
+    pub x: Scale,
+    /// Of the values up.
+    pub y: Scale,
+    /// What the values across are.
+    pub x_label: String,
+    /// What the values up are.
+    pub y_label: String,
     /// What the entries of the legend are values of; empty: nothing.
-    pub(super) legend: String,
-    pub(super) layers: Vec<Layer>,
+    pub legend: String,
+    /// What lies between the scales, the first one undermost.
+    pub layers: Vec<Layer>,
 }
 
 impl Chart {
-    pub(super) fn draw(self) -> Svg {
+    /// The drawing, in the classes and colours of [`STYLE`].
+    pub fn draw(self) -> Svg {
         let rows = self.legend_rows();
         let mut svg = Svg::new(WIDTH, BOTTOM + BELOW + ROW * rows.len().saturating_sub(1) as f64 + 6.0);
         let x = self.x.clone().between(LEFT, RIGHT);

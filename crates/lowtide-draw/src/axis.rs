@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scales and their ticks, for whoever draws.
+//! A scale from 0, its ticks and labels.
 
 /// What the values from 0 to `full` are drawn between.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
+pub struct Axis {
     /// Where 0 is.
-    pub(super) zero: f64,
+    pub zero: f64,
     /// Where `full` is.
-    pub(super) end: f64,
+    pub end: f64,
     /// The largest value.
-    pub(super) full: f64,
+    pub full: f64,
 }
 
 impl Axis {
-    pub(super) fn place(self, value: f64) -> f64 {
+    /// The place of a value; of one that is beyond the ends, the end.
+    pub fn place(self, value: f64) -> f64 {
         self.zero + (self.end - self.zero) * value.clamp(0.0, self.full) / self.full
     }
 
     /// Values for about `number` ticks: multiples of 1, 2 or 5 times a power of ten.
-    pub(super) fn ticks(self, number: f64) -> Vec<f64> {
+    pub fn ticks(self, number: f64) -> Vec<f64> {
         let step = round_step(self.full / number);
         (0..).map(|n| f64::from(n) * step).take_while(|value| *value <= self.full * 1.000_001).take(100).collect()
     }
@@ -38,7 +39,7 @@ pub fn label(value: f64) -> String {
 }
 
 /// The unit for rates up to `bps`, and how many bit/s it is.
-pub(super) fn rate_unit(bps: f64) -> (f64, &'static str) {
+pub fn rate_unit(bps: f64) -> (f64, &'static str) {
     match bps {
         bps if bps >= 1e9 => (1e9, "Gbit/s"),
         bps if bps >= 1e6 => (1e6, "Mbit/s"),
