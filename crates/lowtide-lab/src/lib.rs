@@ -37,7 +37,7 @@ pub use error::LabError;
 pub use experiment::Library;
 pub use place::Place;
 pub use plan::{Extent, Half, Plan, PlannedCell};
-pub use recording::{Arrival, Packets, Recording, Track, Transfer};
+pub use recording::{Arrival, Packets, RecordedTransfer, Recording, Track};
 pub use results::Results;
 pub use runner::Runner;
 pub use scoreboard::scoreboard;

@@ -2,7 +2,7 @@
 //! Makes a recording of a run, in the shape of the simulator's.
 
 use crate::{route::Counts, traffic::Observation};
-use lowtide_lab::{Packets, Recording, Track, Transfer};
+use lowtide_lab::{Packets, RecordedTransfer, Recording, Track};
 use lowtide_net::Time;
 use lowtide_sim::scenario::{Bottleneck, Scenario, Source};
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
@@ -113,7 +113,7 @@ impl<'a> Recorder<'a> {
             let base_rtt = flow.rtt.as_secs_f64() * 1e3;
             let facts = [("start", Some(start)), ("finish", finish), ("due", due), ("base_rtt", Some(base_rtt))];
             let transfer = match flow.source {
-                Source::Sized(bytes) => Some(Transfer { start, bytes: bytes as f64, finish, due }),
+                Source::Sized(bytes) => Some(RecordedTransfer { start, bytes: bytes as f64, finish, due }),
                 _ => None,
             };
             Track {
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(&*flow.columns["delivered"], [50_000.0, 200_000.0]);
         assert_eq!(&*link.columns["queue"], [0.2, 0.2]);
         assert_eq!(&*link.columns["utilisation"], [0.5, 1.0]);
-        assert_eq!(flow.transfers, [Transfer { start: 0.0, bytes: 1e6, finish: Some(8.0), due: None }]);
+        assert_eq!(flow.transfers, [RecordedTransfer { start: 0.0, bytes: 1e6, finish: Some(8.0), due: None }]);
         assert_eq!(link.facts["standstill_ms"], 3.0);
     }
 }

@@ -35,7 +35,7 @@ pub struct Track {
     /// Single values, by name.
     pub facts: BTreeMap<&'static str, f64>,
     /// The transfers that a flow made, in the order of their starts.
-    pub transfers: Vec<Transfer>,
+    pub transfers: Vec<RecordedTransfer>,
     /// Of the spans that the scenario asks for: where each begins and ends, in seconds, and the part of a fair share
     /// that the flow had.
     pub spans: Vec<(f64, f64, f64)>,
@@ -46,7 +46,7 @@ pub struct Track {
 
 /// A transfer of a known size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Transfer {
+pub struct RecordedTransfer {
     /// When it began, in seconds.
     pub start: f64,
     /// Its payload, in bytes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recording as JSON, on its way from who made it, and as it is kept.
 
-use crate::{Arrival, LabError, Recording, Track, Transfer, error::Result};
+use crate::{Arrival, LabError, RecordedTransfer, Recording, Track, error::Result};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -64,8 +64,12 @@ impl Recording {
 impl TrackOfFile {
     fn of(track: &Track) -> Self {
         let present = |values: &Rc<[f64]>| values.iter().map(|value| value.is_finite().then_some(*value)).collect();
-        let transfer =
-            |&Transfer { start, bytes, finish, due }: &Transfer| TransferOfFile { start, bytes, finish, due };
+        let transfer = |&RecordedTransfer { start, bytes, finish, due }: &RecordedTransfer| TransferOfFile {
+            start,
+            bytes,
+            finish,
+            due,
+        };
         Self {
             name: track.name.clone(),
             columns: track.columns.iter().map(|(name, values)| (name.clone(), present(values))).collect(),
@@ -86,8 +90,12 @@ impl TrackOfFile {
             let known = FACTS.into_iter().find(|known| *known == name);
             known.map(|known| (known, value)).ok_or_else(|| format!("{} has the unknown fact {name}", self.name))
         };
-        let transfer =
-            |TransferOfFile { start, bytes, finish, due }: TransferOfFile| Transfer { start, bytes, finish, due };
+        let transfer = |TransferOfFile { start, bytes, finish, due }: TransferOfFile| RecordedTransfer {
+            start,
+            bytes,
+            finish,
+            due,
+        };
         let arrival = |(sent, arrived)| Arrival { sent, arrived };
         Ok(Track {
             columns: self.columns.into_iter().map(column).collect::<Result<_, _>>()?,
@@ -110,7 +118,7 @@ mod tests {
             name: "bg".to_owned(),
             columns,
             facts: BTreeMap::from([("start", 0.5)]),
-            transfers: vec![Transfer { start: 0.5, bytes: 1e6, finish: None, due: Some(9.0) }],
+            transfers: vec![RecordedTransfer { start: 0.5, bytes: 1e6, finish: None, due: Some(9.0) }],
             spans: vec![(0.0, 1.0, 0.5)],
             packets: Some(vec![Arrival { sent: 0.7, arrived: 1.0 / 3.0 }].into()),
         };
