@@ -36,7 +36,7 @@ pub fn image_directory() -> Result<PathBuf> {
     named.map_or_else(|| Ok(Cache::usual()?.directory().join("guest")), |name| Ok(name.into()))
 }
 
-/// Plays scenarios in guests.
+/// Runs scenarios in guests.
 #[derive(Debug)]
 pub struct GuestTestbed {
     guest: Guest,

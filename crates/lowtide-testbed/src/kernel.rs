@@ -30,7 +30,7 @@ use std::{
 /// measured.
 const AT_ONCE: usize = 4;
 
-/// Plays scenarios on this kernel, through the emulator.
+/// Runs scenarios on this kernel, through the emulator.
 #[derive(Debug)]
 pub struct KernelTestbed {
     release: String,
@@ -50,7 +50,7 @@ impl KernelTestbed {
     }
 
     /// In a process that ends in order when this one ends, however that is. Nothing is left on a disk.
-    fn run(&self, request: &Request) -> Result<Recording> {
+    fn run_in_process(&self, request: &Request) -> Result<Recording> {
         let (mut scenario, mut recording) = (in_memory(c"scenario.toml")?, in_memory(c"recording.json")?);
         scenario.write_all(request.scenario.to_toml().as_bytes())?;
         let mut command = Command::new(&self.program);
@@ -111,6 +111,6 @@ impl Testbed for KernelTestbed {
     }
 
     fn run(&self, request: &Request) -> Result<Recording, LabError> {
-        self.run(request).map_err(|error| LabError::new(format!("{error:#}")))
+        self.run_in_process(request).map_err(|error| LabError::new(format!("{error:#}")))
     }
 }

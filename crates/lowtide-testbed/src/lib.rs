@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The testbed: scenarios of the simulator, run with the TCP of a kernel, and recorded in the simulator's shape.
 //!
-//! Two network namespaces have a bottleneck between them. Each flow has a sender on one side and a receiver on the other, under real-time
-//! scheduling. The kernel is this machine's, in real time ([`KernelTestbed`]), or that of a guest under QEMU, in virtual time ([`GuestTestbed`]).
-//! What of a scenario a kernel cannot do is refused; docs/lab.md says what it can. Errors are sentences for a person, and nothing decides by
-//! their kind: they are `anyhow`'s.
+//! Two network namespaces have a bottleneck between them. Each flow has a sender on one side and a receiver on the
+//! other, under real-time scheduling. The kernel is this machine's, in real time ([`KernelTestbed`]), or that of a
+//! guest under QEMU, in virtual time ([`GuestTestbed`]). What of a scenario a kernel cannot do is refused; docs/lab.md
+//! says what it can. Errors are sentences for a person, and nothing decides by their kind: they are `anyhow`'s.
 
 #[cfg(target_os = "linux")]
 mod access;
