@@ -27,7 +27,7 @@ test: lint deps-run deps-test
 	$(CARGO) test --workspace --locked --no-run
 	@if [ "$$LOWTIDE_REQUIRE_KERNEL" = 1 ] || { [ -e /dev/net/tun ] && target/debug/lowtide doctor >/dev/null 2>&1; }; then kernel=--include-ignored; \
 	else echo "make test: the tests of the real kernel are ignored; lowtide doctor says what they lack (root, in most cases)"; fi; \
-	$(CARGO) test --workspace --locked -- --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
+	CARGO="$(CARGO)" scripts/run-tests.py --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
 
 # The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance), throughput on this machine's kernel
 # beside a foreground (promises), each law over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
