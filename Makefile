@@ -21,20 +21,21 @@ demo: build deps-run
 	$(SUDO) target/release/lowtide demo
 
 # Tests of the real kernel need root. They are ignored where they cannot run, unless LOWTIDE_REQUIRE_KERNEL=1 says that they have to. The test that is skipped
-# is run by another one, on a terminal of its own.
+# is run by another one, on a terminal of its own. Tests are built with --workspace here and below, and nothing with -p: a choice of packages has other
+# features of their dependencies, so these and most of our crates would be built once more for each.
 test: lint deps-run deps-test
-	@$(CARGO) build --locked -p lowtide
+	$(CARGO) test --workspace --locked --no-run
 	@if [ "$$LOWTIDE_REQUIRE_KERNEL" = 1 ] || { [ -e /dev/net/tun ] && target/debug/lowtide doctor >/dev/null 2>&1; }; then kernel=--include-ignored; \
 	else echo "make test: the tests of the real kernel are ignored; lowtide doctor says what they lack (root, in most cases)"; fi; \
-	$(CARGO) test --workspace --locked -- --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
+	CARGO="$(CARGO)" scripts/run-tests.py --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
 
 # The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance), throughput on this machine's kernel
 # beside a foreground (promises), each law over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
 # lab-guest-image).
 test-long: deps-build deps-run deps-test
-	$(CARGO) test --locked -p lowtide-sim --test acceptance -- --show-output
-	$(CARGO) test --locked -p lowtide --test promises --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
-	$(CARGO) test --locked -p lowtide -p lowtide-guest --test guest -- --show-output
+	$(CARGO) test --workspace --locked --test acceptance -- --show-output
+	$(CARGO) test --workspace --locked --test promises --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
+	$(CARGO) test --workspace --locked --test guest -- --show-output
 
 # And what takes longer, or the machine for itself: an hour more.
 test-all: test test-long faults kernels fuzz

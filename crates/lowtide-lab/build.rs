@@ -12,7 +12,8 @@ use std::{
     process::Command,
 };
 
-/// What the result of a run depends on besides the crates that the lab depends on: what turns a run into a number, and the crates of others.
+/// What the result of a run depends on besides the crates that the lab depends on: what turns a run into a number, and
+/// the crates of others.
 const OWN: [&str; 3] = ["Cargo.lock", "crates/lowtide-lab/src/expression", "crates/lowtide-lab/src/recording"];
 
 fn main() -> io::Result<()> {

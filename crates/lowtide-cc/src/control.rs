@@ -12,8 +12,8 @@ pub enum Reaction {
     #[default]
     None,
     /// It found congestion by itself and lowered its window: the transport enters a reduction episode (as Linux
-    /// `tcp_enter_cwr()`) and walks to the window by PRR. In an episode already, it goes on, to the lower window: overload
-    /// mode takes what the mark that began the episode had left.
+    /// `tcp_enter_cwr()`) and walks to the window by PRR. In an episode already, it goes on, to the lower window:
+    /// overload mode takes what the mark that began the episode had left.
     Reduced,
 }
 
@@ -57,8 +57,8 @@ pub trait CongestionControl: Send {
     /// A segment was sent.
     fn on_sent(&mut self, _sent: &Sent) {}
 
-    /// A segment was declared lost. Each is reported by itself, before the [`on_ack`](Self::on_ack) of the ACK that told it
-    /// (which has their sum) or the timeout. Only laws that model the path need it.
+    /// A segment was declared lost. Each is reported by itself, before the [`on_ack`](Self::on_ack) of the ACK that
+    /// told it (which has their sum) or the timeout. Only laws that model the path need it.
     fn on_lost(&mut self, _lost: &Lost) {}
 
     /// An ACK arrived. Losses and marks that begin an episode are reported by [`on_congestion`](Self::on_congestion),
@@ -96,8 +96,8 @@ pub trait CongestionControl: Send {
         2
     }
 
-    /// For how long at the pacing rate a burst may last, unless it is the [least](Self::least_burst) (Linux' `sk_pacing_shift`: a
-    /// millisecond).
+    /// For how long at the pacing rate a burst may last, unless it is the [least](Self::least_burst) (Linux'
+    /// `sk_pacing_shift`: a millisecond).
     fn longest_burst(&self) -> Duration {
         Duration::from_millis(1)
     }
@@ -122,33 +122,34 @@ pub trait CongestionControl: Send {
         None
     }
 
-    /// Lowers window and threshold to this part of them, but not below the law's minimum; gives whether it can. Not a reduction
-    /// of its own: it belongs to the one just made, and is taken back with it.
+    /// Lowers window and threshold to this part of them, but not below the law's minimum; gives whether it can. Not a
+    /// reduction of its own: it belongs to the one just made, and is taken back with it.
     fn scale_window(&mut self, _factor: f64) -> bool {
         false
     }
 
-    /// Puts into `prices` what the law has seen of real congestion. A law as such leaves them alone, except for a kind that it
-    /// knows better than can be seen from outside; with an [actuator](crate::actuator) it fills all of them.
+    /// Puts into `prices` what the law has seen of real congestion. A law as such leaves them alone, except for a kind
+    /// that it knows better than can be seen from outside; with an [actuator](crate::actuator) it fills all of them.
     fn prices(&self, _prices: &mut Prices) {}
 
     /// Shows the law's own state to a probe: a name and a value for each (times in milliseconds, windows in segments).
     fn inspect(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// A law that can be more or less submissive: it behaves as if the congestion price were `1/weight` times what it measured
-/// (the DA-LBE framework, equation 5).
+/// A law that can be more or less submissive: it behaves as if the congestion price were `1/weight` times what it
+/// measured (the DA-LBE framework, equation 5).
 pub trait Weighted {
-    /// Sets the price weight, above 0: 1 is an ordinary best-effort flow. Until it is first called, the law is as published.
+    /// Sets the price weight, above 0: 1 is an ordinary best-effort flow. Until it is first called, the law is as
+    /// published.
     ///
-    /// Above 1 prices are lower than measured. Only Vegas takes that, and only because its own price, delay, may stand far
-    /// above that of the others; then it is a weight of 1 with that [ratio](Self::set_weight_and_ratio). For all others it
-    /// is 1.
+    /// Above 1 prices are lower than measured. Only Vegas takes that, and only because its own price, delay, may stand
+    /// far above that of the others; then it is a weight of 1 with that [ratio](Self::set_weight_and_ratio). For all
+    /// others it is 1.
     fn set_weight(&mut self, weight: f64);
 
-    /// The same with φ, the ratio of the prices that the law pays to the one that the flows around it pay (section IV of the
-    /// paper): it then behaves as if prices were `1/(weight·ratio)` of what it measured, and no more aggressively than an
-    /// ordinary flow where it cannot tell what that is.
+    /// The same with φ, the ratio of the prices that the law pays to the one that the flows around it pay (section IV
+    /// of the paper): it then behaves as if prices were `1/(weight·ratio)` of what it measured, and no more
+    /// aggressively than an ordinary flow where it cannot tell what that is.
     fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
         self.set_weight((weight * ratio).min(1.0));
     }

@@ -21,8 +21,8 @@ pub struct Ack {
     pub rtt: Option<Duration>,
     /// The transport's smoothed round-trip time (RFC 6298), with this sample; zero before the first.
     pub srtt: Duration,
-    /// Receiver's timestamp minus ours for the newest segment acknowledged, in nanoseconds. The clocks' offset is unknown,
-    /// so only differences mean anything.
+    /// Receiver's timestamp minus ours for the newest segment acknowledged, in nanoseconds. The clocks' offset is
+    /// unknown, so only differences mean anything.
     pub one_way_delay: Option<i64>,
     /// The lowest byte that is not yet cumulatively acknowledged, after this ACK (`snd_una`).
     pub una: u64,
@@ -49,7 +49,8 @@ pub struct Ack {
     pub senders: u32,
     /// Segments that connections of that flow began with, each at once: one waits for the other.
     pub burst: u32,
-    /// Segments that other connections of that flow have sent outside of its window, and that may have met those that tell of the queue.
+    /// Segments that other connections of that flow have sent outside of its window, and that may have met those that
+    /// tell of the queue.
     pub beside: u32,
 }
 
@@ -112,10 +113,10 @@ pub enum Signal {
 }
 
 /// Congestion was found. The transport reports each kind once per episode: from the signal until everything that was
-/// outstanding then is acknowledged. A loss inside an episode that marks began is reported, a mark inside recovery is not.
-/// As in Linux, a mere reduction ends at the first ACK *above* the `snd_nxt` of its start: the ACK of the last segment sent
-/// before belongs to it, and so does that segment's mark. Recovery ends when all that was sent before is acknowledged; a mark
-/// on the ACK that ends it is not reported. One that begins with nothing outstanding ends at once.
+/// outstanding then is acknowledged. A loss inside an episode that marks began is reported, a mark inside recovery is
+/// not. As in Linux, a mere reduction ends at the first ACK *above* the `snd_nxt` of its start: the ACK of the last
+/// segment sent before belongs to it, and so does that segment's mark. Recovery ends when all that was sent before is
+/// acknowledged; a mark on the ACK that ends it is not reported. One that begins with nothing outstanding ends at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
     /// When it was found.
@@ -150,8 +151,8 @@ pub struct Restart {
     pub idle: Duration,
     /// `snd_nxt`.
     pub nxt: u64,
-    /// The window that congestion window validation leaves (RFC 2861, RFC 5681 section 4.1), bytes; `None`: the transport
-    /// does not validate, keep the window.
+    /// The window that congestion window validation leaves (RFC 2861, RFC 5681 section 4.1), bytes; `None`: the
+    /// transport does not validate, keep the window.
     pub window: Option<u64>,
 }
 

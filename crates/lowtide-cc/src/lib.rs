@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Congestion control laws as pure state machines: the laws of the papers that Lowtide is built from, and of their rivals.
+//! Congestion control laws as pure state machines: the laws of the papers that Lowtide is built from, and of their
+//! rivals.
 //!
-//! A law learns what happened from [`Ack`], [`Congestion`] and a few rarer events, and says how much may be in flight. It
-//! reads no clock, does no I/O, does not allocate and cannot fail once it is made, and knows neither deadlines nor networks.
-//! [`Law`] is the choice of a law with its parameters; it is written `cdg:g=2,increase=cubic` and makes the state machine.
+//! A law learns what happened from [`Ack`], [`Congestion`] and a few rarer events, and says how much may be in flight.
+//! It reads no clock, does no I/O, does not allocate and cannot fail once it is made, and knows neither deadlines nor
+//! networks. [`Law`] is the choice of a law with its parameters; it is written `cdg:g=2,increase=cubic` and makes the
+//! state machine.
 //!
 //! ```
 //! use lowtide_cc::{Flow, Law};

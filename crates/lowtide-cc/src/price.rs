@@ -7,7 +7,8 @@
 //! φ = Σ W_z·P_z / (W_std·P_loss)      P_z = indications per packet      W_z = mean part of the window that one removes
 //! ```
 //!
-//! Signals that a sender made up are not among them, nor is what a weight makes of a real one: prices are the network's.
+//! Signals that a sender made up are not among them, nor is what a weight makes of a real one: prices are the
+//! network's.
 
 use crate::{Ack, Reaction, Signal};
 
@@ -46,10 +47,11 @@ pub struct Prices {
     pub packets: u64,
     /// Loss episodes and timeouts.
     pub loss: Price,
-    /// Reductions that a law made because of delay. For CDG and Eclipse: what a round's delay costs, added up over rounds.
+    /// Reductions that a law made because of delay. For CDG and Eclipse: what a round's delay costs, added up over
+    /// rounds.
     pub delay: Price,
-    /// Marks: episodes with classic ECN, packets with accurate ECN (where a marked packet takes half a packet of the window,
-    /// as in DCTCP).
+    /// Marks: episodes with classic ECN, packets with accurate ECN (where a marked packet takes half a packet of the
+    /// window, as in DCTCP).
     pub mark: Price,
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections of one transfer over one path under one law: what the law knows belongs to the path, and they divide its window ([`Aggregate`]). A
-//! newcomer knows the path at its first packet, one that ends hands nothing over.
+//! Connections of one transfer over one path under one law: what the law knows belongs to the path, and they divide its
+//! window ([`Aggregate`]). A newcomer knows the path at its first packet, one that ends hands nothing over.
 //!
-//! Many that fill the window together meet in the queue by chance, and hide from each other whether others are served in turn. So one of them has a
-//! token: it carries what the window allows, and probes where the law only does that. The others wait, with a segment now and then, as programs give
-//! up connections that stand still. The token goes round. Application-limited connections need none, nor do those that are new: a short connection
-//! never waits.
+//! Many that fill the window together meet in the queue by chance, and hide from each other whether others are served
+//! in turn. So one of them has a token: it carries what the window allows, and probes where the law only does that. The
+//! others wait, with a segment now and then, as programs give up connections that stand still. The token goes round.
+//! Application-limited connections need none, nor do those that are new: a short connection never waits.
 
 use crate::{
     Ack, Congestion, CongestionControl, Flow, Lost, Random, Reaction, Recovered, Restart, Sent, Signal, Stance, Time,
@@ -33,7 +33,8 @@ const WAITING_PART: f64 = 50.0;
 const LOOK_ROUND_TRIPS: u32 = 16;
 /// A connection that sends less than a segment in this time is as good as dead to its program.
 const FLOOR: f64 = 4.0;
-/// A grant of fewer segments is a pace: a host lets half of a window go at once, and a single segment meets the receiver's delayed ACK.
+/// A grant of fewer segments is a pace: a host lets half of a window go at once, and a single segment meets the
+/// receiver's delayed ACK.
 const PACED_BELOW: f64 = 4.0;
 /// A shorter round trip is not paced, as a pace is kept to a millisecond.
 const PACED_ROUND_TRIP: Duration = Duration::from_millis(1);
@@ -108,7 +109,8 @@ impl SharedLaw {
         })))
     }
 
-    /// A law for one more connection. It has no part of the window until its [handshake](CongestionControl::on_established) is done.
+    /// A law for one more connection. It has no part of the window until its
+    /// [handshake](CongestionControl::on_established) is done.
     pub fn connect(&self) -> Box<dyn CongestionControl> {
         let mut path = lock(&self.0);
         path.connections += 1;
@@ -163,8 +165,8 @@ impl Path {
         self.all.srtt() + TIMEOUT
     }
 
-    /// Whether a connection has the token, which it takes where it is free or has been with another one for long enough. `may_send`: at once; one
-    /// that waits may only when its segment leaves.
+    /// Whether a connection has the token, which it takes where it is free or has been with another one for long
+    /// enough. `may_send`: at once; one that waits may only when its segment leaves.
     fn carries(&mut self, own: &Own, wants: bool, may_send: bool, now: Time) -> bool {
         let probes = self.probes();
         if self.token != Some(own.number) {
@@ -185,8 +187,8 @@ impl Path {
         own.waits = waits;
     }
 
-    /// At an ACK: what a connection does with its grant that has more to send than it may, or that is idle, as all that it had is sent: what comes then
-    /// is as short as a new connection's, until it is not.
+    /// At an ACK: what a connection does with its grant that has more to send than it may, or that is idle, as all that
+    /// it had is sent: what comes then is as short as a new connection's, until it is not.
     fn take_turns(&mut self, own: &mut Own, limited: bool, idle: bool, now: Time) -> Usage {
         let probes = self.probes();
         if limited {
@@ -209,7 +211,8 @@ impl Path {
         usage
     }
 
-    /// A segment leaves of a connection that has none in flight: it waits, begins, or goes on after a pause. It may take the token with it.
+    /// A segment leaves of a connection that has none in flight: it waits, begins, or goes on after a pause. It may
+    /// take the token with it.
     fn on_leaving(&mut self, own: &mut Own, sent: &Sent) {
         let carries = self.carries(own, sent.has_data, true, sent.now);
         if !own.waits {
@@ -365,9 +368,9 @@ impl Path {
         rate.map(|rate| rate.max(self.mss as f64 / FLOOR).max(1.0) as u64)
     }
 
-    /// Bytes per second of one that waits: all of them have a small part of the link. While the law probes it has no more than it needs; at first it
-    /// waits as long again as the law has probed, which may be for a few round trips only. By chance between a half and three halves, since those that
-    /// began together would all send at once.
+    /// Bytes per second of one that waits: all of them have a small part of the link. While the law probes it has no
+    /// more than it needs; at first it waits as long again as the law has probed, which may be for a few round trips
+    /// only. By chance between a half and three halves, since those that began together would all send at once.
     fn waiting_pace(&mut self) -> u64 {
         let mss = self.mss as f64;
         let waiting = f64::from(self.waiting.max(1));
@@ -386,7 +389,8 @@ impl Path {
         rate.max(mss / FLOOR).max(1.0) as u64
     }
 
-    /// Segments of a connection that leave at once at the least: pairs where its grant is a pace, and one by one among the packets of others.
+    /// Segments of a connection that leave at once at the least: pairs where its grant is a pace, and one by one among
+    /// the packets of others.
     fn burst_of(&self, own: &Own) -> u64 {
         if own.waits {
             return 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Laws as short texts: `name` or `name:key=value,key=value`.
 //!
-//! Each law declares its parameters once, with [`parameters!`]; reading, printing, defaults and ranges follow from that.
+//! Each law declares its parameters once, with [`parameters!`]; reading, printing, defaults and ranges follow from
+//! that.
 
 use std::{fmt, num::NonZeroU32, ops::RangeInclusive, time::Duration};
 

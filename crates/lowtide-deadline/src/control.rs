@@ -23,15 +23,15 @@ pub struct Step {
     /// What the interval brought of congestion signals; without packets where the caller does not count them. The PID
     /// does not use it.
     pub signals: Signals,
-    /// φ: the sender's own price over that of the ordinary flows ([`PriceRatio`](crate::PriceRatio)); 1 where they react
-    /// to the same. Finite, greater than 0.
+    /// φ: the sender's own price over that of the ordinary flows ([`PriceRatio`](crate::PriceRatio)); 1 where they
+    /// react to the same. Finite, greater than 0.
     pub price_ratio: f64,
 }
 
 /// A law that moves the weight once per update interval.
 ///
-/// [`Pid`](crate::Pid) and [`ModelBased`](crate::ModelBased) are those of the framework. The order of calls is: `update`,
-/// then `applied` with what became of it.
+/// [`Pid`](crate::Pid) and [`ModelBased`](crate::ModelBased) are those of the framework. The order of calls is:
+/// `update`, then `applied` with what became of it.
 pub trait WeightControl: fmt::Debug + Send {
     /// The weight wanted for the next interval, within the law's bounds; not yet limited in its increase.
     fn update(&mut self, step: &Step) -> f64;
@@ -92,7 +92,7 @@ pub enum Control {
     /// [`Pid`](crate::Pid), with the paper's gains.
     #[default]
     Pid,
-    /// [`ModelBased`](crate::ModelBased), with the model of the control law in use; without one it falls back to PID, and
-    /// each [`Decision`](crate::Decision) says so.
+    /// [`ModelBased`](crate::ModelBased), with the model of the control law in use; without one it falls back to PID,
+    /// and each [`Decision`](crate::Decision) says so.
     ModelBased(Option<Model>),
 }

@@ -2,21 +2,21 @@
 //! Will it be done by then?
 //!
 //! The answer must come early, while the weight is still on its way up, and must not cry wolf. Known after each update
-//! interval are the rate achieved, the weight it was achieved with, and the law's exponent (rate goes with `w^(1/alpha)`
-//! at a constant price). From them come
+//! interval are the rate achieved, the weight it was achieved with, and the law's exponent (rate goes with
+//! `w^(1/alpha)` at a constant price). From them come
 //!
 //! * **what is within reach**: the rate measured at the present weight, and what the climb to higher weights adds until
 //!   the deadline at the limited pace. It assumes one competing flow, takes no more than the weights seen so far have
-//!   shown to bring, and no more than a fourfold weight. "On course" rests on it alone; in the last tenth of the time not
-//!   even on the climb, only on the rate measured;
+//!   shown to bring, and no more than a fourfold weight. "On course" rests on it alone; in the last tenth of the time
+//!   not even on the climb, only on the rate measured;
 //! * the **best estimate** of the rate at `w_max`, with the law's own exponent, used for "expected ...";
 //! * a **generous bound** on it, used for the alarm: a larger exponent (the law may be better than assumed)
 //!   and the smallest of the weights that the flow can still be lagging behind. The network is blamed only for what a
 //!   flow at `w_max` got that had data to send.
 //!
-//! A rate that **stayed flat while the weight rose fourfold** caps estimate and bound. A mere peak proves nothing: seen at
-//! a submissive weight it is below what pressing harder would give, seen on an idle link it is above what
-//! there is beside others.
+//! A rate that **stayed flat while the weight rose fourfold** caps estimate and bound. A mere peak proves nothing: seen
+//! at a submissive weight it is below what pressing harder would give, seen on an idle link it is above what there is
+//! beside others.
 
 use crate::Time;
 use std::collections::VecDeque;
@@ -302,8 +302,8 @@ impl Forecast {
         Some(self.flat_rate().map_or(raw, |flat| raw.min(flat)))
     }
 
-    /// The statement to make now. `deadline` must be later than `now`. An "on course" that no longer holds is taken back
-    /// here at once, and said again only after some intervals.
+    /// The statement to make now. `deadline` must be later than `now`. An "on course" that no longer holds is taken
+    /// back here at once, and said again only after some intervals.
     #[must_use]
     pub fn outlook(&mut self, q: &Question) -> Outlook {
         if self.verdict == Verdict::OnCourse && !self.suffices(q, 1.0) {
@@ -330,8 +330,8 @@ impl Forecast {
         }
     }
 
-    /// The bytes that get through until the deadline, as far as the rates seen bear it out: the rate at the present weight
-    /// and, `response` later than the weight, what the climb to `w_max` adds.
+    /// The bytes that get through until the deadline, as far as the rates seen bear it out: the rate at the present
+    /// weight and, `response` later than the weight, what the climb to `w_max` adds.
     #[must_use]
     pub fn within_reach(&self, q: &Question) -> f64 {
         let exponent = self.shown_exponent();
@@ -382,8 +382,8 @@ impl Forecast {
         self.latest.iter().sum::<f64>() / self.latest.len().max(1) as f64
     }
 
-    /// The share of a flow of this weight beside one ordinary flow, both alpha-fair. Beside more of them a higher weight
-    /// brings more than this says, alone less, which the evidence shows.
+    /// The share of a flow of this weight beside one ordinary flow, both alpha-fair. Beside more of them a higher
+    /// weight brings more than this says, alone less, which the evidence shows.
     fn gain(&self, weight: f64, exponent: f64) -> f64 {
         let own = libm::pow((weight / self.w_max).min(1.0), exponent);
         own / (1.0 + own)

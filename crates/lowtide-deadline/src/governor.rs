@@ -77,8 +77,8 @@ pub struct Progress {
 pub struct Decision {
     /// The weight to apply to the transfer as a whole; see [`socket_weight`](crate::socket_weight).
     pub weight: Weight,
-    /// ζ in bytes per second, towards the controller's aim (a little before the deadline), within [`Rates`]. `None` without a
-    /// deadline, past it, or when nothing is left, unless there is a least rate.
+    /// ζ in bytes per second, towards the controller's aim (a little before the deadline), within [`Rates`]. `None`
+    /// without a deadline, past it, or when nothing is left, unless there is a least rate.
     pub target_rate: Option<f64>,
     /// x̄ in bytes per second: the mean over the last complete update interval; during the first one, over
     /// what there is of it.
@@ -98,8 +98,8 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// μ = w·φ (the framework, eq. 26): what a law that reacts to another price than its neighbours applies in place of w.
-    /// May exceed 1.
+    /// μ = w·φ (the framework, eq. 26): what a law that reacts to another price than its neighbours applies in place of
+    /// w. May exceed 1.
     #[must_use]
     pub fn effective_weight(&self) -> f64 {
         self.weight.get() * self.price_ratio
@@ -113,8 +113,8 @@ impl Decision {
 ///
 /// * no deadline: `w_min` for ever;
 /// * past the deadline with data left: weight 1, or `w_max` where that is less;
-/// * past the aim with data left the weight does not fall: the transfer is later than it was meant to be, and what is left
-///   is too short to make up for a weight that turns out too low;
+/// * past the aim with data left the weight does not fall: the transfer is later than it was meant to be, and what is
+///   left is too short to make up for a weight that turns out too low;
 /// * all announced bytes acknowledged: the weight stays as it is until the deadline, then 1. A transfer that
 ///   goes on after its announced size must still finish;
 /// * an interval in which the program had mostly nothing to send says nothing about the network: the weight
@@ -184,8 +184,8 @@ impl Governor {
         Governor::with_control(policy, goal, start, control)
     }
 
-    /// The same with a control law of one's own instead of the policy's. What it asks for is clamped to the policy's bounds and limited in
-    /// its increase here; it is reset to `w_min` first.
+    /// The same with a control law of one's own instead of the policy's. What it asks for is clamped to the policy's
+    /// bounds and limited in its increase here; it is reset to `w_min` first.
     ///
     /// # Errors
     /// As for [`new`](Governor::new).

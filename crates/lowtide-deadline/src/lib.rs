@@ -7,9 +7,9 @@
 //! with weight `w` behaves as if the network's congestion price were `1/w` times what it measured: `w_min`
 //! is the most submissive, 1 an ordinary best-effort flow.
 //!
-//! The crate is pure. It reads no clock ([`Time`] is passed in), does no I/O and knows neither TCP nor
-//! sockets nor how any control law works: only the rates at which some of them rest ([`Model`]). Units everywhere: **bytes**, **bytes per second**, **nanoseconds** in
-//! [`Time`], and the dimensionless weight.
+//! The crate is pure. It reads no clock ([`Time`] is passed in), does no I/O and knows neither TCP nor sockets nor how
+//! any control law works: only the rates at which some of them rest ([`Model`]). Units everywhere: **bytes**, **bytes
+//! per second**, **nanoseconds** in [`Time`], and the dimensionless weight.
 //!
 //! * [`Governor`] is what most callers want: feed it [`Progress`], apply the [`Decision`].
 //! * [`WeightControl`] is the small interface behind it; [`Pid`] and [`ModelBased`] implement it.

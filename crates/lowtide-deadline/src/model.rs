@@ -31,7 +31,8 @@ impl Cubic {
         (self.scale * (4.0 - b) / (4.0 * b)).sqrt().sqrt()
     }
 
-    /// E\[W\] in segments, of the cubic region alone, at `price` loss events per packet and a round trip of `rtt` seconds.
+    /// E\[W\] in segments, of the cubic region alone, at `price` loss events per packet and a round trip of `rtt`
+    /// seconds.
     #[must_use]
     pub fn mean_window(&self, price: f64, rtt: f64) -> f64 {
         self.constant() * libm::pow(rtt / price, 0.75)
@@ -67,16 +68,16 @@ pub enum Model {
     Vegas {
         /// Packets that it keeps in the queue at w = 1; finite and greater than 0. The framework: 15.
         packets: f64,
-        /// It counts them as Linux does, cwnd·(rtt − base)/base: more than there are, by rtt/base, so that its rate is less by
-        /// that. With a queue of one base round trip the plain formula takes it for twice as fast as it is.
+        /// It counts them as Linux does, cwnd·(rtt − base)/base: more than there are, by rtt/base, so that its rate is
+        /// less by that. With a queue of one base round trip the plain formula takes it for twice as fast as it is.
         linux: bool,
     },
     /// CDG whose hazard takes the weight, h = (g⁺/G₀)(1/w − 1) per round, and whose losses are inflated by 1/w as well.
     ///
-    /// **Where it comes from.** Let W be the window in segments, one round trip the unit of time. CDG grows like Reno, by 1
-    /// per round. A round's delay back-off has the probability 1 − exp(−h) ≈ h and takes W_d = 1 − β_delay of the window off;
-    /// a loss event has the probability p per packet, p·W per round, and takes W_l = 1 − β_loss. With losses
-    /// inflated by 1/w the window rests where growth and mean reductions are equal:
+    /// **Where it comes from.** Let W be the window in segments, one round trip the unit of time. CDG grows like Reno,
+    /// by 1 per round. A round's delay back-off has the probability 1 − exp(−h) ≈ h and takes W_d = 1 − β_delay of the
+    /// window off; a loss event has the probability p per packet, p·W per round, and takes W_l = 1 − β_loss. With
+    /// losses inflated by 1/w the window rests where growth and mean reductions are equal:
     ///
     /// ```text
     /// 1 = W·W_d·(ḡ/G₀)·(1/w − 1) + W·W_l·p·W/w              ḡ: mean of g⁺ over all rounds
@@ -88,14 +89,14 @@ pub enum Model {
     /// w = (d + l)/(d + 1/W)                                  q = d + l,   q̂ = d + 1/W
     /// ```
     ///
-    /// q̂ contains d since the hazard adds nothing to an ordinary flow: at w = 1 only losses hold CDG, and l = 1/W is its
-    /// equilibrium. ḡ/G₀ belongs to a round of the network's queue and p to a packet: neither depends on what this sender
-    /// makes of it, so both may be measured at one window and used at another.
+    /// q̂ contains d since the hazard adds nothing to an ordinary flow: at w = 1 only losses hold CDG, and l = 1/W is
+    /// its equilibrium. ḡ/G₀ belongs to a round of the network's queue and p to a packet: neither depends on what this
+    /// sender makes of it, so both may be measured at one window and used at another.
     ///
     /// Where delay has enough grip the losses are *not* inflated. The exact weight is then w = d/(d + 1/W − l). The two
-    /// differ by the order of l/d, which is small exactly where that rule applies, and agree where l = 1/W; the form above
-    /// cannot turn negative. Both neglect that a back-off needs an episode and a fresh round, so that there is at most one
-    /// in two rounds: above h ≈ 1/2 the model takes the law for more submissive than it is.
+    /// differ by the order of l/d, which is small exactly where that rule applies, and agree where l = 1/W; the form
+    /// above cannot turn negative. Both neglect that a back-off needs an episode and a fresh round, so that there is at
+    /// most one in two rounds: above h ≈ 1/2 the model takes the law for more submissive than it is.
     Cdg {
         /// β_delay in (0, 1).
         kept_at_delay: f64,
@@ -137,8 +138,8 @@ impl Model {
         }
     }
 
-    /// q: the price seen, in the unit of [`price_for`](Model::price_for). `rate` is that of `price_for`; only CDG, whose price
-    /// is one of rounds, makes use of it. `None` where something needed is unknown.
+    /// q: the price seen, in the unit of [`price_for`](Model::price_for). `rate` is that of `price_for`; only CDG,
+    /// whose price is one of rounds, makes use of it. `None` where something needed is unknown.
     #[must_use]
     pub fn price_seen(&self, rate: f64, seen: &Conditions) -> Option<f64> {
         match *self {
@@ -152,8 +153,8 @@ impl Model {
         }
     }
 
-    /// q̂: the price that holds the law at `rate` bytes per second at w = 1; greater than 0, finite for a `rate` above 0.
-    /// `None` where something needed is unknown.
+    /// q̂: the price that holds the law at `rate` bytes per second at w = 1; greater than 0, finite for a `rate`
+    /// above 0. `None` where something needed is unknown.
     #[must_use]
     pub fn price_for(&self, rate: f64, seen: &Conditions) -> Option<f64> {
         match *self {
@@ -170,7 +171,8 @@ impl Model {
     }
 
     /// The rate in bytes per second that the law holds at a price, at w = 1: the inverse of
-    /// [`price_for`](Model::price_for). `None` where something needed is unknown; always for CDG, which has no price of its own at w = 1.
+    /// [`price_for`](Model::price_for). `None` where something needed is unknown; always for CDG, which has no price of
+    /// its own at w = 1.
     #[must_use]
     pub fn rate_at(&self, price: f64, seen: &Conditions) -> Option<f64> {
         let rate_of = |window: f64| Some(window * seen.segment() / seen.rtt()?);

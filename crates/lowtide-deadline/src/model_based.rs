@@ -8,8 +8,8 @@ use crate::{Basis, Bounds, Conditions, FallbackReason, Model, Pid, Signals, Step
 pub struct PriceMemory {
     /// The part of what is remembered that each update interval displaces, in (0, 1].
     pub gain: f64,
-    /// But so many events are kept at the least, over however many intervals: a price from one or two events is
-    /// noise, of which the limited rise and the free fall of the weight make a bias. Only for laws whose price is single
+    /// But so many events are kept at the least, over however many intervals: a price from one or two events is noise,
+    /// of which the limited rise and the free fall of the weight make a bias. Only for laws whose price is single
     /// events; finite, >= 0.
     pub events: f64,
 }
@@ -40,16 +40,16 @@ const CORRECTION_MOST: f64 = 4.0;
 /// w_n = clamp(q_{n-1}/(φ·q̂(ζ_n)) · (1 + ε),  w_min, w_max)
 /// ```
 ///
-/// q is the price measured, real signals only, averaged over [`PriceMemory`]; q̂ the [`Model`]'s price at the target; φ the
-/// ratio of prices ([`PriceRatio`](crate::PriceRatio)), 1 where all react to the same one. ε keeps its value
+/// q is the price measured, real signals only, averaged over [`PriceMemory`]; q̂ the [`Model`]'s price at the target; φ
+/// the ratio of prices ([`PriceRatio`](crate::PriceRatio)), 1 where all react to the same one. ε keeps its value
 ///
 /// * while the limit on increases holds the weight back (the paper's footnote to eq. 19), also where the
 ///   [`Governor`](crate::Governor) does because the program pauses;
 /// * over an interval in which nothing got through: no verdict on the model;
 /// * after an interval that the model did not rule.
 ///
-/// ε is not summed up over time: a model that takes the law to be k times as fast as it is ends k^(−α/(α+1)) of the target
-/// below it, until the growing ζ makes up for that.
+/// ε is not summed up over time: a model that takes the law to be k times as fast as it is ends k^(−α/(α+1)) of the
+/// target below it, until the growing ζ makes up for that.
 ///
 /// Without a model, a price or a round-trip time, **PID takes over** and says so ([`Basis::Fallback`]); it starts
 /// from the weight in force.

@@ -9,8 +9,8 @@ use std::{fmt, time::Duration};
 pub struct Policy {
     /// The range of weights.
     pub bounds: Bounds,
-    /// l_w in (0, 1]: see [`limit_increase`](crate::limit_increase). It holds as it stands for transfers of 130 update intervals or
-    /// more; see [`scale_increase_limit`](Policy::scale_increase_limit).
+    /// l_w in (0, 1]: see [`limit_increase`](crate::limit_increase). It holds as it stands for transfers of 130 update
+    /// intervals or more; see [`scale_increase_limit`](Policy::scale_increase_limit).
     pub increase_limit: f64,
     /// Scale l_w up for transfers of fewer than 130 update intervals, so that the climb from `w_min` to
     /// `w_max` takes the same part of the time as in the paper's experiments (1300 s at T_w = 10 s: at
@@ -24,15 +24,16 @@ pub struct Policy {
     /// The law's exponent, finite and greater than 0: its rate goes with `w^(1/alpha)`. Only the forecast
     /// uses it.
     pub alpha: f64,
-    /// Round trips that a flow takes to follow its weight, finite and not negative. Reno regains half a window of W in W/2 of them, CUBIC in
-    /// its Reno-friendly region, at 0.53 segments each, in about W. Only the forecast uses it.
+    /// Round trips that a flow takes to follow its weight, finite and not negative. Reno regains half a window of W in
+    /// W/2 of them, CUBIC in its Reno-friendly region, at 0.53 segments each, in about W. Only the forecast uses it.
     pub response_round_trips: f64,
-    /// Aim a little before the deadline; see [`Governor::aim`](crate::Governor::aim). Our choice; `false` is the paper to the letter.
+    /// Aim a little before the deadline; see [`Governor::aim`](crate::Governor::aim). Our choice; `false` is the paper
+    /// to the letter.
     pub early_aim: bool,
     /// The law that moves the weight.
     pub control: Control,
-    /// For a sender whose law reacts to another price than the ordinary flows beside it (Vegas beside CUBIC): how the ratio of
-    /// the two is measured. `None`: they react to the same.
+    /// For a sender whose law reacts to another price than the ordinary flows beside it (Vegas beside CUBIC): how the
+    /// ratio of the two is measured. `None`: they react to the same.
     pub ratio: Option<RatioPolicy>,
 }
 

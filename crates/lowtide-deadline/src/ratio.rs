@@ -9,15 +9,16 @@ pub const DEFAULT_RATIO_INCREASE_LIMIT: f64 = 0.1;
 /// How φ follows from what was seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RatioRule {
-    /// φ = Σ_z W_z·P_z / (W_std·P_loss), over all signals that the law reacts to (the framework, eqs. 22 to 25, with the
-    /// un-normalised sum; W_std is the ordinary law's, not the sender's own). It evens out the prices, not what the laws
-    /// make of them: with unlike exponents a sender at w = 1 takes more than its share.
+    /// φ = Σ_z W_z·P_z / (W_std·P_loss), over all signals that the law reacts to (the framework, eqs. 22 to 25, with
+    /// the un-normalised sum; W_std is the ordinary law's, not the sender's own). It evens out the prices, not what the
+    /// laws make of them: with unlike exponents a sender at w = 1 takes more than its share.
     Literal {
-        /// W_std: the part of its window that an ordinary flow takes off at a loss; 0.2 or 0.3 for CUBIC, 0.5 for Reno. In (0, 1].
+        /// W_std: the part of its window that an ordinary flow takes off at a loss; 0.2 or 0.3 for CUBIC, 0.5 for Reno.
+        /// In (0, 1].
         standard_reduction: f64,
     },
-    /// φ* = q_own / q̂_own(x_std(q_std)): the ratio at which the law's model at w = 1 holds exactly the rate of the ordinary
-    /// law's model. For alpha-fair laws that is q_own/q_std^(α_own/α_std). Our correction.
+    /// φ* = q_own / q̂_own(x_std(q_std)): the ratio at which the law's model at w = 1 holds exactly the rate of the
+    /// ordinary law's model. For alpha-fair laws that is q_own/q_std^(α_own/α_std). Our correction.
     Corrected {
         /// The sender's own law.
         own: Model,

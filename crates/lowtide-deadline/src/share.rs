@@ -15,11 +15,12 @@ pub fn socket_weight(w: Weight, n: u32, alpha: f64) -> Weight {
     Weight::new(each.max(f64::MIN_POSITIVE)).unwrap_or(w)
 }
 
-/// One flow's budget among members that each have a weight of their own: sockets with a goal, and the others as one member.
+/// One flow's budget among members that each have a weight of their own: sockets with a goal, and the others as one
+/// member.
 ///
-/// A law whose rate goes with price^(-1/alpha) gives a member of weight w the part w^(1/alpha) of an ordinary flow. Those parts add up. As
-/// long as their sum is one flow at most each member has what its weight means; beyond that all are cut in the same proportion, so that together they
-/// take one ordinary flow and no more.
+/// A law whose rate goes with price^(-1/alpha) gives a member of weight w the part w^(1/alpha) of an ordinary flow.
+/// Those parts add up. As long as their sum is one flow at most each member has what its weight means; beyond that all
+/// are cut in the same proportion, so that together they take one ordinary flow and no more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Division {
     whole: Weight,
@@ -28,8 +29,8 @@ pub struct Division {
 }
 
 impl Division {
-    /// Divides among members of these weights, at least one; what holds for `alpha` in [`socket_weight`] holds here. Where a weight lies above 1 the limit is
-    /// the largest of them instead of one flow.
+    /// Divides among members of these weights, at least one; what holds for `alpha` in [`socket_weight`] holds here.
+    /// Where a weight lies above 1 the limit is the largest of them instead of one flow.
     #[must_use]
     pub fn new(weights: &[Weight], alpha: f64) -> Division {
         let alpha = sound(alpha);
@@ -52,7 +53,8 @@ impl Division {
         self.parts[member]
     }
 
-    /// The weight that this member applies if it stands for itself: its own, or less where the members ask for more than one flow.
+    /// The weight that this member applies if it stands for itself: its own, or less where the members ask for more
+    /// than one flow.
     #[must_use]
     pub fn weight(&self, member: usize) -> Weight {
         let w = self.whole.get() * libm::pow(self.parts[member], self.alpha);

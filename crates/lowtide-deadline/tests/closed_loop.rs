@@ -90,9 +90,11 @@ fn table() -> Vec<(Expect, Scenario)> {
         (Alarm(0.333),    row("twice a fair share, 10 min",       600.0,  1.00,  1)),
         (Alarm(0.333),    row("twice a fair share, 8 h",        28800.0,  1.00,  1)),
         (Alarm(0.333),    row("twice a fair share beside 5",       50.0,  0.333, 5)),
-        (Alarm(0.50),     row("twice the link, alone",             50.0,  2.00,  0)), // climbs as slowly as half is missing
+        // climbs as slowly as half is missing
+        (Alarm(0.50),     row("twice the link, alone",             50.0,  2.00,  0)),
         (Alarm(0.333),    Scenario { lag: 75.0, ..row("twice, sluggish flow (3 s)",  50.0, 1.0, 1) }),
-        (Alarm(0.45),     Scenario { rtt: 0.3, lag: 10.0, ..row("twice, RTT 300 ms", 50.0, 1.0, 1) }), // 16 updates in all
+        // 16 updates in all
+        (Alarm(0.45),     Scenario { rtt: 0.3, lag: 10.0, ..row("twice, RTT 300 ms", 50.0, 1.0, 1) }),
         (Alarm(0.45),     row("1.3 times a fair share",            50.0,  0.65,  1)),
         (Met(0.85, 1.00), Scenario { pauses: vec![(15.0, 25.0)],  ..row("program pauses 10 s",    50.0, 0.25, 1) }),
         (Met(0.85, 1.01), Scenario { pauses: every_five_seconds,  ..row("program pauses often",   50.0, 0.15, 1) }),
@@ -145,9 +147,10 @@ fn every_row_of_the_table_holds() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// The same with model-based control. Where the model is right the same holds. Where it is wrong (by another exponent, or because
-/// a flow beside several others is slower than the model has it) the error is only made up for as ζ grows: it may be late, by the
-/// more the more it is wrong. The law as published has no memory of its error; PID, which needs no model, has.
+/// The same with model-based control. Where the model is right the same holds. Where it is wrong (by another exponent,
+/// or because a flow beside several others is slower than the model has it) the error is only made up for as ζ grows:
+/// it may be late, by the more the more it is wrong. The law as published has no memory of its error; PID, which needs
+/// no model, has.
 #[test]
 fn every_row_of_the_table_holds_with_a_model() {
     let faults = play(toy::with_model, |expect, s| match expect {
@@ -195,8 +198,8 @@ fn play(policy: impl Fn(&Scenario) -> Policy, expectation: impl Fn(Expect, &Scen
     faults
 }
 
-/// A law that gives less than its weight is worth, for the whole time or for a part of it: 15 MB in 25 s beside a CUBIC flow at
-/// 20 Mbit/s need 24 % of the link. Whoever is late has not been "on course" in the last tenth.
+/// A law that gives less than its weight is worth, for the whole time or for a part of it: 15 MB in 25 s beside a CUBIC
+/// flow at 20 Mbit/s need 24 % of the link. Whoever is late has not been "on course" in the last tenth.
 #[test]
 fn a_law_that_lags_behind_its_weight_is_not_on_course() {
     let mut faults = Vec::new();

@@ -30,8 +30,8 @@ pub struct Config {
     /// Base round-trip time over time, from the start of the emulator on, in the place of `rtt`, which is then what
     /// the buffer's size refers to. Packets keep their order where it falls; see [`LinkConfig::delay`].
     pub rtt_schedule: Option<DelaySchedule>,
-    /// For each of them, B has a further address whose base round-trip time is so much longer, half of it behind the link in
-    /// either direction; see [`Emulator::far4`](crate::Emulator::far4).
+    /// For each of them, B has a further address whose base round-trip time is so much longer, half of it behind the
+    /// link in either direction; see [`Emulator::far4`](crate::Emulator::far4).
     pub extra_delays: Vec<Duration>,
     /// Buffer in front of each direction, relative to the rate of that direction.
     pub buffer: BufferSize,

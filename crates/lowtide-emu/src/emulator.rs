@@ -6,7 +6,7 @@ use crate::error::Doing;
 use crate::far::{self, End, Far};
 use crate::report::Board;
 use crate::tun::Tun;
-use crate::{Arrived, Config, Error, Namespace, Second, Totals, iproute};
+use crate::{Arrived, Config, Error, Namespace, Second, Totals};
 use lowtide_net::Link;
 use std::io::{self, PipeWriter, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -59,8 +59,8 @@ impl Emulator {
         Ok(emulator)
     }
 
-    /// The same, but its time stands still, and packets with it, until [`Emulator::begin`]: for schedules that have to begin with
-    /// something else.
+    /// The same, but its time stands still, and packets with it, until [`Emulator::begin`]: for schedules that have to
+    /// begin with something else.
     ///
     /// # Errors
     /// As for [`Emulator::start`].
@@ -233,9 +233,7 @@ fn configure(namespace: &Namespace, mtu: u32, addresses: &[(Ipv4Addr, Ipv6Addr)]
         commands.extend(addresses.iter().map(|(_, v6)| format!("addr add {v6}/64 dev {DEVICE} nodad")));
     }
     commands.push(format!("link set {DEVICE} up"));
-    iproute::ip_batch(namespace.name(), &commands)?;
+    namespace.ip(&commands.join("\n"))?;
     // Whatever the system's default is: a plain FIFO that never fills.
-    let limit = DEVICE_QUEUE.to_string();
-    let name = namespace.name();
-    iproute::tc(&["-n", name, "qdisc", "replace", "dev", DEVICE, "root", "pfifo", "limit", &limit])
+    namespace.tc(&format!("qdisc replace dev {DEVICE} root pfifo limit {DEVICE_QUEUE}"))
 }

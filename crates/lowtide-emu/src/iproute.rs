@@ -12,14 +12,9 @@ pub(crate) fn ip(arguments: &[&str]) -> Result<String, Error> {
     run("ip", arguments, "")
 }
 
-/// Runs `ip` once in the namespace, for all these commands.
-pub(crate) fn ip_batch(namespace: &str, commands: &[String]) -> Result<(), Error> {
-    run("ip", &["-n", namespace, "-batch", "-"], &commands.join("\n")).map(drop)
-}
-
-/// Runs `tc` with these arguments.
-pub(crate) fn tc(arguments: &[&str]) -> Result<(), Error> {
-    run("tc", arguments, "").map(drop)
+/// Runs `ip` or `tc` once in the namespace, for all these commands, one a line.
+pub(crate) fn batch(program: &str, namespace: &str, commands: &str) -> Result<(), Error> {
+    run(program, &["-n", namespace, "-batch", "-"], commands).map(drop)
 }
 
 fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> {

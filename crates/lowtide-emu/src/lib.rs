@@ -2,10 +2,10 @@
 #![cfg(target_os = "linux")]
 //! A network bottleneck in real time, for real traffic of the real kernel.
 //!
-//! An [`Emulator`] makes two network namespaces, A and B, joined by a `lowtide-net` link in each
-//! direction. Programs started in A and B see an ordinary network; what they send to each other
-//! passes through the link: its rate or schedule, delay, queue, loss, jitter and reordering. It needs root, `/dev/net/tun` and the
-//! `ip` and `tc` commands of iproute2, and no kernel module for traffic control.
+//! An [`Emulator`] makes two network namespaces, A and B, joined by a `lowtide-net` link in each direction. Programs
+//! started in A and B see an ordinary network; what they send to each other passes through the link: its rate or
+//! schedule, delay, queue, loss, jitter and reordering. It needs root, `/dev/net/tun` and the `ip` and `tc` commands of
+//! iproute2, and no kernel module for traffic control.
 //!
 //! ```no_run
 //! use lowtide_emu::{Config, Emulator};

@@ -3,6 +3,7 @@
 
 use crate::Error;
 use crate::error::Doing;
+use crate::iproute;
 use crate::ownership::{Record, Records, namespace_path};
 use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
@@ -98,6 +99,22 @@ impl Namespace {
         let name = self.name.clone();
         let enter_and_run = move || enter(&handle, &name).map(|()| function());
         thread::Builder::new().name(self.name.clone()).spawn(enter_and_run).doing(|| "start a thread".to_owned())
+    }
+
+    /// Runs `ip` of iproute2 once in this namespace, for all these commands, one a line.
+    ///
+    /// # Errors
+    /// [`Error::Iproute`] with what it printed, or it cannot be started.
+    pub fn ip(&self, commands: &str) -> Result<(), Error> {
+        iproute::batch("ip", &self.name, commands)
+    }
+
+    /// The same with `tc`.
+    ///
+    /// # Errors
+    /// As of [`Namespace::ip`].
+    pub fn tc(&self, commands: &str) -> Result<(), Error> {
+        iproute::batch("tc", &self.name, commands)
     }
 
     /// Sets a sysctl of this namespace, given its path below `/proc/sys`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Archives in the format "newc" of cpio, which the kernel unpacks into its first file system. It takes several, one after the other.
+//! Archives in the format "newc" of cpio, which the kernel unpacks into its first file system. It takes several, one
+//! after the other.
 
 use std::collections::BTreeSet;
 

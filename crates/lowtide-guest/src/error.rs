@@ -3,8 +3,8 @@
 
 use std::{io, path::PathBuf};
 
-/// Why a guest could not be started, or did not do what it was started for. Each message is one sentence, and what the guest
-/// printed last where it has to do with it.
+/// Why a guest could not be started, or did not do what it was started for. Each message is one sentence, and what the
+/// guest printed last where it has to do with it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! A Debian kernel in virtual time: booted under QEMU's software emulation with a clock that counts instructions, for one command.
+//! A Debian kernel in virtual time: booted under QEMU's software emulation with a clock that counts instructions, for
+//! one command.
 //!
-//! What the host does meanwhile, and how busy it is, does not change what happens within. It needs `qemu-system-x86_64` and an [`Image`], which
-//! `scripts/guest-image.sh` makes; no root, no KVM, no network.
+//! What the host does meanwhile, and how busy it is, does not change what happens within. It needs `qemu-system-x86_64`
+//! and an [`Image`], which `scripts/guest-image.sh` makes; no root, no KVM, no network.
 //!
 //! ```no_run
 //! use lowtide_guest::{Guest, Image, Job, Program};

@@ -10,10 +10,11 @@ use crate::{Error, Law, Result};
 pub enum Actuator {
     /// The law's own: the delay hazard of CDG, and its losses where delay has no grip; the α of Vegas.
     Native,
-    /// Phantom congestion signals. A law of ours then has the hazard of G = G₀, at which CDG is the most like an ordinary flow.
+    /// Phantom congestion signals. A law of ours then has the hazard of G = G₀, at which CDG is the most like an
+    /// ordinary flow.
     Phantom,
-    /// The decrease factor of a law of ours, at all of its real reductions: cwnd ← max(2, β·w·cwnd) (the framework, section III-D; its title
-    /// is in `docs/deviations.md`). The hazard is that of G₀.
+    /// The decrease factor of a law of ours, at all of its real reductions: cwnd ← max(2, β·w·cwnd) (the framework,
+    /// section III-D; its title is in `docs/deviations.md`). The hazard is that of G₀.
     Beta,
 }
 
@@ -35,27 +36,21 @@ impl Actuator {
     /// Whether `law` takes it.
     ///
     /// # Errors
-    /// [`Error::Law`]: a law of the kernel takes phantom signals only.
+    /// [`Error::Actuator`]: a law of the kernel takes phantom signals only. [`Error::DeafToActuator`].
     pub fn check(self, law: &Law) -> Result<()> {
         let why = match self {
             Actuator::Native if !law.takes_weight() => "has no weight of its own",
             Actuator::Phantom | Actuator::Beta if !law.answers_any_signal() => {
-                let (actuator, law) = (self.name(), law.name());
-                return Err(Error::Law(format!(
-                    "--actuator {actuator}: --cc {law} answers no signals but its own, so the weight would have no effect; leave --actuator out, or take --cc cdg"
-                )));
+                return Err(Error::DeafToActuator { law: law.name().to_owned() });
             }
             Actuator::Beta if !law.is_ours() => "is the kernel's, whose decrease factor Lowtide cannot reach",
             _ => return Ok(()),
         };
-        let (actuator, law) = (self.name(), law.name());
-        Err(Error::Law(format!(
-            "--actuator {actuator}: --cc {law} {why}; take --actuator phantom, or --cc cdg, Lowtide's own law"
-        )))
+        Err(Error::Actuator { law: law.name().to_owned(), why })
     }
 
-    /// What model-based control knows of `law` under it: the rate that it holds at which price, where prices are inflated by 1/w. `None`:
-    /// nothing.
+    /// What model-based control knows of `law` under it: the rate that it holds at which price, where prices are
+    /// inflated by 1/w. `None`: nothing.
     pub fn model(self, law: &Law) -> Option<Model> {
         match (self, law) {
             (Actuator::Native, Law::Cdg(cdg)) => Some(Model::Cdg {
@@ -75,8 +70,8 @@ impl Actuator {
                 "vegas" => vegas_model(ported.law()),
                 _ => None,
             },
-            // Signals alone leave CDG's price, delay, as it is; a scaled decrease factor inflates none; and a law of the kernel has no
-            // weight of its own.
+            // Signals alone leave CDG's price, delay, as it is; a scaled decrease factor inflates none; and a law of
+            // the kernel has no weight of its own.
             (Actuator::Phantom, Law::Cdg(_) | Law::Own(_))
             | (Actuator::Beta, _)
             | (Actuator::Native, Law::Kernel(_)) => None,
@@ -109,11 +104,11 @@ pub struct Pressure {
     pub kept: f64,
     /// Chance of a phantom signal per segment, p_loss·(1/w − 1).
     pub phantom: f64,
-    /// The weight, and φ, the price of ordinary flows over that of this law, to a law that knows what to do with them; `None`: the law is as
-    /// published.
+    /// The weight, and φ, the price of ordinary flows over that of this law, to a law that knows what to do with them;
+    /// `None`: the law is as published.
     pub weight: Option<(f64, f64)>,
-    /// Segments per round trip that our own law's budget grows by: 1, or the weight where it is above 1; another part of it where some
-    /// sockets have goals of their own.
+    /// Segments per round trip that our own law's budget grows by: 1, or the weight where it is above 1; another part
+    /// of it where some sockets have goals of their own.
     pub increase: f64,
 }
 
@@ -153,7 +148,7 @@ mod tests {
         assert!(Actuator::Phantom.check(&cubic).is_ok());
         for actuator in [Actuator::Native, Actuator::Beta] {
             let sentence = actuator.check(&cubic).unwrap_err().to_string();
-            assert!(sentence.contains(actuator.name()) && sentence.contains("--cc cubic"), "{sentence}");
+            assert!(sentence.contains("the law cubic") && sentence.contains("phantom"), "{sentence}");
             assert!(actuator.check(&cdg()).is_ok());
         }
     }

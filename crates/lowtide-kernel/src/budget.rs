@@ -21,8 +21,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// `sending` sockets, of which those of `goals` that are sending and not over stand for themselves; the others share `weight`, as that many
-    /// `flows` at the most.
+    /// `sending` sockets, of which those of `goals` that are sending and not over stand for themselves; the others
+    /// share `weight`, as that many `flows` at the most.
     pub(crate) fn new(weight: Weight, sending: u32, flows: u32, goals: &[SocketGoal], alpha: f64) -> Budget {
         let active = |goal: &&SocketGoal| goal.sending && !goal.over && goal.decision.is_some();
         let own: Vec<&SocketGoal> = goals.iter().filter(active).collect();

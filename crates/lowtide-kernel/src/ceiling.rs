@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A limit on the rate of all sockets together, divided among them: each may send up to one level, at which those that could send more use up
-//! what the others leave.
+//! A limit on the rate of all sockets together, divided among them: each may send up to one level, at which those that
+//! could send more use up what the others leave.
 
 use lowtide_deadline::Time;
 
@@ -12,8 +12,8 @@ const SAVED_S: f64 = 0.25;
 const EXCESS_S: f64 = 2.0;
 /// While an excess is made up for, this part of the limit is left.
 const LEAST_PART: f64 = 0.1;
-/// How fast, per look, the level rises where those that it holds back do not use it up, as when a law sends a few segments at a time; in parts of
-/// what is unused.
+/// How fast, per look, the level rises where those that it holds back do not use it up, as when a law sends a few
+/// segments at a time; in parts of what is unused.
 const RISE: f64 = 0.1;
 /// By so much at the most.
 const RISE_MOST: f64 = 8.0;
@@ -29,12 +29,14 @@ const FORGET: f64 = 0.25;
 pub struct SocketLimit {
     /// Bytes per second.
     pub each: u32,
-    /// While so many are sending; where there are more, each has its part of that until the next look. 0: each has it, however many there are.
+    /// While so many are sending; where there are more, each has its part of that until the next look. 0: each has it,
+    /// however many there are.
     pub sockets: u32,
 }
 
 impl SocketLimit {
-    /// On each of however many sockets: a segment now and then, as programs and the devices on the path give up connections that stand still.
+    /// On each of however many sockets: a segment now and then, as programs and the devices on the path give up
+    /// connections that stand still.
     pub(crate) const TRICKLE: SocketLimit = SocketLimit { each: 2_000, sockets: 0 };
 }
 
@@ -64,7 +66,8 @@ impl Ceiling {
         self.most
     }
 
-    /// The level from now on. `sent`: bytes of all sockets so far, those sent again included; `sending` sockets, of which it holds `held` back.
+    /// The level from now on. `sent`: bytes of all sockets so far, those sent again included; `sending` sockets, of
+    /// which it holds `held` back.
     pub(crate) fn level(&mut self, now: Time, sent: u64, sending: u32, held: u32) -> SocketLimit {
         match self.last.replace((now, sent)) {
             None => self.held = f64::from(sending), // who could send more is not known yet
@@ -96,7 +99,8 @@ mod tests {
 
     const MOST: f64 = 625_000.0;
 
-    /// Sockets that would send so much each, bytes per second, and use such a part of the level, for a time; the mean of all together over its second half, and the most of a second.
+    /// Sockets that would send so much each, bytes per second, and use such a part of the level, for a time; the mean
+    /// of all together over its second half, and the most of a second.
     fn play(ceiling: &mut Ceiling, demands: &[f64], used: f64, seconds: u32) -> (f64, f64) {
         let (mut sent, mut limit, mut late, mut rows) = (0.0, None::<SocketLimit>, 0.0, Vec::new());
         for look in 0..4 * seconds {

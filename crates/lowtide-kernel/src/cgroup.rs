@@ -224,8 +224,8 @@ fn mounted(mounts: &str, own: &Path) -> Option<Hierarchy> {
     })
 }
 
-/// Our group's directory in a mount at `root` that shows what is below the group `top`. Both groups have the names of our
-/// cgroup namespace, in which what lies above its root is `/..`; a way down from there has no name.
+/// Our group's directory in a mount at `root` that shows what is below the group `top`. Both groups have the names of
+/// our cgroup namespace, in which what lies above its root is `/..`; a way down from there has no name.
 fn directory(root: &Path, top: &Path, own: &Path) -> Option<PathBuf> {
     let below = own.strip_prefix(top).ok()?;
     let known = !below.components().any(|part| part == Component::ParentDir);
@@ -256,7 +256,8 @@ fn mount_detached() -> io::Result<OwnedFd> {
     }
 }
 
-/// A process's group, from the root of this process's cgroup namespace. `None`: there is no such process, or it is in none.
+/// A process's group, from the root of this process's cgroup namespace. `None`: there is no such process, or it is in
+/// none.
 pub(crate) fn group_of(process: &str) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     groups.lines().find_map(|line| line.strip_prefix("0::")).map(PathBuf::from)
@@ -272,7 +273,8 @@ fn is_ours(name: &str) -> bool {
     numbers.is_some_and(|(pid, n)| pid.parse::<u32>().is_ok() && n.parse::<u32>().is_ok())
 }
 
-/// Removes empty groups whose owner is gone, wherever in the hierarchy they were made; the kernel keeps those with processes.
+/// Removes empty groups whose owner is gone, wherever in the hierarchy they were made; the kernel keeps those with
+/// processes.
 fn sweep(group: &Path) {
     let Ok(entries) = fs::read_dir(group) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {

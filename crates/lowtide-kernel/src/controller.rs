@@ -77,7 +77,8 @@ impl Controller {
         }
     }
 
-    /// Bytes per second, greater than 0, that all sockets together may send from now on, and that are aimed for at least.
+    /// Bytes per second, greater than 0, that all sockets together may send from now on, and that are aimed for at
+    /// least.
     pub fn set_rates(&mut self, rates: Rates) {
         let same = self.ceiling.as_ref().map(Ceiling::most) == rates.most;
         if !same {
@@ -86,7 +87,8 @@ impl Controller {
         self.governor.set_rates(rates);
     }
 
-    /// Holds all sockets to a trickle that keeps their connections alive, or no longer. What happens meanwhile says nothing about the network.
+    /// Holds all sockets to a trickle that keeps their connections alive, or no longer. What happens meanwhile says
+    /// nothing about the network.
     pub fn pause(&mut self, paused: bool) {
         self.paused = paused;
     }
@@ -184,7 +186,8 @@ impl Controller {
         }
     }
 
-    /// w of what is received: the transfer's where it is a download; beside what is sent it has all the time in the world.
+    /// w of what is received: the transfer's where it is a download; beside what is sent it has all the time in the
+    /// world.
     fn download_weight(&self, decision: &Decision) -> f64 {
         match self.direction {
             Direction::Down => decision.weight.get(),
@@ -209,8 +212,8 @@ impl Controller {
         }
     }
 
-    /// On a socket of the weight `own` and of this φ where each stands for itself, whose window grows by `part` of what it would be if all
-    /// were equal.
+    /// On a socket of the weight `own` and of this φ where each stands for itself, whose window grows by `part` of what
+    /// it would be if all were equal.
     fn pressure(&self, budget: &Budget, (own, ratio): (Weight, f64), part: f64) -> Pressure {
         let w = if self.law.has_one_window() { budget.whole() } else { own };
         let pressure = self.actuator.pressure(&self.law, w.get(), ratio, self.price.get().unwrap_or(0.0));
@@ -260,8 +263,8 @@ const SIGN_ROUND_TRIPS: u32 = 4;
 /// ... and for this at the least: a server that checks a key or reads a disk takes longer than the path.
 const SIGN_LEAST: Duration = Duration::from_secs(1);
 
-/// Whether a transfer that has nothing to send waits for its peer: it has just connected, or data came in lately; and one that receives nothing, as it
-/// has sent a request.
+/// Whether a transfer that has nothing to send waits for its peer: it has just connected, or data came in lately; and
+/// one that receives nothing, as it has sent a request.
 #[derive(Debug, Default)]
 struct Peer {
     heard: u64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine and these privileges allow, found out by trying, with the consequence and the mend for what is missing.
+//! What this machine and these privileges allow, found out by trying, with the consequence and the mend for what is
+//! missing.
 
 use std::{
     collections::BTreeMap,
@@ -73,7 +74,7 @@ impl Diagnosis {
 }
 
 const RUN_AT_ALL: &str = "nothing can be governed";
-const OWN_LAWS: &str = "Lowtide's own laws (--cc tide, the default) cannot be loaded";
+const OWN_LAWS: &str = "Lowtide's own laws (tide, the default, is one) cannot be loaded";
 const SOCKET_GOALS: &str =
     "programs cannot set size and deadline on a socket of their own; goals of whole runs are not affected";
 const EMULATE: &str = "emulate and demo do not work; run does";
@@ -154,7 +155,7 @@ fn own_laws() -> Feature {
         Err(Missing {
             why: format!("this is {}", release_text()),
             consequence: OWN_LAWS,
-            mend: "boot Linux 6.4 or newer, or use --cc cubic or --cc reno",
+            mend: "boot Linux 6.4 or newer, or take the kernel's law cubic or reno",
         })
     } else {
         try_law(Law::parse("tide").expect("it is one of ours")).map(|()| "struct_ops by link".to_owned()).map_err(|error| Missing {
@@ -162,7 +163,7 @@ fn own_laws() -> Feature {
             consequence: OWN_LAWS,
             mend: mend(
                 &error,
-                "run as root; kernels need CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; or use --cc cubic or --cc reno",
+                "run as root; kernels need CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; or take the kernel's law cubic or reno",
             ),
         })
     };

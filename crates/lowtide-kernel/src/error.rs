@@ -64,6 +64,21 @@ pub enum Error {
     /// A group to attach to.
     #[error("{0}")]
     Group(String),
+    /// There is no process of this number.
+    #[error("there is no such process")]
+    NoProcess,
+    /// No group has this name.
+    #[error("no group of this name; it does not run")]
+    NoGroup,
+    /// Several groups have this name.
+    #[error("there are several, as {} and {}; choose one by its path", .0.display(), .1.display())]
+    SeveralGroups(PathBuf, PathBuf),
+    /// No container has this name.
+    #[error("{engines} know none of this name")]
+    NoContainer {
+        /// What was asked, with commas.
+        engines: String,
+    },
     /// Reading the sockets' state failed.
     #[error("cannot read the state of the transfer's sockets: {0}")]
     Observe(io::Error),
@@ -73,9 +88,66 @@ pub enum Error {
     /// A law that Lowtide cannot govern.
     #[error("{0}")]
     Law(String),
-    /// The user to run as.
-    #[error("{0}")]
-    User(String),
+    /// A law that ignores congestion signals.
+    #[error(
+        "{law} cannot be governed: it ignores congestion signals, so no weight would have an effect; take tide, cubic or reno"
+    )]
+    DeafLaw {
+        /// Its name.
+        law: String,
+    },
+    /// A law that this kernel does not have.
+    #[error(
+        "{law} is not registered in this kernel; there are {ours} (Lowtide's own) and {others} (others: modprobe tcp_NAME)"
+    )]
+    UnknownLaw {
+        /// As it was asked for.
+        law: String,
+        /// Lowtide's own, with commas.
+        ours: String,
+        /// Those of this kernel, with commas.
+        others: String,
+    },
+    /// A law that takes no weight of its own.
+    #[error("{law} has no weight of its own")]
+    NoWeight {
+        /// Its name.
+        law: String,
+    },
+    /// An actuator that this law does not take.
+    #[error("the law {law} {why}; take the actuator phantom, or cdg, Lowtide's own law")]
+    Actuator {
+        /// The law's name.
+        law: String,
+        /// Why not: the rest of a sentence about the law.
+        why: &'static str,
+    },
+    /// The weight would act on signals, which this law does not answer.
+    #[error(
+        "the law {law} answers no signals but its own, so the weight would have no effect; take its usual actuator, or cdg"
+    )]
+    DeafToActuator {
+        /// The law's name.
+        law: String,
+    },
+    /// There is no such user.
+    #[error("'{user}' is no user of this system")]
+    NoUser {
+        /// By name or number.
+        user: String,
+    },
+    /// The caller, whom sudo names, is no user.
+    #[error("SUDO_UID names '{uid}', which is no user of this system")]
+    NoCaller {
+        /// As it stands there.
+        uid: String,
+    },
+    /// Only root becomes another user.
+    #[error("only root can run a program as another user, {user}; leave that out, or use sudo")]
+    OtherUser {
+        /// The name.
+        user: String,
+    },
     /// There is no such program.
     #[error("cannot run '{program}': there is no such program; check its name and PATH")]
     NoProgram {

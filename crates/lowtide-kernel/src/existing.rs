@@ -41,25 +41,22 @@ impl Target {
     /// Its group's directory, and what keeps the hierarchy mounted as long as that is used.
     pub(crate) fn find(&self) -> Result<(PathBuf, Option<std::os::fd::OwnedFd>)> {
         if let Target::Process(pid) = self {
-            let group = cgroup::group_of(&pid.to_string())
-                .ok_or_else(|| Error::Group(format!("--pid {pid}: there is no such process")))?;
+            let group = cgroup::group_of(&pid.to_string()).ok_or(Error::NoProcess)?;
             return cgroup::showing(&group).map(|hierarchy| (hierarchy.own, hierarchy.mount));
         }
         let hierarchy = cgroup::hierarchy()?;
         let root = hierarchy.root.clone();
         let path = match self {
             Target::Path(path) => {
-                fs::canonicalize(path).map_err(|error| Error::Group(format!("--cgroup {}: {error}", path.display())))?
+                fs::canonicalize(path).map_err(|error| Error::Group(format!("{}: {error}", path.display())))?
             }
             Target::Unit(name) => {
                 let name = if name.contains('.') { name.clone() } else { format!("{name}.service") };
-                only(&format!("--unit {name}"), groups_named(&root, &|group| group == name))?
+                only(groups_named(&root, &|group| group == name))?
             }
             Target::Container(name) => {
-                let number = container(name).ok_or_else(|| {
-                    Error::Group(format!("--container {name}: {} know none of this name", ENGINES.join(", ")))
-                })?;
-                only(&format!("--container {name}"), groups_named(&root, &|group| is_of_container(group, &number)))?
+                let number = container(name).ok_or_else(|| Error::NoContainer { engines: ENGINES.join(", ") })?;
+                only(groups_named(&root, &|group| is_of_container(group, &number)))?
             }
             Target::Process(_) => unreachable!("it was looked at first"),
         };
@@ -68,15 +65,11 @@ impl Target {
 }
 
 /// The one that was found.
-fn only(what: &str, mut found: Vec<PathBuf>) -> Result<PathBuf> {
+fn only(mut found: Vec<PathBuf>) -> Result<PathBuf> {
     match (found.pop(), found.pop()) {
         (Some(one), None) => Ok(one),
-        (None, _) => Err(Error::Group(format!("{what}: no group of this name; it does not run"))),
-        (Some(one), Some(other)) => Err(Error::Group(format!(
-            "{what}: there are several, as {} and {}; choose one with --cgroup",
-            one.display(),
-            other.display()
-        ))),
+        (None, _) => Err(Error::NoGroup),
+        (Some(one), Some(other)) => Err(Error::SeveralGroups(one, other)),
     }
 }
 
@@ -135,7 +128,7 @@ mod tests {
         ] {
             fs::create_dir_all(root.path().join(group)).unwrap();
         }
-        let find = |name: &str| only(name, groups_named(root.path(), &|group| group == name));
+        let find = |name: &str| only(groups_named(root.path(), &|group| group == name));
         assert_eq!(find("a.service").unwrap(), root.path().join("system.slice/a.service"), "the outermost one");
         assert!(find("b@1.service").unwrap().ends_with("system-b.slice/b@1.service"));
         assert!(find("c.service").unwrap_err().to_string().contains("there are several"));

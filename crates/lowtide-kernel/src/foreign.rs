@@ -17,7 +17,8 @@ pub(crate) struct Foreign {
     pub(crate) id: u32,
 }
 
-/// The program that keeps `group` from having one of this type: as the kernel does, the nearest group above that has any decides.
+/// The program that keeps `group` from having one of this type: as the kernel does, the nearest group above that has
+/// any decides.
 pub(crate) fn forbidding(group: &Path, attach_type: bpf_attach_type) -> Option<Foreign> {
     let above = group.ancestors().skip(1).take_while(|above| above.join("cgroup.procs").exists());
     for above in above {

@@ -26,8 +26,8 @@ pub struct CdgParameters {
     pub window: u32,
     /// G₀ in ms: the gradient whose hazard is 1/w − 1.
     pub g0_ms: f64,
-    /// Queueing delay in ms, over the smallest round trip, that counts as an empty queue and thus as no price; at least 1/16 of the round trip
-    /// unless it is 0, with which every gradient counts, as published.
+    /// Queueing delay in ms, over the smallest round trip, that counts as an empty queue and thus as no price; at least
+    /// 1/16 of the round trip unless it is 0, with which every gradient counts, as published.
     pub floor_ms: f64,
     /// Part of the window kept at a delay back-off, in 1/1024; √½ in the Linux module.
     pub beta_q10: u32,
@@ -222,25 +222,24 @@ pub enum Law {
 }
 
 impl Law {
-    /// Reads `cdg`, a law of ours with its parameters (`vegas:alpha_base=20`), or the name of a law registered in this kernel. Where both
-    /// have a law of a name, `kernel:NAME` is the kernel's and `lt_NAME` ours; the plain one is ours, but for [`Law::KERNELS`].
+    /// Reads `cdg`, a law of ours with its parameters (`vegas:alpha_base=20`), or the name of a law registered in this
+    /// kernel. Where both have a law of a name, `kernel:NAME` is the kernel's and `lt_NAME` ours; the plain one is
+    /// ours, but for [`Law::KERNELS`].
     ///
     /// # Errors
-    /// [`Error::Law`]: a law that ignores congestion signals, one that is not registered, or a parameter that our law does not take.
+    /// [`Error::DeafLaw`], [`Error::UnknownLaw`], or [`Error::Law`]: a parameter that our law does not take.
     pub fn parse(text: &str) -> Result<Law> {
         if let Some(cdg) = cdg(CdgParameters::default(), text)? {
             return Ok(cdg);
         }
         if let Some(ours) = ours(text) {
-            let law: lowtide_cc::Law = ours.parse().map_err(|error| Error::Law(format!("--cc {text}: {error}")))?;
-            let ported = Ported::new(&law).map_err(|refusal| Error::Law(format!("--cc {text}: {refusal}")))?;
+            let law: lowtide_cc::Law = ours.parse().map_err(|error| Error::Law(format!("{text}: {error}")))?;
+            let ported = Ported::new(&law).map_err(|refusal| Error::Law(format!("{text}: {refusal}")))?;
             return Ok(Law::Own(Box::new(ported)));
         }
         let (asked, text) = (text, text.strip_prefix("kernel:").unwrap_or(text));
         if DEAF.contains(&text) {
-            return Err(Error::Law(format!(
-                "--cc {asked} cannot be governed: it goes by what it measures and not by a congestion signal of ours, so no weight would have an effect; use tide, cubic or reno"
-            )));
+            return Err(Error::DeafLaw { law: asked.to_owned() });
         }
         let available = fs::read_to_string(AVAILABLE).map_err(Error::system("reading the kernel's list of laws"))?;
         // lt_*: the laws of other runs, which end with them
@@ -249,14 +248,11 @@ impl Law {
         if usable.contains(&text) {
             return Ok(Law::Kernel(text.to_owned()));
         }
-        Err(Error::Law(format!(
-            "--cc {text} is not registered in this kernel; there are {} (Lowtide's own) and {} (others: modprobe tcp_NAME)",
-            Law::OWN.join(", "),
-            usable.join(", ")
-        )))
+        Err(Error::UnknownLaw { law: text.to_owned(), ours: Law::OWN.join(", "), others: usable.join(", ") })
     }
 
-    /// The same for a law that nothing steers: CDG is [as published](CdgParameters::published) unless its parameters say otherwise.
+    /// The same for a law that nothing steers: CDG is [as published](CdgParameters::published) unless its parameters
+    /// say otherwise.
     ///
     /// # Errors
     /// See [`Law::parse`].
@@ -300,7 +296,8 @@ impl Law {
         !matches!(self, Law::Kernel(_))
     }
 
-    /// Whether all sockets of a transfer share one window under it. Under the others each stands for itself, with a part of the weight.
+    /// Whether all sockets of a transfer share one window under it. Under the others each stands for itself, with a
+    /// part of the weight.
     pub fn has_one_window(&self) -> bool {
         matches!(self, Law::Cdg(_))
     }
@@ -338,8 +335,8 @@ impl Law {
         matches!(self, Law::Own(ported) if ported.takes_one_way_delay())
     }
 
-    /// Round trips that a flow takes to follow its weight, for windows of some tens of segments: CDG grows as Reno, by one segment in each;
-    /// CUBIC in its Reno-friendly region by 0.53, and other laws of the kernel may be as slow.
+    /// Round trips that a flow takes to follow its weight, for windows of some tens of segments: CDG grows as Reno, by
+    /// one segment in each; CUBIC in its Reno-friendly region by 0.53, and other laws of the kernel may be as slow.
     pub fn response_round_trips(&self) -> f64 {
         match self {
             Law::Cdg(_) | Law::Own(_) => 50.0,
@@ -348,11 +345,11 @@ impl Law {
         }
     }
 
-    /// α of rate ∝ price^(−1/α): with it n sockets share one flow's budget (`w·n^(−α)`), and the ceiling at w = 1 is foretold.
-    /// CUBIC has 4/3, and Reno's 2 in its Reno-friendly region, which is where `loss` per packet exceeds 0.55·RTT³
-    /// (RTT in s): there the CUBIC model in Fig. 3 of the framework (`docs/deviations.md` has its title), with β = 0.7,
-    /// meets Reno's window √(1.5/loss). CDG near w = 1 is Reno; what it is below does not matter for the ceiling, which is
-    /// only spoken of near w = 1.
+    /// α of rate ∝ price^(−1/α): with it n sockets share one flow's budget (`w·n^(−α)`), and the ceiling at w = 1 is
+    /// foretold. CUBIC has 4/3, and Reno's 2 in its Reno-friendly region, which is where `loss` per packet exceeds
+    /// 0.55·RTT³ (RTT in s): there the CUBIC model in Fig. 3 of the framework (`docs/deviations.md` has its title),
+    /// with β = 0.7, meets Reno's window √(1.5/loss). CDG near w = 1 is Reno; what it is below does not matter for the
+    /// ceiling, which is only spoken of near w = 1.
     pub fn exponent(&self, loss: Option<f64>, rtt_s: Option<f64>) -> f64 {
         const RENO: f64 = 2.0;
         match self {
@@ -445,7 +442,7 @@ mod tests {
     fn laws_that_ignore_signals_are_refused() {
         for law in DEAF {
             let error = Law::parse(&format!("kernel:{law}")).unwrap_err().to_string();
-            assert!(error.contains(law) && error.contains("use tide"), "{error}");
+            assert!(error.contains(law) && error.contains("take tide"), "{error}");
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Laws for the whole machine: registered under their plain names, for every program that asks for them (`setsockopt(TCP_CONGESTION)`,
-//! `iperf3 -C lt_vegas`, `ip route … congctl lt_cdg`), without a transfer, a deadline or a group.
+//! Laws for the whole machine: registered under their plain names, for every program that asks for them
+//! (`setsockopt(TCP_CONGESTION)`, `iperf3 -C lt_vegas`, `ip route … congctl lt_cdg`), without a transfer, a deadline or
+//! a group.
 
 use std::{
     fs,
@@ -28,8 +29,8 @@ const SOURCE: &str = "lowtide";
 const DIRECTORY: &str = "lowtide";
 /// In a law's: its registration, its sockets (a file to read), and its variables.
 const PINS: [&str; 3] = ["law", "sockets", "variables"];
-/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue): how often and how
-/// many times we look whether it has.
+/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue):
+/// how often and how many times we look whether it has.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 1000;
 
@@ -60,7 +61,7 @@ impl MachineLaw {
             )));
         }
         if weight.is_some() && !law.takes_weight() {
-            return Err(Error::Law(format!("--weight: {} has no weight of its own", law.name())));
+            return Err(Error::NoWeight { law: law.name().to_owned() });
         }
         let name = Law::registered(law.name());
         if is_available(&name) {
@@ -163,7 +164,8 @@ impl Pinned {
         })
     }
 
-    /// Takes it out of the kernel; on return it is gone. Sockets that have it keep it until they close; no new one gets it.
+    /// Takes it out of the kernel; on return it is gone. Sockets that have it keep it until they close; no new one gets
+    /// it.
     ///
     /// # Errors
     /// [`Error::System`]: no right to its pins; or the kernel still has the law after ten seconds.

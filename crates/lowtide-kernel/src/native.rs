@@ -390,7 +390,8 @@ proptest! {
     ) {
         let grown = unsafe { native_budget_grow(window, ssthresh, acked, Q16, sockets) };
         prop_assert!(grown >= window);
-        // slow start doubles at most; below a segment, one acknowledged segment adds at most one over the share it came from
+        // slow start doubles at most; below a segment, one acknowledged segment adds at most one over the share it came
+        // from
         let most = u64::from(acked) * (Q16 * Q16 / window).max(Q16);
         prop_assert!(grown - window <= most, "{window} -> {grown}");
     }

@@ -5,8 +5,8 @@
 /// Gain of the averages over update intervals: the weight of the newest.
 const GAIN: f64 = 0.25;
 
-/// p_loss: loss *events* per segment, as an average over update intervals. Events and segments are averaged apart, so that an
-/// interval with few segments counts for little.
+/// p_loss: loss *events* per segment, as an average over update intervals. Events and segments are averaged apart, so
+/// that an interval with few segments counts for little.
 #[derive(Debug, Default)]
 pub(crate) struct LossPrice {
     counted: Option<(u64, u64)>,

@@ -33,7 +33,8 @@ pub enum Place<'a> {
     Ours,
     /// In a session without a terminal.
     Apart,
-    /// In a session on a terminal of its own, which has to be relayed, and whose keyboard it has if it is in the foreground.
+    /// In a session on a terminal of its own, which has to be relayed, and whose keyboard it has if it is in the
+    /// foreground.
     On {
         /// Ours and its own.
         terminal: &'a Terminal,
@@ -62,11 +63,12 @@ pub enum Exit {
 }
 
 impl Program {
-    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, at `place`, with `mask` as its signal mask. Signals that
-    /// were ignored when this process was started are ignored by it.
+    /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, at `place`, with `mask` as its
+    /// signal mask. Signals that were ignored when this process was started are ignored by it.
     ///
     /// # Errors
-    /// [`Error::Program`]: no such program, not executable, or no right to become the user. [`Error::System`]: no session for it.
+    /// [`Error::Program`]: no such program, not executable, or no right to become the user. [`Error::System`]: no
+    /// session for it.
     pub fn start(
         command: &[OsString],
         cgroup: Option<&Cgroup>,
@@ -258,7 +260,8 @@ pub fn inherited_tcp_sockets() -> usize {
         .count()
 }
 
-/// Whether a socket that a process of `cgroup` opens knows Lowtide's options, found out by a child that enters it and asks.
+/// Whether a socket that a process of `cgroup` opens knows Lowtide's options, found out by a child that enters it and
+/// asks.
 pub(crate) fn probe_options(cgroup: &Cgroup) -> Result<()> {
     const SOL_LOWTIDE: libc::c_int = 0x4c54;
     const STATUS: libc::c_int = 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The BPF programs: of the object that has all of them, what a transfer, or the whole machine, needs is chosen, given its settings,
-//! loaded and attached.
+//! The BPF programs: of the object that has all of them, what a transfer, or the whole machine, needs is chosen, given
+//! its settings, loaded and attached.
 
 use std::{
     ffi::c_char,
@@ -157,8 +157,8 @@ impl Programs {
         .collect()
     }
 
-    /// Attaches what governs downloads. It stays with the group when this process is gone, for as long as the group or one of its sockets
-    /// lives: what it took from windows it has to give back.
+    /// Attaches what governs downloads. It stays with the group when this process is gone, for as long as the group or
+    /// one of its sockets lives: what it took from windows it has to give back.
     pub(crate) fn attach_downloads(&self, cgroup: &Cgroup) -> Result<()> {
         let (fd, programs) = (cgroup.as_fd().as_raw_fd(), &self.skeleton.progs);
         for (what, program) in [
@@ -198,7 +198,8 @@ impl Programs {
         self.skeleton.maps.bss_data.as_deref_mut().expect("the programs have variables")
     }
 
-    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network namespace.
+    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network
+    /// namespace.
     pub(crate) fn takeover(&self, words: &KernelWords) -> Result<[Link; 2]> {
         let [take, give_back] = [&self.skeleton.progs.lt_take, &self.skeleton.progs.lt_give_back]
             .map(|program| attached("the program for open sockets", program.attach(), words));
@@ -226,7 +227,8 @@ fn attached(what: &'static str, link: libbpf_rs::Result<Link>, words: &KernelWor
     link.map_err(|error| Error::Attach { what, reason: words.reason(&error) })
 }
 
-/// Of our laws the kernel gets the one that is asked for, under this name, or none; and without a group nothing that goes to one.
+/// Of our laws the kernel gets the one that is asked for, under this name, or none; and without a group nothing that
+/// goes to one.
 fn choose(
     open: &mut OpenTransferSkel<'_>,
     &Choice { law, name, place, downloads }: &Choice<'_>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A group that is there already: its open sockets get the law, and at the end what they had before. Sockets are found by their network
-//! namespace, so each that a process of the group is in is looked at.
+//! A group that is there already: its open sockets get the law, and at the end what they had before. Sockets are found
+//! by their network namespace, so each that a process of the group is in is looked at.
 
 use std::{
     collections::BTreeMap,

@@ -95,8 +95,8 @@ pub enum Registration {
     /// By a link: the law leaves the kernel with the process, however that ends. From 6.4 on.
     #[default]
     Link,
-    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its map. Only for a
-    /// machine that ends with the transfer.
+    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its
+    /// map. Only for a machine that ends with the transfer.
     Plain,
 }
 
@@ -143,8 +143,8 @@ pub struct Totals {
     pub retransmitted: u64,
     /// Data segments sent.
     pub segments: u64,
-    /// Real congestion: recoveries begun and marks answered, one for each window of data; with our own law, whose sockets share one window,
-    /// one for all of them. None that a phantom signal made.
+    /// Real congestion: recoveries begun and marks answered, one for each window of data; with our own law, whose
+    /// sockets share one window, one for all of them. None that a phantom signal made.
     pub losses: u64,
     /// What delay has cost our own law: g⁺/G₀ of each round trip, added up.
     pub delay_price: f64,
@@ -168,7 +168,8 @@ pub struct Totals {
     pub law_missed: u64,
     /// Connections, closed ones too, for which our law had one-way delays.
     pub one_way: u64,
-    /// And those for which it had round trips in their place: the receiver sends no timestamps, or its clock is none that we know.
+    /// And those for which it had round trips in their place: the receiver sends no timestamps, or its clock is none
+    /// that we know.
     pub round_trips: u64,
     /// Connections that received data without timestamps, and were left alone for that.
     pub unstamped: u64,
@@ -239,8 +240,8 @@ struct Takeover {
     networks: Networks,
 }
 
-/// The programs of one transfer, in the kernel as long as this value. If the process dies the kernel removes them, all but a law that came by
-/// [`Registration::Plain`].
+/// The programs of one transfer, in the kernel as long as this value. If the process dies the kernel removes them, all
+/// but a law that came by [`Registration::Plain`].
 pub struct Transfer {
     // before the skeleton: a law without a link is deleted through its map
     observer: Link,
@@ -278,7 +279,8 @@ impl Transfer {
         Transfer::load(setup, first, (cgroup, None))
     }
 
-    /// The same for a group that was there before, and for some of its connections. Those that are open are to be taken next.
+    /// The same for a group that was there before, and for some of its connections. Those that are open are to be taken
+    /// next.
     ///
     /// # Errors
     /// See [`Transfer::start`].
@@ -302,7 +304,8 @@ impl Transfer {
         Ok(Transfer { observer, takeover, links, _law: law, programs, downloads, acknowledged: 0, goals: Vec::new() })
     }
 
-    /// Gives the law to the open connections of the group in network namespaces that its processes have come to be in since the last call.
+    /// Gives the law to the open connections of the group in network namespaces that its processes have come to be in
+    /// since the last call.
     ///
     /// # Errors
     /// [`Error::Observe`]: no right to enter a namespace, or the kernel does not tell its sockets.
@@ -413,7 +416,8 @@ impl Transfer {
         Ok(bytes)
     }
 
-    /// The programs in the kernel, and how many instructions its verifier went through for each; it refuses more than a million.
+    /// The programs in the kernel, and how many instructions its verifier went through for each; it refuses more than a
+    /// million.
     pub fn verified(&self) -> Vec<(String, u32)> {
         self.programs.verified()
     }

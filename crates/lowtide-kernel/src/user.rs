@@ -19,17 +19,12 @@ pub struct User {
 }
 
 impl User {
-    /// The user that `--user` names, by name or number.
+    /// The user of this name or number.
     ///
     /// # Errors
-    /// [`Error::User`]: there is no such user.
-    pub fn named(name: &str) -> Result<User> {
-        User::find(name, "--user")
-    }
-
-    fn find(text: &str, origin: &str) -> Result<User> {
-        User::look_up(text)
-            .ok_or_else(|| Error::User(format!("{origin} names '{text}', which is no user of this system")))
+    /// [`Error::NoUser`].
+    pub fn named(text: &str) -> Result<User> {
+        User::look_up(text).ok_or_else(|| Error::NoUser { user: text.to_owned() })
     }
 
     fn look_up(text: &str) -> Option<User> {
@@ -55,16 +50,17 @@ impl User {
     }
 }
 
-/// Who called Lowtide: under sudo that user, else the one that it runs as. Files that the caller names are opened with the caller's rights.
+/// Who called Lowtide: under sudo that user, else the one that it runs as. Files that the caller names are opened with
+/// the caller's rights.
 #[derive(Debug, Clone)]
 pub struct Caller(Option<User>);
 
 impl Caller {
     /// # Errors
-    /// [`Error::User`]: `SUDO_UID` names nobody.
+    /// [`Error::NoCaller`]: `SUDO_UID` names nobody.
     pub fn find() -> Result<Caller> {
         let uid = env::var("SUDO_UID").ok().filter(|_| unistd::geteuid().is_root());
-        let user = uid.map(|uid| User::find(&uid, "SUDO_UID")).transpose()?;
+        let user = uid.map(|uid| User::look_up(&uid).ok_or(Error::NoCaller { uid })).transpose()?;
         Ok(Caller(user.filter(|user| !user.is_this_process())))
     }
 
@@ -78,18 +74,16 @@ impl Caller {
         self.0.as_ref().map(User::name)
     }
 
-    /// As whom PROGRAM runs: the user that `--user` names, else the caller; `None`: as this process.
+    /// As whom PROGRAM runs: the user that is named, else the caller; `None`: as this process.
     ///
     /// # Errors
-    /// [`Error::User`]: no right to become that user.
+    /// [`Error::OtherUser`]: no right to become that user.
     pub fn program_user(&self, named: Option<User>) -> Result<Option<User>> {
         match named {
             None => Ok(self.0.clone()),
             Some(user) if user.is_this_process() => Ok(None),
             Some(user) if unistd::geteuid().is_root() => Ok(Some(user)),
-            Some(User { name, .. }) => Err(Error::User(format!(
-                "only root can run a program as another user; leave out --user {name}, or use sudo"
-            ))),
+            Some(User { name, .. }) => Err(Error::OtherUser { user: name }),
         }
     }
 
@@ -152,7 +146,7 @@ mod tests {
     #[test]
     fn an_unknown_user_is_named() {
         let error = User::named("no-such-user").unwrap_err().to_string();
-        assert!(error.contains("--user") && error.contains("no-such-user"), "{error}");
+        assert!(error.contains("'no-such-user' is no user"), "{error}");
     }
 
     #[test]
@@ -172,7 +166,7 @@ mod tests {
         assert_eq!(of(Some("nobody"), Some(&ours)).unwrap(), None);
         match of(Some("nobody"), Some("daemon")) {
             Ok(user) => assert!(unistd::geteuid().is_root() && user.as_deref() == Some("daemon")),
-            Err(error) => assert!(!unistd::geteuid().is_root() && error.to_string().contains("--user daemon")),
+            Err(error) => assert!(!unistd::geteuid().is_root() && error.to_string().contains("another user, daemon")),
         }
     }
 }

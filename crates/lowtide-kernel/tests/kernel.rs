@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The BPF programs and the kernel that has to take them: they load and attach, they go with their owner, and a broken variant is
-//! refused with the kernel's reason.
+//! The BPF programs and the kernel that has to take them: they load and attach, they go with their owner, and a broken
+//! variant is refused with the kernel's reason.
 
 use std::{
     collections::BTreeSet,
@@ -31,7 +31,8 @@ use nix::{
 /// What libbpf says is collected process-wide: one load at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The right to load, where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody asks for it.
+/// The right to load, where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored
+/// unless somebody asks for it.
 fn kernel() -> Option<MutexGuard<'static, ()>> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let obstacle = diagnose().verdict(&[Need::Run, Need::OwnLaws]);
@@ -209,8 +210,8 @@ fn a_broken_variant_is_refused_with_the_kernels_reason() {
     assert!(!refusal.contains('\n'), "one line: {refusal}");
 }
 
-/// Sends this many bytes over the loopback device under this law, slowly, so that each two segments are acknowledged before the next leave.
-/// How many have come, at the latest when none comes any more.
+/// Sends this many bytes over the loopback device under this law, slowly, so that each two segments are acknowledged
+/// before the next leave. How many have come, at the latest when none comes any more.
 fn send_paced(law: &str, bytes: usize) -> usize {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();

@@ -6,7 +6,7 @@ use crate::{
     error::{LabError, Result},
     experiment::{Experiment, SeriesOf},
     expression::{Series, Value, Where},
-    player::{Player, Request},
+    testbed::{Request, Testbed},
 };
 use lowtide_net::file;
 use serde::{Deserialize, Serialize};
@@ -78,12 +78,13 @@ pub(crate) fn key(
     finish(hash)
 }
 
-/// What a recording made elsewhere depends on, as a short text: the scenario, and the machine with its kernel. What is measured of it is not in
-/// it, nor is the version of this program, which stands in the recording: it takes too long to make.
-pub(crate) fn key_of_recording(player: &dyn Player, request: &Request) -> String {
+/// What a recording of a testbed depends on, as a short text: the scenario, and the machine with its kernel. What is
+/// measured of it is not in it, nor is the version of this program, which stands in the recording: it takes too long to
+/// make.
+pub(crate) fn key_of_recording(testbed: &dyn Testbed, request: &Request) -> String {
     let mut hash = Sha256::new();
-    let (place, scenario) = (player.place().to_string(), request.scenario.to_toml());
-    [place.as_str(), player.environment(), &scenario].into_iter().for_each(|text| put(&mut hash, text));
+    let (place, scenario) = (testbed.place().to_string(), request.scenario.to_toml());
+    [place.as_str(), testbed.environment(), &scenario].into_iter().for_each(|text| put(&mut hash, text));
     request.kernel_laws.iter().flat_map(|(flows, law)| [flows, law]).for_each(|text| put(&mut hash, text));
     finish(hash)
 }
@@ -123,8 +124,8 @@ impl Cache {
         Self { directory: directory.into() }
     }
 
-    /// Where it is unless someone says otherwise: `target/lab` of the workspace that this is called in, else in the user's
-    /// cache directory.
+    /// Where it is unless someone says otherwise: `target/lab` of the workspace that this is called in, else in the
+    /// user's cache directory.
     ///
     /// # Errors
     /// There is no home directory.

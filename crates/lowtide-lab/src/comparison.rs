@@ -4,7 +4,7 @@
 use crate::{
     Results,
     error::Result,
-    experiment::Elsewhere,
+    experiment::OnTestbed,
     figure::{self, Drawn},
     score::{self, Checked, Score},
 };
@@ -14,10 +14,10 @@ const NOTABLE: f64 = 0.2;
 /// A smaller part of what the band allows is nothing.
 const NOTHING: f64 = 0.01;
 
-/// The runs of an experiment elsewhere, and the same runs in the simulator.
-pub struct Beside<'a> {
+/// The runs of an experiment on a testbed, and the same runs in the simulator.
+pub struct Comparison<'a> {
     /// How the experiment is cut for it.
-    pub on: &'a Elsewhere,
+    pub on: &'a OnTestbed,
     /// The kernel; `None` if it was never run there.
     pub environment: Option<String>,
     /// The results.
@@ -37,26 +37,27 @@ pub struct Compared<'c> {
     pub there: &'c Checked,
     /// What the simulator makes of the same scenario.
     pub simulated: Option<&'c Checked>,
-    /// How far it is from the simulator's: a part of that, or of the greatest bound of the band where that is nothing beside it; `None` where
-    /// there is no number.
+    /// How far it is from the simulator's: a part of that, or of the greatest bound of the band where that is nothing
+    /// beside it; `None` where there is no number.
     pub difference: Option<f64>,
 }
 
 impl Compared<'_> {
-    /// Whether the two differ so much that there should be a reason, or the one is what the paper says and the other is not.
+    /// Whether the two differ so much that there should be a reason, or the one is what the paper says and the other is
+    /// not.
     pub fn is_notable(&self) -> bool {
         let other = self.simulated.is_some_and(|simulated| simulated.holds != self.there.holds);
         other || self.difference.is_some_and(|difference| difference.abs() > NOTABLE)
     }
 }
 
-impl<'a> Beside<'a> {
+impl<'a> Comparison<'a> {
     /// Scores and draws what was run there and, with the same scenarios, in the simulator.
     ///
     /// # Errors
     /// What is wrong with an expression, with its place.
     pub fn new(
-        on: &'a Elsewhere,
+        on: &'a OnTestbed,
         environment: Option<&str>,
         results: Results<'a>,
         simulated: &Results<'a>,

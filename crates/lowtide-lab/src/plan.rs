@@ -6,7 +6,7 @@ use crate::{
     error::{LabError, Result},
     experiment::{AxisValue, Experiment, Library, Sample, SeriesOf},
     expression::{Context, Language, Value, Where},
-    scenario::Simulation,
+    scenario::FilledScenario,
 };
 use lowtide_cc::Random;
 use rhai::Scope;
@@ -17,7 +17,8 @@ use std::{
     time::Duration,
 };
 
-/// A half of the cells of an experiment, drawn by chance, cell by cell: a new value of an axis leaves the others where they are.
+/// A half of the cells of an experiment, drawn by chance, cell by cell: a new value of an axis leaves the others where
+/// they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// What things are tuned on; a quick look is at a part of it unless told otherwise.
@@ -96,7 +97,7 @@ pub struct PlannedCell<'a> {
 /// A run, ready to be run.
 pub(crate) struct Job<'a> {
     /// What is simulated.
-    pub(crate) simulation: Simulation,
+    pub(crate) simulation: FilledScenario,
     /// The variables of its expressions.
     pub(crate) scope: Scope<'static>,
     /// The time series that are kept.
@@ -213,7 +214,7 @@ impl<'a> Plan<'a> {
                 scope.push_constant_dynamic(name, value);
             }
             let simulation =
-                Simulation::new(experiment, library, language, &scope).map_err(|it| it.within("scenario"))?;
+                FilledScenario::new(experiment, library, language, &scope).map_err(|it| it.within("scenario"))?;
             language.set_context(Context::Nothing);
             let mut series = Vec::new();
             for it in experiment.series.iter().filter(|_| run == 0) {

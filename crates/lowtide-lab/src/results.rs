@@ -24,9 +24,9 @@ pub struct Results<'a> {
     pub entries: Vec<Vec<Option<Entry>>>,
     /// Why a run cannot be run there, if one cannot.
     pub refused: Option<String>,
-    /// Of runs elsewhere: how many another version of the program recorded.
+    /// Of runs on a testbed: how many another version of the program recorded.
     pub outdated: usize,
-    /// Of runs elsewhere: for how long a machine did not run who should have run, at the most, in ms.
+    /// Of runs on a testbed: for how long a machine did not run who should have run, at the most, in ms.
     pub standstill_ms: Option<f64>,
     /// What [`Results::cells`] has found, once every run is there.
     compared: OnceCell<Rc<Cells>>,

@@ -8,10 +8,10 @@ use crate::{
     experiment::{Cut, Library},
     expression::{Context, Language},
     plan::{Job, Plan},
-    player::{Player, same_version},
     progress::Progress,
     results::Results,
     shard::Shard,
+    testbed::{Testbed, same_version},
 };
 use std::{
     collections::BTreeMap,
@@ -36,28 +36,28 @@ pub struct Runner<'a> {
     pub shard: Shard,
     /// Whether to run what is not in the cache.
     pub run: bool,
-    /// Whether to record anew what was recorded elsewhere before.
+    /// Whether to record anew what a testbed recorded before.
     pub again: bool,
     /// Threads; all cores if this is not given, or as many as do not disturb each other.
     pub threads: Option<NonZeroUsize>,
-    /// Who runs the plans that are cut to run elsewhere; the simulator, if nobody is given.
-    pub player: Option<&'a dyn Player>,
+    /// What runs the plans that are made for a testbed; `None`: the simulator.
+    pub testbed: Option<&'a dyn Testbed>,
 }
 
 /// What came of a run.
 enum Came {
     /// It is there; whether it was run just now.
     Result(Entry, bool),
-    /// It is there, run elsewhere.
-    Played(Played),
+    /// It is there, run on a testbed.
+    Recorded(TestbedRun),
     /// It was not run before, and shall not be.
     Nothing,
     /// It cannot be run there.
     Refused(String),
 }
 
-/// A run elsewhere.
-struct Played {
+/// A run on a testbed.
+struct TestbedRun {
     entry: Entry,
     /// Whether it was run just now.
     fresh: bool,
@@ -92,7 +92,7 @@ impl Runner<'_> {
         let mut results: Vec<Results<'p>> = plans.iter().cloned().map(Results::none).collect();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (sender, receiver) = mpsc::channel();
-        let usual = || self.player.map_or_else(cores, Player::at_once);
+        let usual = || self.testbed.map_or_else(cores, Testbed::at_once);
         let threads = self.threads.map_or_else(usual, NonZeroUsize::get).max(1);
         let outcome = thread::scope(|scope| {
             for _ in 0..threads.min(numbers.len()) {
@@ -112,7 +112,8 @@ impl Runner<'_> {
             for (number, entry) in receiver {
                 match entry {
                     Ok(came) => {
-                        let fresh = matches!(came, Came::Result(_, true) | Came::Played(Played { fresh: true, .. }));
+                        let fresh =
+                            matches!(came, Came::Result(_, true) | Came::Recorded(TestbedRun { fresh: true, .. }));
                         progress.one_done(plans[number.plan].experiment, cost(&number), fresh);
                         take(&mut results[number.plan], number, came);
                     }
@@ -130,7 +131,7 @@ impl Runner<'_> {
 
     /// How long a run takes, about, in proportion to those of other plans.
     fn seconds(&self, plan: &Plan<'_>) -> Result<f64> {
-        if self.player.is_some() {
+        if self.testbed.is_some() {
             Ok(plan.duration(self.library)?.as_secs_f64())
         } else {
             Ok(plan.experiment.run_seconds)
@@ -139,9 +140,9 @@ impl Runner<'_> {
 
     fn entry(&self, plan: &Plan<'_>, language: &mut Language, number: Number) -> Result<Came> {
         let job = plan.job(self.library, language, number.cell, number.run)?;
-        if let Some((player, cut)) = self.player.zip(plan.experiment.cut.as_ref()) {
-            let played = self.played(player, cut, plan, language, number, &job);
-            return played.map_err(|error| error.within(plan.place(number.cell, number.run)));
+        if let Some((testbed, cut)) = self.testbed.zip(plan.experiment.cut.as_ref()) {
+            let recorded = self.on_testbed(testbed, cut, plan, language, number, &job);
+            return recorded.map_err(|error| error.within(plan.place(number.cell, number.run)));
         }
         if let Some(entry) = self.cache.get(&plan.experiment.id, &job.key)? {
             return Ok(Came::Result(entry, false));
@@ -155,10 +156,10 @@ impl Runner<'_> {
         Ok(Came::Result(entry, true))
     }
 
-    /// The same of a run elsewhere. What is kept of it is its recording, or why there is none.
-    fn played(
+    /// The same of a run on a testbed. What is kept of it is its recording, or why there is none.
+    fn on_testbed(
         &self,
-        player: &dyn Player,
+        testbed: &dyn Testbed,
         cut: &Cut,
         plan: &Plan<'_>,
         language: &mut Language,
@@ -169,11 +170,11 @@ impl Runner<'_> {
         let Some(request) = job.simulation.request(&cut.kernel_law) else {
             return Ok(Came::Refused("a numerical model has no packets".to_owned()));
         };
-        let (id, key) = (&plan.experiment.id, cache::key_of_recording(player, &request));
-        let refusal = if self.run { player.refusal(&request) } else { self.cache.refusal(id, &key)? };
+        let (id, key) = (&plan.experiment.id, cache::key_of_recording(testbed, &request));
+        let refusal = if self.run { testbed.refusal(&request) } else { self.cache.refusal(id, &key)? };
         if self.run {
             self.cache.put_refusal(id, &key, refusal.as_deref())?;
-            self.cache.put_environment(id, player.place(), player.environment())?;
+            self.cache.put_environment(id, testbed.place(), testbed.environment())?;
         }
         if let Some(why) = refusal {
             return Ok(Came::Refused(why));
@@ -183,15 +184,15 @@ impl Runner<'_> {
             Some(recording) => (recording, false),
             None if !self.run => return Ok(Came::Nothing),
             None => {
-                let recording = Recording { version: Some(player.version().to_owned()), ..player.play(&request)? };
+                let recording = Recording { version: Some(testbed.version().to_owned()), ..testbed.run(&request)? };
                 self.cache.put_recording(id, &key, &recording)?;
                 (recording, true)
             }
         };
-        let outdated = !same_version(recording.version.as_deref(), player.version());
+        let outdated = !same_version(recording.version.as_deref(), testbed.version());
         let standstill_ms = recording.links.iter().filter_map(|link| link.facts.get("standstill_ms").copied()).next();
         let entry = measure(plan, language, number, job, recording, started)?;
-        Ok(Came::Played(Played { entry, fresh, outdated, standstill_ms }))
+        Ok(Came::Recorded(TestbedRun { entry, fresh, outdated, standstill_ms }))
     }
 }
 
@@ -199,11 +200,11 @@ impl Runner<'_> {
 fn take(results: &mut Results<'_>, number: Number, came: Came) {
     let entry = match came {
         Came::Result(entry, _) => entry,
-        Came::Played(played) => {
-            results.outdated += usize::from(played.outdated);
-            let standstill = results.standstill_ms.into_iter().chain(played.standstill_ms);
+        Came::Recorded(recorded) => {
+            results.outdated += usize::from(recorded.outdated);
+            let standstill = results.standstill_ms.into_iter().chain(recorded.standstill_ms);
             results.standstill_ms = standstill.reduce(f64::max);
-            played.entry
+            recorded.entry
         }
         Came::Nothing => return,
         Came::Refused(why) => {

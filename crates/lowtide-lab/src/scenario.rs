@@ -5,8 +5,8 @@ use crate::{
     error::{LabError, Result},
     experiment::{Experiment, Library},
     expression::{Language, fill},
-    player::Request,
     recording::{Recorder, Recording, matches, of_fluid},
+    testbed::Request,
 };
 use lowtide_sim::{fluid, scenario};
 use rhai::Scope;
@@ -16,12 +16,13 @@ use toml::{Table, Value};
 /// The most flows that a `count` makes.
 const MOST_FLOWS: f64 = 10_000.0;
 
-/// What the simulator runs: packets, or the numerical model.
+/// The scenario of one run, its expressions filled with values: of packets, or of the numerical model.
 #[derive(Clone, Debug)]
-pub(crate) struct Simulation(scenario::Experiment);
+pub(crate) struct FilledScenario(scenario::ScenarioFile);
 
-impl Simulation {
-    /// The scenario of an experiment with the values of `scope`; expressions draw their chance from the language's context.
+impl FilledScenario {
+    /// The scenario of an experiment with the values of `scope`; expressions draw their chance from the language's
+    /// context.
     ///
     /// # Errors
     /// What is wrong with an expression or with the scenario that results.
@@ -47,8 +48,8 @@ impl Simulation {
         let seed = scope.get_value::<i64>("seed").unwrap_or(1);
         let overrides: Vec<String> = overrides.into_iter().chain([format!("seed={seed}")]).collect();
         let simulated = match &source {
-            Source::Table(table) => scenario::Experiment::from_table(table, &path, &overrides),
-            Source::File(text) => scenario::Experiment::parse(text, &path, &overrides),
+            Source::Table(table) => scenario::ScenarioFile::from_table(table, &path, &overrides),
+            Source::File(text) => scenario::ScenarioFile::parse(text, &path, &overrides),
         };
         Ok(Self(simulated?))
     }
@@ -61,30 +62,30 @@ impl Simulation {
     /// How long it is by its own clock; zero for a numerical model, which has none.
     pub(crate) fn duration(&self) -> Duration {
         match &self.0 {
-            scenario::Experiment::Packets(scenario) => scenario.duration,
-            scenario::Experiment::Fluid(_) => Duration::ZERO,
+            scenario::ScenarioFile::Packets(scenario) => scenario.duration,
+            scenario::ScenarioFile::Fluid(_) => Duration::ZERO,
         }
     }
 
-    /// For who runs it elsewhere, with these laws of the kernel; `None`: it has no packets that could be sent.
+    /// For a testbed, with these laws of the kernel; `None`: it has no packets that could be sent.
     pub(crate) fn request(&self, kernel_laws: &BTreeMap<String, String>) -> Option<Request> {
         match &self.0 {
-            scenario::Experiment::Packets(scenario) => {
+            scenario::ScenarioFile::Packets(scenario) => {
                 Some(Request { scenario: scenario.clone(), kernel_laws: kernel_laws.clone() })
             }
-            scenario::Experiment::Fluid(_) => None,
+            scenario::ScenarioFile::Fluid(_) => None,
         }
     }
 
     /// Runs it.
     pub(crate) fn record(&self, packets: &[String]) -> Recording {
         match &self.0 {
-            scenario::Experiment::Packets(scenario) => {
+            scenario::ScenarioFile::Packets(scenario) => {
                 let mut recorder = Recorder::new(scenario, packets);
                 let outcome = lowtide_sim::run(scenario, &mut recorder);
                 recorder.finish(scenario, &outcome)
             }
-            scenario::Experiment::Fluid(model) => of_fluid(model, &fluid::run(model)),
+            scenario::ScenarioFile::Fluid(model) => of_fluid(model, &fluid::run(model)),
         }
     }
 }
@@ -149,7 +150,8 @@ impl Filler<'_> {
         Ok(filled)
     }
 
-    /// `count` tables in the place of one: each with its own values, `i` for its number from 1 on, and `-i` after its name.
+    /// `count` tables in the place of one: each with its own values, `i` for its number from 1 on, and `-i` after its
+    /// name.
     fn flows(&self, table: &Table, scope: &Scope<'static>) -> Result<Vec<Value>> {
         let fail = |what: &str| Err(LabError::new(format!("count: {what}")));
         let Some(Value::String(name)) = table.get("name") else { return fail("it needs a name") };
@@ -202,11 +204,11 @@ mod tests {
     use lowtide_cc::Random;
     use std::{cell::RefCell, rc::Rc};
 
-    fn simulation(scenario: &str, seed: i64) -> Result<Simulation, String> {
+    fn simulation(scenario: &str, seed: i64) -> Result<FilledScenario, String> {
         changed(scenario, seed, &[])
     }
 
-    fn changed(scenario: &str, seed: i64, set: &[&str]) -> Result<Simulation, String> {
+    fn changed(scenario: &str, seed: i64, set: &[&str]) -> Result<FilledScenario, String> {
         let text = format!("title = \"t\"\nsource = \"s\"\n[scenario]\n{scenario}");
         let mut experiment = Experiment::parse("000/example.toml", &text).unwrap();
         let set = set.iter().map(|text| (*text).to_owned()).collect();
@@ -215,7 +217,7 @@ mod tests {
         let language = Language::new(Context::Chance(Rc::new(RefCell::new(Random::new(seed as u64)))));
         let mut scope = Scope::new();
         scope.push_constant("rtt", 20.0).push_constant("n", 2.0).push_constant("seed", seed);
-        Simulation::new(&experiment, &library, &language, &scope).map_err(|error| error.to_string())
+        FilledScenario::new(&experiment, &library, &language, &scope).map_err(|error| error.to_string())
     }
 
     const LINK: &str = "duration = \"10s\"\nbottleneck = { rate = \"10mbit\", rtt = \"{rtt}ms\" }\n";

@@ -54,7 +54,8 @@ pub struct Score<'a> {
     pub verdict: Verdict,
     /// Its parts; none if it was not run.
     pub checks: Vec<Checked>,
-    /// Parts that need cells which are cut away, where the experiment is cut to run elsewhere; the verdict is without them.
+    /// Parts that need cells which are cut away, where the experiment is cut for a testbed; the verdict is without
+    /// them.
     pub left_out: usize,
     /// The answer to a question.
     pub answer: Option<String>,

@@ -2,7 +2,7 @@
 //! `scoreboard.json`: all targets and their verdicts, the same whenever the same program ran the same experiments.
 
 use crate::{
-    comparison::{Beside, Compared},
+    comparison::{Compared, Comparison},
     place::Place,
     score::{Checked, Score, Verdict},
 };
@@ -21,7 +21,7 @@ struct Scoreboard<'a> {
     elsewhere: Vec<Board<'a>>,
 }
 
-/// An experiment elsewhere.
+/// An experiment on a testbed.
 #[derive(Clone, Debug, Serialize)]
 struct Board<'a> {
     experiment: &'a str,
@@ -38,7 +38,7 @@ struct Board<'a> {
     targets: Vec<There<'a>>,
 }
 
-/// A target elsewhere.
+/// A target on a testbed.
 #[derive(Clone, Debug, Serialize)]
 struct There<'a> {
     id: &'a str,
@@ -52,7 +52,7 @@ struct There<'a> {
     checks: Vec<PartThere<'a>>,
 }
 
-/// A part of a target elsewhere, with what the simulator makes of the same scenario.
+/// A part of a target on a testbed, with what the simulator makes of the same scenario.
 #[derive(Clone, Debug, Serialize)]
 struct PartThere<'a> {
     #[serde(flatten)]
@@ -104,7 +104,7 @@ struct Part<'a> {
 }
 
 /// The scores as JSON, in the order of the targets' names, and after them those of other places.
-pub fn scoreboard(scores: &[Score<'_>], elsewhere: &[&Beside<'_>]) -> String {
+pub fn scoreboard(scores: &[Score<'_>], elsewhere: &[&Comparison<'_>]) -> String {
     let mut targets: Vec<Line<'_>> = scores.iter().map(line).collect();
     targets.sort_by_key(|line| line.id);
     let mut counts: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
@@ -117,7 +117,7 @@ pub fn scoreboard(scores: &[Score<'_>], elsewhere: &[&Beside<'_>]) -> String {
     serde_json::to_string_pretty(&board).expect("text keys and numbers") + "\n"
 }
 
-fn board<'a>(column: &'a Beside<'_>) -> Board<'a> {
+fn board<'a>(column: &'a Comparison<'_>) -> Board<'a> {
     let there = |score: &'a Score<'_>| There {
         id: &score.target.id,
         verdict: score.verdict.to_string(),

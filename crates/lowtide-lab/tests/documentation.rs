@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! docs/lab.md lists all functions of the expressions: `LOWTIDE_WRITE_DOCS=1 cargo test -p lowtide-lab --test documentation` writes
-//! the list.
+//! docs/lab.md lists all functions of the expressions: `LOWTIDE_WRITE_DOCS=1 cargo test -p lowtide-lab --test
+//! documentation` writes the list.
 
 use lowtide_lab::expression::{Context, Language};
 use std::{fmt::Write as _, fs, path::Path};

@@ -2,7 +2,7 @@
 //! The experiments that come with the program, and a handful of their targets.
 
 use lowtide_lab::{
-    Cache, Extent, Library, Plan, Runner, Shard, rehearse,
+    Cache, Extent, Library, Plan, Runner, Shard, check,
     score::{Verdict, score},
 };
 
@@ -11,7 +11,7 @@ fn nothing_is_wrong_with_any() {
     let library = Library::built_in().unwrap();
     assert!(!library.experiments.is_empty());
     for experiment in &library.experiments {
-        rehearse(experiment, &library).unwrap_or_else(|error| panic!("{error}"));
+        check(experiment, &library).unwrap_or_else(|error| panic!("{error}"));
         assert!(experiment.scenario.is_none() || experiment.run_seconds > 0.0, "{}: run_seconds", experiment.id);
     }
 }
@@ -32,7 +32,7 @@ fn fast_targets_hold() {
         run: true,
         threads: None,
         again: false,
-        player: None,
+        testbed: None,
     };
     let mut verdicts = Vec::new();
     for results in runner.results(plans).unwrap() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of rivals and the deadline matrix have the same paths, queues and neighbours, though each writes them down.
+//! The table of rivals and the deadline matrix have the same paths, queues and neighbours, though each writes them
+//! down.
 
 #[expect(dead_code, reason = "the bench uses all of it")]
 #[path = "../../lowtide-sim/benches/deadline_matrix/matrix.rs"]

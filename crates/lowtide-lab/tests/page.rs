@@ -71,7 +71,7 @@ fn sections<'a>(library: &'a Library, cache: &Cache) -> Vec<Section<'a>> {
     let section = |experiment| {
         let plan = Plan::new(experiment, extent).unwrap();
         let run = fast(&plan.experiment.id);
-        let runner = Runner { library, cache, shard: Shard::WHOLE, run, threads: None, again: false, player: None };
+        let runner = Runner { library, cache, shard: Shard::WHOLE, run, threads: None, again: false, testbed: None };
         let mut results: Vec<Results<'a>> = runner.results(vec![plan]).unwrap();
         Section::new(library, results.remove(0)).unwrap()
     };

@@ -2,11 +2,11 @@
 //! Runs, parts of runs, and what is kept of them.
 
 use lowtide_lab::{
-    Beside, Cache, Extent, LabError, Library, Place, Plan, Recording, Results, Runner, Shard, Track,
-    player::{Kept, Player, Request},
+    Cache, Comparison, Extent, LabError, Library, Place, Plan, Recording, Results, Runner, Shard, Track,
     report::{Section, page, write_kernels, write_markdown},
     score::{Score, Verdict, score},
     scoreboard,
+    testbed::{Recorded, Request, Testbed},
 };
 use std::{collections::BTreeMap, fs, num::NonZeroUsize, path::Path, rc::Rc};
 
@@ -96,7 +96,7 @@ fn library(directory: &Path) -> Library {
 fn results<'a>(library: &'a Library, cache: &Cache, shard: &str, run: bool) -> Vec<Results<'a>> {
     let plan = Plan::new(&library.experiments[0], Extent::default()).unwrap();
     let threads = NonZeroUsize::new(2);
-    Runner { library, cache, shard: shard.parse().unwrap(), run, threads, again: false, player: None }
+    Runner { library, cache, shard: shard.parse().unwrap(), run, threads, again: false, testbed: None }
         .results(vec![plan])
         .unwrap()
 }
@@ -192,7 +192,7 @@ fn a_mistake_in_a_measure_has_its_place() {
         run: true,
         threads: None,
         again: false,
-        player: None,
+        testbed: None,
     };
     let error = runner.results(vec![plan]).unwrap_err().to_string();
     assert!(
@@ -241,7 +241,7 @@ column = [
     fs::create_dir_all(directory.path().join("000")).unwrap();
     fs::write(directory.path().join("000/example.toml"), text).unwrap();
     let library = Library::read(directory.path()).unwrap();
-    lowtide_lab::rehearse(&library.experiments[0], &library).unwrap();
+    lowtide_lab::check(&library.experiments[0], &library).unwrap();
     let cache = Cache::new(directory.path().join("cache"));
     let mut results = results(&library, &cache, "1/1", true);
     let cells = results[0].cells().unwrap();
@@ -279,7 +279,7 @@ column = [
 #[derive(Debug)]
 struct Somewhere(&'static str);
 
-impl Player for Somewhere {
+impl Testbed for Somewhere {
     fn place(&self) -> Place {
         Place::Kernel
     }
@@ -301,7 +301,7 @@ impl Player for Somewhere {
         refuses.or_else(|| request.kernel_law("flow").is_none().then(|| "there is no Reno".to_owned()))
     }
 
-    fn play(&self, request: &Request) -> Result<Recording, LabError> {
+    fn run(&self, request: &Request) -> Result<Recording, LabError> {
         let column = |value: f64| BTreeMap::from([("rate".to_owned(), Rc::from([value, value]))]);
         let name = request.scenario.flows[0].name.clone();
         let flows = vec![Track { name, columns: column(1e6), ..Track::default() }];
@@ -318,28 +318,29 @@ fn library_of(directory: &Path, text: &str) -> Library {
     Library::read(directory).unwrap()
 }
 
-/// What came of the example under this name of a table `on`, and of the same runs in the simulator. Without a version it is looked at as
-/// where nothing can be played.
+/// What came of the example under this name of a table `on`, and of the same runs in the simulator. Without a version
+/// it is looked at as where nothing can be recorded.
 fn column<'a>(
     library: &'a Library,
     cache: &Cache,
     name: &str,
     version: Option<&'static str>,
     again: bool,
-) -> Beside<'a> {
-    let on = library.experiments[0].elsewhere.iter().find(|on| on.name == name).unwrap();
+) -> Comparison<'a> {
+    let on = library.experiments[0].on_testbeds.iter().find(|on| on.name == name).unwrap();
     let environments = cache.environments("example", on.place).unwrap();
     let environment = environments.first().cloned();
-    let kept = Kept { place: on.place, environment: environment.clone().unwrap_or_default(), version: "1".to_owned() };
+    let kept =
+        Recorded { place: on.place, environment: environment.clone().unwrap_or_default(), version: "1".to_owned() };
     let somewhere = version.map(Somewhere);
-    let player: &dyn Player = somewhere.as_ref().map_or(&kept, |it| it);
-    let results = |player| {
+    let testbed: &dyn Testbed = somewhere.as_ref().map_or(&kept, |it| it);
+    let results = |testbed| {
         let plan = Plan::new(&on.experiment, Extent::default()).unwrap();
         let run = version.is_some();
-        let runner = Runner { library, cache, shard: Shard::WHOLE, run, threads: None, again, player };
+        let runner = Runner { library, cache, shard: Shard::WHOLE, run, threads: None, again, testbed };
         runner.results(vec![plan]).unwrap().remove(0)
     };
-    Beside::new(on, environment.as_deref(), results(Some(player)), &results(None)).unwrap()
+    Comparison::new(on, environment.as_deref(), results(Some(testbed)), &results(None)).unwrap()
 }
 
 const KERNEL: &str = r#"
@@ -377,8 +378,8 @@ fn what_runs_elsewhere_stands_beside_the_simulator() {
 
     let mut own = results(&library, &cache, "1/1", true);
     let mut section = Section::new(&library, own.remove(0)).unwrap();
-    section.elsewhere = vec![kernel, bare];
-    let json = scoreboard(&section.scores, &section.elsewhere.iter().collect::<Vec<_>>());
+    section.on_testbeds = vec![kernel, bare];
+    let json = scoreboard(&section.scores, &section.on_testbeds.iter().collect::<Vec<_>>());
     assert!(json.contains("\"environment\": \"1.0\"") && json.contains("\"refused\": \"there is no Reno\""), "{json}");
     let without = scoreboard(&section.scores, &[]);
     assert!(json.starts_with(without.trim_end().trim_end_matches('}').trim_end()), "what is elsewhere comes last");
@@ -411,7 +412,7 @@ fn recordings_of_another_version_are_told_and_made_anew() {
     let board = scoreboard(&[], &[&outdated]);
     assert!(board.contains("\"recorded_by_another_version\": 1"), "{board}");
     let mut section = Section::new(&library, results(&library, &cache, "1/1", true).remove(0)).unwrap();
-    section.elsewhere = vec![outdated];
+    section.on_testbeds = vec![outdated];
     let file = directory.path().join("kernels.md");
     write_kernels(std::slice::from_ref(&section), &file).unwrap();
     assert!(fs::read_to_string(&file).unwrap().contains("Recorded by another version of the program: 1 of them."));
@@ -442,13 +443,13 @@ fn only_cells_that_are_cut_away_are_left_out() {
         library_of(directory.path(), &format!("{text}{KERNEL}"))
     };
     let library = check("typical(\"rate\", #{rtt: 40}) > 0");
-    lowtide_lab::rehearse(&library.experiments[0], &library).unwrap();
+    lowtide_lab::check(&library.experiments[0], &library).unwrap();
     let cache = Cache::new(directory.path().join("cache"));
     let kernel = column(&library, &cache, "kernel", Some("1"), false);
     assert_eq!((kernel.scores[0].left_out, kernel.scores[0].checks.len()), (1, 1));
     // right as long as there are two cells
     let library = check("along(\"rtt\", \"rate\")[1] > 0");
-    let error = lowtide_lab::rehearse(&library.experiments[0], &library).unwrap_err().to_string();
+    let error = lowtide_lab::check(&library.experiments[0], &library).unwrap_err().to_string();
     assert!(error.contains("on.kernel: example: target E-01: \"more\"") && error.contains("out of bounds"), "{error}");
 }
 
@@ -458,7 +459,7 @@ fn each_law_of_the_kernel_is_for_a_flow() {
     let wrong = |laws: &str| {
         let kernel = KERNEL.replace("{ \"fl*\" = \"reno\" }", laws);
         let library = library_of(directory.path(), &format!("{EXPERIMENT}{kernel}"));
-        lowtide_lab::rehearse(&library.experiments[0], &library).map_err(|error| error.to_string())
+        lowtide_lab::check(&library.experiments[0], &library).map_err(|error| error.to_string())
     };
     assert_eq!(wrong("{ flow = \"reno\" }"), Ok(()));
     assert!(wrong("{ flew = \"reno\" }").unwrap_err().contains("no flow is called flew"));

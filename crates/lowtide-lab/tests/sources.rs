@@ -16,7 +16,8 @@ fn write(top: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A workspace in which a lab depends on a simulator, which depends on a port only on some platforms; another crate is apart.
+/// A workspace in which a lab depends on a simulator, which depends on a port only on some platforms; another crate is
+/// apart.
 fn workspace() -> TempDir {
     let top = TempDir::new().unwrap();
     let files = [
@@ -72,7 +73,9 @@ fn the_laws_in_c_are_among_what_a_run_depends_on() {
     for path in ["crates/lowtide-kernel/bpf/law", "crates/lowtide-port/src", "crates/lowtide-net/src"] {
         assert!(lab.contains(Path::new(path)), "{path} is not in {lab:?}");
     }
-    assert!(!lab.contains(Path::new("crates/lowtide-kernel/src")), "{lab:?}");
+    for path in ["crates/lowtide-kernel/src", "crates/lowtide-testbed/src"] {
+        assert!(!lab.contains(Path::new(path)), "{path} is in {lab:?}");
+    }
     let kernel = with_below(Path::new(TOP), ["lowtide-kernel".to_owned()]).unwrap();
     assert!(kernel.contains(Path::new("crates/lowtide-kernel/bpf")), "{kernel:?}");
 }

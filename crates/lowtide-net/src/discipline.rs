@@ -31,8 +31,9 @@ pub enum Discipline {
     DualPi2(DualPi2),
     /// `fq_codel`: RFC 8290.
     FqCodel(FqCodel),
-    /// `priority`, `priority:codel:ecn=on`: strict priority over packets of the background ([`crate::Class`]), which only get
-    /// what others leave, and give way to them in a full buffer. The others have the queue that is named, `droptail` without.
+    /// `priority`, `priority:codel:ecn=on`: strict priority over packets of the background ([`crate::Class`]), which
+    /// only get what others leave, and give way to them in a full buffer. The others have the queue that is named,
+    /// `droptail` without.
     Priority(Box<Discipline>),
 }
 

@@ -72,15 +72,16 @@ pub struct Settable {
     pub least: u32,
     /// The largest.
     pub most: u32,
-    /// The port's number for a value of 1: of a second, where it is a time; a switch is 0 or 1, a word its place in the list.
+    /// The port's number for a value of 1: of a second, where it is a time; a switch is 0 or 1, a word its place in the
+    /// list.
     pub unit: u64,
 }
 
 /// A parameter and how it becomes a number.
 type Number = (&'static str, Scale);
 
-/// A law of the kernel: its parameters in the order of its structure in C, group by group. Those that are not there have to be as they are
-/// by default.
+/// A law of the kernel: its parameters in the order of its structure in C, group by group. Those that are not there
+/// have to be as they are by default.
 #[derive(Debug)]
 struct Form {
     law: &'static str,

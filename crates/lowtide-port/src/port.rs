@@ -117,7 +117,8 @@ pub struct Port {
     /// The law's own chances, and the next of them; those of the reference, number by number.
     chances: Random,
     chance: u32,
-    /// Of a law of episodes: that of the latest reduction without a loss, as long as it lasts; what was `snd_nxt` at its start.
+    /// Of a law of episodes: that of the latest reduction without a loss, as long as it lasts; what was `snd_nxt` at
+    /// its start.
     reduced: Option<u64>,
 }
 
@@ -150,8 +151,8 @@ impl Ported {
             reduced: None,
         };
         port.chance = chance(&mut port.chances);
-        // SAFETY: as in all calls below: the state is as long as the table says and ours alone, the parameters are as many as the law
-        // reads, and the function keeps no pointer.
+        // SAFETY: as in all calls below: the state is as long as the table says and ours alone, the parameters are as
+        // many as the law reads, and the function keeps no pointer.
         unsafe { (table.begin)(port.state.as_mut_ptr().cast(), port.parameters.as_ptr(), &mut port.window, 0) };
         port
     }
@@ -190,7 +191,8 @@ impl fmt::Debug for Port {
 }
 
 impl Port {
-    /// What the law shows of itself in a trace, as the BPF programs write it: `lowtide_kernel::trace::names` has the values' names and scales.
+    /// What the law shows of itself in a trace, as the BPF programs write it: `lowtide_kernel::trace::names` has the
+    /// values' names and scales.
     pub fn values(&self) -> Vec<i64> {
         let mut values = [0; VALUES];
         let state = self.state.as_ptr().cast();

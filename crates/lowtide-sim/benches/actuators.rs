@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a price weight does to each law by each actuator: the share that it takes from one best-effort flow, and how much of
-//! an idle link it uses. Both together, since to be submissive alone is easy.
+//! What a price weight does to each law by each actuator: the share that it takes from one best-effort flow, and how
+//! much of an idle link it uses. Both together, since to be submissive alone is easy.
 //!
-//! One bottleneck with tail drop and one bandwidth-delay product of buffer (laws that need marks: a step at 3 ms), medians of
-//! five seeds. The share is a fraction of the ordinary flow's rate. Words after `--` choose the lines that contain them.
+//! One bottleneck with tail drop and one bandwidth-delay product of buffer (laws that need marks: a step at 3 ms),
+//! medians of five seeds. The share is a fraction of the ordinary flow's rate. Words after `--` choose the lines that
+//! contain them.
 
 use lowtide_cc::{Actuator, Law};
 use lowtide_net::Rate;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast the simulator is: delivered data packets per second of one core, instructions per packet, and ns-3 beside it.
+//! How fast the simulator is: delivered data packets per second of one core, instructions per packet, and ns-3 beside
+//! it.
 //!
-//! Four CUBIC flows, 100 Mbit/s, 20 ms, one bandwidth-delay product of buffer, 100 s simulated, nobody watching. ns-3 plays
-//! the same dumbbell (`benches/ns3/dumbbell.cc`) right after.
+//! Four CUBIC flows, 100 Mbit/s, 20 ms, one bandwidth-delay product of buffer, 100 s simulated, nobody watching. ns-3
+//! plays the same dumbbell (`benches/ns3/dumbbell.cc`) right after.
 
 use std::{
     env, fs,

@@ -33,10 +33,10 @@ impl<'a> FairShares<'a> {
         self.over[flow].map_or(end, |over| over.min(end))
     }
 
-    /// Payload bytes that a flow would have in a span if at each bottleneck the TCP flows had equal parts of what datagrams
-    /// leave: what the narrowest of its bottlenecks gives it. A flow counts while it is there, and as one, however many
-    /// connections it has. `None` for datagrams, and where there is nothing to share. `datagrams`: the bytes that each flow had received in
-    /// them, with their headers.
+    /// Payload bytes that a flow would have in a span if at each bottleneck the TCP flows had equal parts of what
+    /// datagrams leave: what the narrowest of its bottlenecks gives it. A flow counts while it is there, and as one,
+    /// however many connections it has. `None` for datagrams, and where there is nothing to share. `datagrams`: the
+    /// bytes that each flow had received in them, with their headers.
     pub fn of(&self, flow: usize, span: &Span, datagrams: &[f64]) -> Option<f64> {
         let flows = &self.scenario.flows;
         let Transport::Tcp(tcp) = &flows[flow].transport else { return None };

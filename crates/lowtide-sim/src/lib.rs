@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A packet-level simulator of congestion control in virtual time.
 //!
-//! A [`Scenario`](scenario::Scenario) says which flows share which bottlenecks. The same scenario and seed give the same
-//! bytes on every machine. Data is counted, not carried.
+//! A [`Scenario`](scenario::Scenario) says which flows share which bottlenecks. The same scenario and seed give the
+//! same bytes on every machine. Data is counted, not carried.
 //!
 //! [`fluid`] is a model of its own, of rates instead of packets.
 

@@ -22,7 +22,8 @@ pub trait Observer {
     /// A sample of a bottleneck, at every sample interval.
     fn bottleneck(&mut self, _sample: &BottleneckSample) {}
 
-    /// Asked after all samples of a time: whether the run may end there. Its outcome is then that of a scenario so long.
+    /// Asked after all samples of a time: whether the run may end there. Its outcome is then that of a scenario so
+    /// long.
     fn has_seen_enough(&self) -> bool {
         false
     }

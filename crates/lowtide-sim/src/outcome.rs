@@ -73,8 +73,8 @@ pub struct DeadlineOutcome {
     pub finished_s: Option<f64>,
     /// Whether it was complete by then; `None`: it was not, but neither was it due before all ended.
     pub met: Option<bool>,
-    /// From the deadline to its end, in seconds: negative if it was early; if it was never complete, the least that it can
-    /// have been. `None` as for `met`.
+    /// From the deadline to its end, in seconds: negative if it was early; if it was never complete, the least that it
+    /// can have been. `None` as for `met`.
     pub late_s: Option<f64>,
     /// What its weight rested on until the deadline.
     pub basis_s: BasisTimes,
@@ -120,8 +120,8 @@ pub struct SpanFlow {
     pub name: String,
     /// Payload delivered per second of the whole span, bits per second.
     pub mean_bps: f64,
-    /// That as a part of what it would have had if, while it was there, the TCP flows had shared equally what datagrams left of
-    /// the bottleneck (the narrowest of several). `None` for datagrams.
+    /// That as a part of what it would have had if, while it was there, the TCP flows had shared equally what datagrams
+    /// left of the bottleneck (the narrowest of several). `None` for datagrams.
     pub of_fair_share: Option<f64>,
     /// The mean of ζ while a transfer with a deadline was under way, bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the matrix of deadlines (`make lab-deadlines`) takes for feasible, and what its page says of that; the matrix itself
-//! is benches/deadline_matrix.
+//! What the matrix of deadlines (`make lab-deadlines`) takes for feasible, and what its page says of that; the matrix
+//! itself is benches/deadline_matrix.
 
 // what only the bench calls is not called here
 #[allow(dead_code)]

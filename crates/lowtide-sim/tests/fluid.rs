@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `scenarios/deadline/d0?-fluid-*.toml`, the numerical model, against what the paper's Figs 1, 2 and 6 show (the targets D-01 to
-//! D-07 and D-16). Bands are wide enough for every seed of the capacity.
+//! `scenarios/deadline/d0?-fluid-*.toml`, the numerical model, against what the paper's Figs 1, 2 and 6 show (the
+//! targets D-01 to D-07 and D-16). Bands are wide enough for every seed of the capacity.
 //!
 //! `cargo test -p lowtide-sim --test fluid -- --nocapture` prints what was measured.
 
 use lowtide_sim::{
     fluid::{Model, Outcome, run},
-    scenario::Experiment,
+    scenario::ScenarioFile,
 };
 use std::path::Path;
 
@@ -18,8 +18,8 @@ const TRANSFER: usize = 0;
 fn model(name: &str, overrides: &[&str]) -> Model {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/deadline/{name}.toml"));
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    match Experiment::read(&path, &overrides) {
-        Ok(Experiment::Fluid(model)) => model,
+    match ScenarioFile::read(&path, &overrides) {
+        Ok(ScenarioFile::Fluid(model)) => model,
         other => panic!("{name}: {other:?}"),
     }
 }
@@ -134,10 +134,10 @@ fn pid_with_three_tenths() {
     }
 }
 
-/// D-03 and D-04: model-based control without a limit keeps close to ζ, and uses the gap. On a link of constant capacity it is at ζ;
-/// where the capacity is drawn each 5 s it is above it by the more the smaller its share. The next weight is
-/// proportional to q/x̄ of the last interval, so that the chance of one interval is answered in the next, in full; and the
-/// rate is convex in the price.
+/// D-03 and D-04: model-based control without a limit keeps close to ζ, and uses the gap. On a link of constant
+/// capacity it is at ζ; where the capacity is drawn each 5 s it is above it by the more the smaller its share. The next
+/// weight is proportional to q/x̄ of the last interval, so that the chance of one interval is answered in the next, in
+/// full; and the rate is convex in the price.
 #[test]
 fn model_based_control() {
     let spans = [(700.0, 800.0), (900.0, 1000.0), (1100.0, 1200.0), (1300.0, 1400.0), (1500.0, 1600.0)];
@@ -160,8 +160,8 @@ fn model_based_control() {
     }
 }
 
-/// D-05 and D-06: after a rise of the load at 1200 and 1400 s PID is away from ζ for longer than model-based control without a
-/// limit, and so is model-based control with one. D-06: its completion.
+/// D-05 and D-06: after a rise of the load at 1200 and 1400 s PID is away from ζ for longer than model-based control
+/// without a limit, and so is model-based control with one. D-06: its completion.
 #[test]
 fn reaction_to_a_rise_of_the_load() {
     for names in [
@@ -198,10 +198,10 @@ fn heterogeneous_prices() {
     }
 }
 
-/// The climbs limited by l_w cost as much with another price as with the same: on a link of constant capacity both are as late. Where
-/// the capacity is drawn, model-based control runs ahead of ζ, since the weight goes with the mean of the price and the rate is convex in
-/// it. The price that the weight goes with is q with equal prices and q/φ* = q_std^0.6 otherwise, whose mean is raised less by chance:
-/// so it runs ahead by less, and is later.
+/// The climbs limited by l_w cost as much with another price as with the same: on a link of constant capacity both are
+/// as late. Where the capacity is drawn, model-based control runs ahead of ζ, since the weight goes with the mean of
+/// the price and the rate is convex in it. The price that the weight goes with is q with equal prices and q/φ* =
+/// q_std^0.6 otherwise, whose mean is raised less by chance: so it runs ahead by less, and is later.
 #[test]
 fn chance_helps_less_with_another_price() {
     let names = ["d06-fluid-mbc-limited-30", "d07-fluid-corrected-30"];
@@ -220,9 +220,9 @@ fn chance_helps_less_with_another_price() {
     assert!(same > 1.2 && (1.0..1.15).contains(&other), "{same} {other}");
 }
 
-/// φ measured only each T_w is a loop with a delay: the probability of loss answers a change of φ many times over within ten
-/// seconds. φ swings, and since it falls freely and rises slowly it is too low on the whole: more than a moderate share is not reached
-/// in time.
+/// φ measured only each T_w is a loop with a delay: the probability of loss answers a change of φ many times over
+/// within ten seconds. φ swings, and since it falls freely and rises slowly it is too low on the whole: more than a
+/// moderate share is not reached in time.
 #[test]
 fn a_ratio_measured_each_t_w_is_too_low() {
     let each_t_w = ["flow.transfer.policy.ratio_interval=10s"];
@@ -248,7 +248,8 @@ fn shares_at_full_weight_with_another_price() {
     }
 }
 
-/// D-07 in motion: a transfer of all that the link carries is at w = 1 after its climb, and takes no more than its share and 5 %.
+/// D-07 in motion: a transfer of all that the link carries is at w = 1 after its climb, and takes no more than its
+/// share and 5 %.
 #[test]
 fn no_more_than_a_fair_share_at_full_weight() {
     let spans = [

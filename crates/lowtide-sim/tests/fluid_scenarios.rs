@@ -5,7 +5,7 @@ use lowtide_deadline::Bounds;
 use lowtide_sim::{
     fluid::{Capacity, Model, Price, Ratio, Role, Source, Transfer, Window, run},
     output::fluid::{Summary, write},
-    scenario::{Control, Experiment, RatioKind, Scenario, Span, Steering},
+    scenario::{Control, RatioKind, Scenario, ScenarioFile, Span, Steering},
 };
 use proptest::prelude::*;
 use std::{fs, path::Path, time::Duration};
@@ -23,8 +23,8 @@ name = "bg"
 
 fn parse(text: &str, overrides: &[&str]) -> Result<Model, String> {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    match Experiment::parse(text, Path::new("a.toml"), &overrides) {
-        Ok(Experiment::Fluid(model)) => Ok(model),
+    match ScenarioFile::parse(text, Path::new("a.toml"), &overrides) {
+        Ok(ScenarioFile::Fluid(model)) => Ok(model),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     }

@@ -5,7 +5,8 @@
 //! lowtide run -- target/debug/examples/deadline HOST PORT BYTES SECONDS
 //! ```
 //!
-//! Outside `lowtide run` it sends all the same, as an ordinary program. `examples/deadline.c` and `examples/deadline.py` do the same.
+//! Outside `lowtide run` it sends all the same, as an ordinary program. `examples/deadline.c` and
+//! `examples/deadline.py` do the same.
 
 use std::{
     env,

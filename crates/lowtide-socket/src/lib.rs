@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A size and a deadline for one TCP socket, in a program that runs under `lowtide run`.
 //!
-//! The options of `crates/lowtide-kernel/include/lowtide.h`, served by a BPF program of Lowtide's; nothing of Lowtide is linked in. Where there
-//! is no Lowtide every call answers [`Error::Absent`], and the socket works as ever:
+//! The options of `crates/lowtide-kernel/include/lowtide.h`, served by a BPF program of Lowtide's; nothing of Lowtide
+//! is linked in. Where there is no Lowtide every call answers [`Error::Absent`], and the socket works as ever:
 //!
 //! ```
 //! use std::{net::TcpListener, time::Duration};
@@ -17,18 +17,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A goal belongs to the connection. It may be set before `connect` and on an accepted socket; a listener does not hand it on.
+//! A goal belongs to the connection. It may be set before `connect` and on an accepted socket; a listener does not hand
+//! it on.
 
 mod option;
 
 use std::{fmt, io, os::fd::AsFd, time::Duration};
 
-/// Asks for `size` more bytes of payload to be acknowledged `within` a time from now. Framing of the program's own (TLS, HTTP) counts. A later
-/// call replaces the goal. A goal that is met ends at its deadline, or once 2 % more than `size` was sent; past its deadline a goal that is not met
-/// makes the socket an ordinary flow.
+/// Asks for `size` more bytes of payload to be acknowledged `within` a time from now. Framing of the program's own
+/// (TLS, HTTP) counts. A later call replaces the goal. A goal that is met ends at its deadline, or once 2 % more than
+/// `size` was sent; past its deadline a goal that is not met makes the socket an ordinary flow.
 ///
 /// # Errors
-/// [`Error::Value`]: a size of 0 or above 2⁶⁰, a time below 1 ms or above 366 days. [`Error::Absent`], [`Error::Unsuitable`], [`Error::TooMany`].
+/// [`Error::Value`]: a size of 0 or above 2⁶⁰, a time below 1 ms or above 366 days. [`Error::Absent`],
+/// [`Error::Unsuitable`], [`Error::TooMany`].
 pub fn set_goal(socket: &impl AsFd, size: u64, within: Duration) -> Result<(), Error> {
     let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
     if size == 0 && within_ns == 0 {
@@ -58,8 +60,9 @@ pub fn is_available(socket: &impl AsFd) -> bool {
     status(socket).is_ok_and(|status| !status.own_law)
 }
 
-/// How much queueing delay the program is willing to cause others when it looks for more capacity: Q of a control law with acceleration. In steps
-/// of a microsecond; zero: as the law would. Laws without acceleration keep the value, and nothing changes.
+/// How much queueing delay the program is willing to cause others when it looks for more capacity: Q of a control law
+/// with acceleration. In steps of a microsecond; zero: as the law would. Laws without acceleration keep the value, and
+/// nothing changes.
 ///
 /// # Errors
 /// [`Error::Value`]: more than a second. [`Error::Absent`].
@@ -77,11 +80,13 @@ pub fn latency(socket: &impl AsFd) -> Result<Option<Duration>, Error> {
     Ok((us > 0).then(|| Duration::from_micros(us.into())))
 }
 
-/// Sets a parameter of the run's control law for this socket alone, under its name in `--cc LAW:NAME=VALUE`. A time is in seconds, a switch 0 or 1, a
-/// word its place in the list of what is possible, from 0. Laws of the kernel and Lowtide's CDG have no parameters of single sockets.
+/// Sets a parameter of the run's control law for this socket alone, under its name in `--cc LAW:NAME=VALUE`. A time is
+/// in seconds, a switch 0 or 1, a word its place in the list of what is possible, from 0. Laws of the kernel and
+/// Lowtide's CDG have no parameters of single sockets.
 ///
 /// # Errors
-/// [`Error::Value`]: the law has no such parameter, or this is no value of it. [`Error::Absent`], [`Error::Unsuitable`].
+/// [`Error::Value`]: the law has no such parameter, or this is no value of it. [`Error::Absent`],
+/// [`Error::Unsuitable`].
 pub fn set_parameter(socket: &impl AsFd, name: &str, value: f64) -> Result<(), Error> {
     let mut parameter = option::Parameter { value, ..option::Parameter::default() };
     if name.len() >= parameter.name.len() {
@@ -111,7 +116,8 @@ pub struct Goal {
     pub acknowledged: u64,
     /// Until the deadline; zero past it.
     pub left: Duration,
-    /// Weight, outlook and rates are the socket's own: from the first look at it, within a quarter of a second, until the goal ends.
+    /// Weight, outlook and rates are the socket's own: from the first look at it, within a quarter of a second, until
+    /// the goal ends.
     pub governed: bool,
     /// ζ: bytes per second needed from now on; `None` past the deadline, or when all is done.
     pub target_rate: Option<u64>,
@@ -155,12 +161,13 @@ pub enum Outlook {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// No Lowtide governs this socket: the program does not run under `lowtide run` (any more), is a 32-bit one, or the socket is not TCP or was opened
-    /// outside. Nothing is wrong: go on without.
+    /// No Lowtide governs this socket: the program does not run under `lowtide run` (any more), is a 32-bit one, or the
+    /// socket is not TCP or was opened outside. Nothing is wrong: go on without.
     Absent,
     /// A value out of its range.
     Value,
-    /// The socket listens, or the program chose its control law itself: it cannot have a goal. Or the law has no parameters of single sockets.
+    /// The socket listens, or the program chose its control law itself: it cannot have a goal. Or the law has no
+    /// parameters of single sockets.
     Unsuitable,
     /// As many sockets as can have a goal (4096 in one run) have one.
     TooMany,

@@ -68,13 +68,15 @@ pub(crate) fn set<T: Value>(socket: BorrowedFd<'_>, option: libc::c_int, value: 
 pub(crate) fn get<T: Value>(socket: BorrowedFd<'_>, option: libc::c_int) -> Result<T, Error> {
     let mut value = T::default();
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer is valid for `length` bytes, of which any may be written: T is made of integers and floating-point numbers.
+    // SAFETY: the pointer is valid for `length` bytes, of which any may be written: T is made of integers and
+    // floating-point numbers.
     let result =
         unsafe { libc::getsockopt(socket.as_raw_fd(), SOL_LOWTIDE, option, (&raw mut value).cast(), &raw mut length) };
     if result == 0 { Ok(value) } else { Err(refusal(io::Error::last_os_error(), true)) }
 }
 
-/// Without Lowtide Linux knows no such option: ENOPROTOOPT, or EOPNOTSUPP where one is read. Another system, which it cannot run on, may say anything.
+/// Without Lowtide Linux knows no such option: ENOPROTOOPT, or EOPNOTSUPP where one is read. Another system, which it
+/// cannot run on, may say anything.
 fn refusal(error: io::Error, reading: bool) -> Error {
     match error.raw_os_error() {
         Some(libc::ENOPROTOOPT) => Error::Absent,

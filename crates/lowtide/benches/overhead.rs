@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo bench -p lowtide --bench overhead [-- LAW … [PAIRS]]`: what each law costs where nothing limits the network. iperf3 over a veth pair with
-//! 1 and with 100 flows, the kernel's CUBIC plain and the law under `run` at w = 1 in turn, now the one first and now the other, so that the
-//! machine's moods meet both. A quarter of an hour for all laws; root.
+//! `cargo bench -p lowtide --bench overhead [-- LAW … [PAIRS]]`: what each law costs where nothing limits the network.
+//! iperf3 over a veth pair with 1 and with 100 flows, the kernel's CUBIC plain and the law under `run` at w = 1 in
+//! turn, now the one first and now the other, so that the machine's moods meet both. A quarter of an hour for all laws;
+//! root.
 //!
-//! The last column is what the machine does not change: the part of all processor time that our programs in the kernel take themselves, as the
-//! kernel counts it (`kernel.bpf_stats_enabled`, which adds to it a little). `kernel:cubic` is the kernel's own under `run`, and `none` is plain
-//! CUBIC again: what the machine differs from itself.
+//! The last column is what the machine does not change: the part of all processor time that our programs in the kernel
+//! take themselves, as the kernel counts it (`kernel.bpf_stats_enabled`, which adds to it a little). `kernel:cubic` is
+//! the kernel's own under `run`, and `none` is plain CUBIC again: what the machine differs from itself.
 
 #[path = "support/veth.rs"]
 mod veth;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo bench -p lowtide --bench promises`: what `lowtide run` promises, and what it costs, as a table. Much longer than the tests; root. Names
-//! after `--` choose the laws.
+//! `cargo bench -p lowtide --bench promises`: what `lowtide run` promises, and what it costs, as a table. Much longer
+//! than the tests; root. Names after `--` choose the laws.
 
 #[path = "../tests/support/promises.rs"]
 mod promises;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo bench -p lowtide --bench tracing [-- OTHER]`: what `lowtide trace` costs the laws in the kernel, off and on; and off compared with
-//! another build of lowtide, like one from before a change: its path is OTHER. iperf3 over a veth pair, in turn, so that the machine's moods
-//! meet all; the time is what the kernel counts of BPF programs. Two minutes; root.
+//! `cargo bench -p lowtide --bench tracing [-- OTHER]`: what `lowtide trace` costs the laws in the kernel, off and on;
+//! and off compared with another build of lowtide, like one from before a change: its path is OTHER. iperf3 over a veth
+//! pair, in turn, so that the machine's moods meet all; the time is what the kernel counts of BPF programs. Two
+//! minutes; root.
 
 #[path = "support/veth.rs"]
 mod veth;
@@ -68,7 +69,8 @@ fn main() {
     stop(&mut server);
 }
 
-/// Nanoseconds of its programs for each run of the one that sees every ACK, or every segment where the law is the kernel's.
+/// Nanoseconds of its programs for each run of the one that sees every ACK, or every segment where the law is the
+/// kernel's.
 fn measure(a: &Namespace, law: &str, way: &Way<'_>) -> f64 {
     let before: HashSet<u32> = ProgInfoIter::default().map(|program| program.id).collect();
     let mut run = Command::new(way.lowtide);

@@ -15,9 +15,11 @@ use lowtide_net::{
 
 mod operate;
 mod run;
+mod testbed;
 
 pub use operate::*;
 pub use run::*;
+pub use testbed::*;
 
 /// Bulk transfers in the background, done by their deadline.
 #[derive(Debug, Parser)]
@@ -403,8 +405,8 @@ pub enum LabCommand {
         seed: u64,
     },
     /// Run one scenario with the TCP of this machine's kernel, and write a recording
-    #[command(hide = true)]
-    Play(LabPlayArguments),
+    #[command(hide = true, alias = "play")]
+    Testbed(LabTestbedArguments),
     /// Check experiments without running them
     Check {
         /// Experiments, targets or papers; default: all
@@ -468,33 +470,10 @@ impl CellArguments {
     }
 }
 
-/// `lowtide lab play`.
-#[derive(Debug, Args)]
-pub struct LabPlayArguments {
-    /// The scenario, in TOML, as for `lowtide sim`
-    pub scenario: PathBuf,
-    /// Seed of all random numbers, in place of the scenario's
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Write the recording to this file, as JSON
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-    /// The bottleneck between the hosts
-    #[cfg(target_os = "linux")]
-    #[arg(long, value_enum, default_value_t)]
-    pub bottleneck: crate::play::Bottleneck,
-    /// Flows that use the kernel's own congestion control of this name in place of the scenario's: cdg-*=cdg
-    #[arg(long, value_name = "FLOWS=LAW")]
-    pub kernel_law: Vec<String>,
-    /// Register Lowtide's law even before Linux 6.4, where it outlives this run: only for a guest that ends with it
-    #[arg(long)]
-    pub plain_registration: bool,
-}
-
 /// `lowtide demo`.
 #[derive(Debug, Args)]
 pub struct DemoArguments {
-    /// Write demo.svg and demo.png to this directory
+    /// Write demo.svg to this directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub out: PathBuf,
 

@@ -11,7 +11,7 @@ use lowtide_net::{
     BufferSize, DelaySchedule, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, Time,
     units::parse_duration,
 };
-use lowtide_sim::scenario::{Experiment, Source};
+use lowtide_sim::scenario::{ScenarioFile, Source};
 
 use crate::{
     operate::{protocol, read_frames},
@@ -109,17 +109,17 @@ pub fn law(bytes: &[u8]) {
 /// It is wrong.
 pub fn scenario(bytes: &[u8]) {
     let path = Path::new("/nowhere/a.toml");
-    with_text(bytes, |text| match Experiment::parse(text, path, &[]) {
-        Ok(Experiment::Packets(scenario)) => {
+    with_text(bytes, |text| match ScenarioFile::parse(text, path, &[]) {
+        Ok(ScenarioFile::Packets(scenario)) => {
             let printed = scenario.to_toml();
-            match Experiment::parse(&printed, path, &[]) {
-                Ok(Experiment::Packets(again)) => assert_eq!(again, scenario, "{printed}"),
+            match ScenarioFile::parse(&printed, path, &[]) {
+                Ok(ScenarioFile::Packets(again)) => assert_eq!(again, scenario, "{printed}"),
                 other => panic!("{other:?} of {printed}"),
             }
         }
-        Ok(Experiment::Fluid(model)) => {
+        Ok(ScenarioFile::Fluid(model)) => {
             let printed = model.to_toml();
-            assert!(Experiment::parse(&printed, path, &[]).is_ok(), "{printed}");
+            assert!(ScenarioFile::parse(&printed, path, &[]).is_ok(), "{printed}");
         }
         Err(error) => is_a_sentence(error),
     });
@@ -134,7 +134,7 @@ pub fn overrides(bytes: &[u8]) {
                         [[flow]]\nname = \"a\"\ncc = \"cubic\"\n[[flow]]\nname = \"b\"\ncc = \"vegas\"\n";
     with_text(bytes, |text| {
         let overrides: Vec<String> = text.lines().map(str::to_owned).collect();
-        if let Err(error) = Experiment::parse(BASE, Path::new("/nowhere/a.toml"), &overrides) {
+        if let Err(error) = ScenarioFile::parse(BASE, Path::new("/nowhere/a.toml"), &overrides) {
             is_a_sentence(error);
         }
     });
@@ -224,8 +224,10 @@ pub fn experiment(bytes: &[u8]) {
         Ok(experiment) => {
             // each place has what the experiment has, or less
             let least = |it: &experiment::Experiment| it.axes.iter().map(|axis| axis.values_of(true).len()).min();
-            let elsewhere = experiment.elsewhere.iter().map(|place| &place.experiment);
-            assert!(elsewhere.chain([&experiment]).all(|it| least(it).is_none_or(|values| values > 0) && it.runs > 0));
+            let on_testbeds = experiment.on_testbeds.iter().map(|place| &place.experiment);
+            assert!(
+                on_testbeds.chain([&experiment]).all(|it| least(it).is_none_or(|values| values > 0) && it.runs > 0)
+            );
         }
         Err(error) => is_a_sentence(error),
     });

@@ -11,24 +11,21 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use lowtide_lab::{
-    Beside, Cache, Extent, Library, Place, Plan, Runner, Shard,
-    experiment::{Elsewhere, Experiment},
-    player::{Kept, Player},
+    Cache, Comparison, Extent, Library, Place, Plan, Runner, Shard,
+    experiment::{Experiment, OnTestbed},
     report::{self, Section},
     score::{Checked, Score, Verdict, score},
     scoreboard,
+    testbed::{Recorded, Testbed},
 };
 
 use lowtide_sim::scenario;
 
 use crate::{
-    cli::{CellArguments, LabArguments, LabCommand, LabPlayArguments, LabRunArguments},
+    cli::{CellArguments, LabArguments, LabCommand, LabRunArguments, LabTestbedArguments},
     draft,
-    players::player,
+    testbeds::testbed,
 };
-
-/// A hash of all sources that play a scenario on a kernel.
-pub(crate) const PLAY_VERSION: &str = env!("LOWTIDE_PLAY_VERSION");
 
 /// Does what the arguments say.
 ///
@@ -48,7 +45,7 @@ pub fn lab(arguments: &LabArguments) -> Result<ExitCode> {
         }
         LabCommand::Merge { directories } => merge(directories.iter().map(AsRef::as_ref), &cache),
         LabCommand::Scenario { id, place, seed } => scenario(&library, id, place, *seed),
-        LabCommand::Play(arguments) => play(arguments),
+        LabCommand::Testbed(arguments) => on_testbed(arguments),
         LabCommand::Check { ids } => check(&library.choose(ids)?, &library),
     }?;
     Ok(ExitCode::SUCCESS)
@@ -69,7 +66,7 @@ fn list(experiments: &[&Experiment], library: &Library, cache: &Cache) -> Result
         writeln!(out, "{}  ({paper}{}{of})", experiment.id, experiment.paper)?;
         writeln!(out, "    {}", experiment.title)?;
         writeln!(out, "    {}; about {}, quick {}", targets.join(" "), time(false)?, time(true)?)?;
-        for on in &experiment.elsewhere {
+        for on in &experiment.on_testbeds {
             let plan = Plan::new(&on.experiment, Extent::default())?;
             let length = duration(plan.duration(library)?.as_secs_f64());
             let plural = if plan.runs() == 1 { "" } else { "s" };
@@ -100,19 +97,19 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
     if extent.half.is_some() && experiments.iter().all(|experiment| experiment.quick_sample.is_none()) {
         bail!("--in-view and --held-out need an experiment with randomly drawn cells, like rivals");
     }
-    let elsewhere = if arguments.on == Place::Sim { Vec::new() } else { at(&experiments, arguments.on)? };
+    let on_testbeds = if arguments.on == Place::Sim { Vec::new() } else { at(&experiments, arguments.on)? };
     let plans: Vec<Plan<'_>> = match arguments.on {
         Place::Sim => experiments.iter().map(|experiment| Plan::new(experiment, extent)).collect::<Result<_, _>>()?,
-        _ => elsewhere.iter().map(|on| Plan::new(&on.experiment, extent)).collect::<Result<_, _>>()?,
+        _ => on_testbeds.iter().map(|on| Plan::new(&on.experiment, extent)).collect::<Result<_, _>>()?,
     };
-    let player = (arguments.on != Place::Sim).then(|| player(arguments.on)).transpose()?;
+    let testbed = (arguments.on != Place::Sim).then(|| testbed(arguments.on)).transpose()?;
     let shard = match (arguments.shard, arguments.shards) {
         (Some(shard), _) => shard,
         (None, Some(shards)) => Shard::of_environment(Some(shards as usize), |name| env::var(name).ok())?,
         (None, None) => Shard::WHOLE,
     };
-    let (threads, again, player_of_all) = (arguments.threads, arguments.again, player.as_deref());
-    let runner = Runner { library, cache, shard, run: true, threads, again, player: player_of_all };
+    let (threads, again, testbed_of_all) = (arguments.threads, arguments.again, testbed.as_deref());
+    let runner = Runner { library, cache, shard, run: true, threads, again, testbed: testbed_of_all };
     let results = runner.results(plans.clone())?;
     let mut out = io::stdout().lock();
     if shard.is_part() {
@@ -120,11 +117,11 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
         writeln!(out, "{done} runs are in {}; unite the parts with lowtide lab merge", cache.directory().display())?;
         return Ok(());
     }
-    if let Some(player) = &player {
-        let simulated = Runner { player: None, threads: None, ..runner }.results(plans)?;
-        let columns = elsewhere.into_iter().zip(results).zip(&simulated);
+    if let Some(testbed) = &testbed {
+        let simulated = Runner { testbed: None, threads: None, ..runner }.results(plans)?;
+        let columns = on_testbeds.into_iter().zip(results).zip(&simulated);
         let columns =
-            columns.map(|((on, there), simulated)| Beside::new(on, Some(player.environment()), there, simulated));
+            columns.map(|((on, there), simulated)| Comparison::new(on, Some(testbed.environment()), there, simulated));
         return columns.collect::<Result<Vec<_>, _>>()?.iter().try_for_each(|column| print_column(&mut out, column));
     }
     let mut scores = Vec::new();
@@ -143,9 +140,9 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
 }
 
 /// What these experiments have for this place.
-fn at<'a>(experiments: &[&'a Experiment], place: Place) -> Result<Vec<&'a Elsewhere>> {
-    let all = experiments.iter().flat_map(|experiment| &experiment.elsewhere);
-    let there: Vec<&Elsewhere> = all.filter(|on| on.place == place).collect();
+fn at<'a>(experiments: &[&'a Experiment], place: Place) -> Result<Vec<&'a OnTestbed>> {
+    let all = experiments.iter().flat_map(|experiment| &experiment.on_testbeds);
+    let there: Vec<&OnTestbed> = all.filter(|on| on.place == place).collect();
     if there.is_empty() {
         bail!(
             "none of these experiments has a table [on.{place}], which names what runs on the {place}; see docs/lab.md"
@@ -154,8 +151,8 @@ fn at<'a>(experiments: &[&'a Experiment], place: Place) -> Result<Vec<&'a Elsewh
     Ok(there)
 }
 
-/// What came of an experiment elsewhere, beside the simulator.
-fn print_column(out: &mut impl Write, column: &Beside<'_>) -> Result<()> {
+/// What came of an experiment on a testbed, beside the simulator.
+fn print_column(out: &mut impl Write, column: &Comparison<'_>) -> Result<()> {
     let (id, environment) = (&column.results.plan.experiment.id, column.environment.as_deref().unwrap_or_default());
     writeln!(out, "{id} on the {} ({environment})", column.on.title)?;
     if let Some(why) = &column.results.refused {
@@ -233,7 +230,7 @@ fn report(
     (out, markdown, kernels): (&Path, Option<&Path>, Option<&Path>),
     cells: CellArguments,
 ) -> Result<()> {
-    let runner = Runner { library, cache, shard: Shard::WHOLE, run: false, threads: None, again: false, player: None };
+    let runner = Runner { library, cache, shard: Shard::WHOLE, run: false, threads: None, again: false, testbed: None };
     let known = |quick| -> Result<_> {
         let plans = experiments.iter().map(|experiment| Plan::new(experiment, cells.extent(quick)));
         let plans = plans.collect::<Result<Vec<_>, _>>()?;
@@ -255,18 +252,18 @@ fn report(
     Ok(())
 }
 
-/// What was run elsewhere, on this machine or another: in the newest environment of each place.
+/// What ran on testbeds, of this machine or another: in the newest environment of each place.
 fn add_columns<'a>(sections: &mut [Section<'a>], runner: &Runner<'_>, cells: CellArguments) -> Result<()> {
     for section in sections {
         let experiment: &'a Experiment = section.experiment;
-        for on in &experiment.elsewhere {
-            let known = |player: Option<&dyn Player>, quick| -> Result<_> {
+        for on in &experiment.on_testbeds {
+            let known = |testbed: Option<&dyn Testbed>, quick| -> Result<_> {
                 let plan = Plan::new(&on.experiment, cells.extent(quick))?;
-                Ok(Runner { player, ..runner.clone() }.results(vec![plan])?.remove(0))
+                Ok(Runner { testbed, ..runner.clone() }.results(vec![plan])?.remove(0))
             };
             let mut best = None;
             for environment in runner.cache.environments(&experiment.id, on.place)? {
-                let kept = Kept { place: on.place, environment, version: PLAY_VERSION.to_owned() };
+                let kept = Recorded { place: on.place, environment, version: lowtide_testbed::VERSION.to_owned() };
                 let (whole, quick) = (known(Some(&kept), false)?, known(Some(&kept), true)?);
                 let there = if !whole.complete() && quick.complete() { quick } else { whole };
                 if there.done() > 0 || there.refused.is_some() {
@@ -278,12 +275,12 @@ fn add_columns<'a>(sections: &mut [Section<'a>], runner: &Runner<'_>, cells: Cel
                 Some(best) => best,
                 // never run: nothing is kept in an environment without a name
                 None => {
-                    let nowhere = Kept { place: on.place, environment: String::new(), version: String::new() };
+                    let nowhere = Recorded { place: on.place, environment: String::new(), version: String::new() };
                     (None, known(Some(&nowhere), false)?)
                 }
             };
             let simulated = known(None, there.plan.extent.quick)?;
-            section.elsewhere.push(Beside::new(on, environment.as_deref(), there, &simulated)?);
+            section.on_testbeds.push(Comparison::new(on, environment.as_deref(), there, &simulated)?);
         }
     }
     Ok(())
@@ -322,39 +319,42 @@ fn scenario(library: &Library, id: &str, place: &[String], seed: u64) -> Result<
 
 fn check(experiments: &[&Experiment], library: &Library) -> Result<()> {
     for experiment in experiments {
-        lowtide_lab::rehearse(experiment, library)?;
+        lowtide_lab::check(experiment, library)?;
     }
     writeln!(io::stdout().lock(), "{} experiments, nothing wrong", experiments.len())?;
     Ok(())
 }
 
 #[cfg(target_os = "linux")]
-fn play(arguments: &LabPlayArguments) -> Result<()> {
+fn on_testbed(arguments: &LabTestbedArguments) -> Result<()> {
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
-    let scenario = match scenario::Experiment::read(&arguments.scenario, &seed.into_iter().collect::<Vec<_>>())? {
-        scenario::Experiment::Packets(scenario) => scenario,
-        scenario::Experiment::Fluid(_) => bail!("a fluid model has no packets, so it cannot run on a kernel"),
+    let scenario = match scenario::ScenarioFile::read(&arguments.scenario, &seed.into_iter().collect::<Vec<_>>())? {
+        scenario::ScenarioFile::Packets(scenario) => scenario,
+        scenario::ScenarioFile::Fluid(_) => bail!("a fluid model has no packets, so it cannot run on a kernel"),
     };
     let law = |text: &String| match text.split_once('=') {
         Some((flows, law)) => Ok((flows.to_owned(), law.to_owned())),
         None => bail!("--kernel-law {text}: write it like cdg-*=cdg"),
     };
     let kernel_laws = arguments.kernel_law.iter().map(law).collect::<Result<_>>()?;
-    let request = lowtide_lab::player::Request { scenario, kernel_laws };
+    let request = lowtide_lab::testbed::Request { scenario, kernel_laws };
     let stop = crate::interruption::Interruption::block()?;
-    let means = crate::play::Means {
-        bottleneck: arguments.bottleneck,
-        program: Path::new(crate::players::OURSELVES),
+    let options = lowtide_testbed::Options {
+        bottleneck: match arguments.bottleneck {
+            crate::cli::BottleneckArgument::Emulator => lowtide_testbed::Bottleneck::Emulator,
+            crate::cli::BottleneckArgument::Tc => lowtide_testbed::Bottleneck::Tc,
+        },
+        program: Path::new(crate::testbeds::OURSELVES),
         plain_registration: arguments.plain_registration,
         interrupted: &|| stop.came(),
     };
-    let recording = crate::play::play(&request, &means)?;
+    let recording = lowtide_testbed::run(&request, &options)?;
     draft::write(&arguments.output, recording.to_json().as_bytes())
         .with_context(|| format!("cannot write {}", arguments.output.display()))?;
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn play(_arguments: &LabPlayArguments) -> Result<()> {
+fn on_testbed(_arguments: &LabTestbedArguments) -> Result<()> {
     bail!("running a scenario on a kernel needs Linux; `lowtide lab run` works everywhere")
 }

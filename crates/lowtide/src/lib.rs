@@ -29,16 +29,11 @@ pub mod emulate;
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(target_os = "linux")]
-pub mod guest;
-#[cfg(target_os = "linux")]
 pub mod interruption;
 pub mod lab;
 pub mod manual;
 #[cfg(target_os = "linux")]
 pub mod operate;
-#[cfg(target_os = "linux")]
-pub mod play;
-pub mod players;
 #[cfg(target_os = "linux")]
 pub mod run;
 pub mod sim;
@@ -46,6 +41,7 @@ pub mod sim;
 pub mod size;
 #[cfg(target_os = "linux")]
 pub mod spans;
+pub mod testbeds;
 pub mod trace;
 #[cfg(target_os = "linux")]
 pub mod traffic;

@@ -24,7 +24,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Reads the command line, or ends: `lowtide run` that is called wrongly with the status of its other failures, as env and timeout do.
+/// Reads the command line, or ends: `lowtide run` that is called wrongly with the status of its other failures, as env
+/// and timeout do.
 fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         let is_run = std::env::args_os().nth(1).is_some_and(|command| command == "run");
@@ -36,7 +37,8 @@ fn parse() -> Cli {
     })
 }
 
-/// A reader like `head` that has seen enough of the output is no failure. What was under way has ended in order by then.
+/// A reader like `head` that has seen enough of the output is no failure. What was under way has ended in order by
+/// then.
 fn unless_unread(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     let unread = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     outcome.or_else(|error| match error.downcast_ref() {

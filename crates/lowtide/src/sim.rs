@@ -15,7 +15,7 @@ use lowtide_sim::{
     fluid,
     observe::Observer,
     output::{self, Results, Side, Summary, Wanted},
-    scenario::{Experiment, Scenario},
+    scenario::{Scenario, ScenarioFile},
 };
 
 use crate::cli::{SideArgument, SimArguments};
@@ -27,9 +27,9 @@ use crate::cli::{SideArgument, SimArguments};
 pub fn sim(arguments: &SimArguments) -> Result<ExitCode> {
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let overrides: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
-    match Experiment::read(&arguments.scenario, &overrides)? {
-        Experiment::Packets(scenario) => packets(arguments, &scenario),
-        Experiment::Fluid(model) => fluid(arguments, &model),
+    match ScenarioFile::read(&arguments.scenario, &overrides)? {
+        ScenarioFile::Packets(scenario) => packets(arguments, &scenario),
+        ScenarioFile::Fluid(model) => fluid(arguments, &model),
     }
 }
 

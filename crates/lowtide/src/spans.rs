@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-/// The two greatest units of it, what is below them left out: `3 d 4 h`, `11 h 57 min`, `2 min 5 s`, `43 s`; below ten seconds `4.2 s`.
+/// The two greatest units of it, what is below them left out: `3 d 4 h`, `11 h 57 min`, `2 min 5 s`, `43 s`; below ten
+/// seconds `4.2 s`.
 pub fn show(span: Duration) -> String {
     let seconds = span.as_secs();
     if seconds < 10 {

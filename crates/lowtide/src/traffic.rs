@@ -82,8 +82,8 @@ fn sink(listen: SocketAddr) -> Result<()> {
     }
 }
 
-/// A connection under a control law. The law is chosen before it is made: one that BBR has begun, where that is the system's default,
-/// stays paced under every other law.
+/// A connection under a control law. The law is chosen before it is made: one that BBR has begun, where that is the
+/// system's default, stays paced under every other law.
 fn connect(to: SocketAddr, wishes: &Wishes<'_>) -> Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).context("making a socket")?;

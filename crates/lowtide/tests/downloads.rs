@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lowtide run --direction down` on an emulated link of 20 Mbit/s and 40 ms: what comes in yields, arrives whole, and is let go whatever happens
-//! to Lowtide. The servers know nothing of it.
+//! `lowtide run --direction down` on an emulated link of 20 Mbit/s and 40 ms: what comes in yields, arrives whole, and
+//! is let go whatever happens to Lowtide. The servers know nothing of it.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
@@ -162,8 +162,8 @@ fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received
     assert!(windows.max().unwrap() > 60_000, "an idle link is used: {report}");
 }
 
-/// Medians of three, measured at once. A small machine that others use is a path with jitter, on which Tide uses less of an idle link: what docs/downloads.md
-/// says was measured with less of it.
+/// Medians of three, measured at once. A small machine that others use is a path with jitter, on which Tide uses less
+/// of an idle link: what docs/downloads.md says was measured with less of it.
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_yields_to_another_one_and_uses_an_idle_link() {

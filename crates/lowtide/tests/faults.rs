@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `make faults`: what can go wrong on the way of a transfer, or be done to it. The data arrive as they were sent, and nothing of ours is left.
-//! Minutes, and the machine for itself: ignored unless asked for.
+//! `make faults`: what can go wrong on the way of a transfer, or be done to it. The data arrive as they were sent, and
+//! nothing of ours is left. Minutes, and the machine for itself: ignored unless asked for.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that `lowtide run` writes and reads beside PROGRAM's work: whose they are, and what happens where they cannot be.
+//! Files that `lowtide run` writes and reads beside PROGRAM's work: whose they are, and what happens where they cannot
+//! be.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;

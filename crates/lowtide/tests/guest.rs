@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! A small scenario in a guest, with our own law beside the kernel's. Skips where QEMU or the image is missing, unless `LOWTIDE_REQUIRE_GUEST=1`.
+//! A small scenario in a guest, with our own law beside the kernel's. Skips where QEMU or the image is missing, unless
+//! `LOWTIDE_REQUIRE_GUEST=1`.
 
-use lowtide::guest::GuestPlayer;
 use lowtide_guest::{Guest, Image, Job, Program};
-use lowtide_lab::player::{Player, Request};
+use lowtide_lab::testbed::{Request, Testbed};
 use lowtide_sim::scenario::Scenario;
+use lowtide_testbed::GuestTestbed;
 use serde_json::Value;
 use std::{env, fmt::Write as _, path::Path};
 
@@ -34,7 +35,7 @@ source = "poisson:bytes=1450B,mean=23.2ms"
 
 /// Where the guest's image is and what it needs; `None`, with a sentence, where something is missing.
 fn usable<T>(made: impl FnOnce(&Path) -> anyhow::Result<T>) -> Option<T> {
-    match lowtide::guest::place().and_then(|place| made(&place)) {
+    match lowtide_testbed::image_directory().and_then(|place| made(&place)) {
         Ok(made) => Some(made),
         Err(error) => {
             assert!(
@@ -47,7 +48,7 @@ fn usable<T>(made: impl FnOnce(&Path) -> anyhow::Result<T>) -> Option<T> {
     }
 }
 
-/// A guest in which `lowtide lab play` works.
+/// A guest in which `lowtide lab testbed` works.
 fn with_lowtide() -> Option<Guest> {
     usable(|place| {
         let lowtide = Program { name: "lowtide".to_owned(), path: env!("CARGO_BIN_EXE_lowtide").into() };
@@ -61,7 +62,7 @@ fn with_lowtide() -> Option<Guest> {
 fn a_law_of_ours_leaves_the_guests_kernel() {
     let Some(guest) = with_lowtide() else { return };
     let listed = "grep -c lt_cdg /proc/sys/net/ipv4/tcp_available_congestion_control >> result";
-    let play = "lowtide lab play scenario.toml -o recording --bottleneck tc";
+    let play = "lowtide lab testbed scenario.toml -o recording --bottleneck tc";
     let mut job = Job::new(format!(
         "{play} && exit 1\n{play} --plain-registration &\nsleep 5; {listed}\nwait; {listed}\nuname -r >> result"
     ));
@@ -82,7 +83,7 @@ fn laws_of_many_states_load_in_the_guests_kernel() {
     let laws = ["cdg:hystart=delay", "eclipse", "ledbatpp", "tide"];
     let play = |law: &str| {
         format!(
-            "lowtide lab play {law}.toml -o recording --bottleneck tc --plain-registration && echo {law} >> result\n"
+            "lowtide lab testbed {law}.toml -o recording --bottleneck tc --plain-registration && echo {law} >> result\n"
         )
     };
     let mut job = Job::new(laws.map(play).concat());
@@ -159,7 +160,9 @@ fn a_clock_that_is_set_moves_an_absolute_deadline_and_no_relative_one() {
 /// The guest's devices take one packet at a time: probes come in pairs all the same, and find the link free again.
 #[test]
 fn tide_finds_a_free_link_where_a_device_takes_one_packet_at_a_time() {
-    let Some(player) = usable(|place| GuestPlayer::new(place, env!("CARGO_BIN_EXE_lowtide").as_ref())) else { return };
+    let Some(testbed) = usable(|place| GuestTestbed::new(place, env!("CARGO_BIN_EXE_lowtide").as_ref())) else {
+        return;
+    };
     // whether a probe's pair stays together once it has left must not hang on when that was
     for start in ["4s", "4.2s", "4.4s"] {
         let text = format!(
@@ -168,13 +171,14 @@ fn tide_finds_a_free_link_where_a_device_takes_one_packet_at_a_time() {
              [[flow]]\nname = \"cubic\"\ncc = \"cubic:variant=linux\"\nstart = \"{start}\"\nstop = \"10s\"\n"
         );
         let scenario = Scenario::parse(&text, Path::new("test"), &[]).unwrap();
-        let recording = player.play(&Request { scenario, kernel_laws: [].into() }).unwrap();
+        let recording = testbed.run(&Request { scenario, kernel_laws: [].into() }).unwrap();
         let mean = |flow: usize, seconds: std::ops::Range<f64>| {
             let rates = recording.times.iter().zip(recording.flows[flow].columns["rate"].iter());
             let rates: Vec<f64> = rates.filter(|(time, _)| seconds.contains(*time)).map(|(_, rate)| *rate).collect();
             rates.iter().sum::<f64>() / rates.len() as f64
         };
-        // it may leave once for nothing (docs/tide.md, where it fails); where pairs were not held together it used half of such a link, or nothing
+        // it may leave once for nothing (docs/tide.md, where it fails); where pairs were not held together it used half
+        // of such a link, or nothing
         assert!(mean(0, 1.0..4.0) > 7e6, "{start}: alone it has {} bit/s", mean(0, 1.0..4.0));
         assert!(mean(1, 6.0..10.0) > 8e6, "{start}: beside it CUBIC has {} bit/s", mean(1, 6.0..10.0));
         assert!(mean(0, 12.0..16.0) > 8e6, "{start}: alone again it has {} bit/s", mean(0, 12.0..16.0));
@@ -183,11 +187,13 @@ fn tide_finds_a_free_link_where_a_device_takes_one_packet_at_a_time() {
 
 #[test]
 fn a_small_scenario_is_played_in_a_guest() {
-    let Some(player) = usable(|place| GuestPlayer::new(place, env!("CARGO_BIN_EXE_lowtide").as_ref())) else { return };
+    let Some(testbed) = usable(|place| GuestTestbed::new(place, env!("CARGO_BIN_EXE_lowtide").as_ref())) else {
+        return;
+    };
     let scenario = Scenario::parse(SCENARIO, Path::new("test"), &[]).unwrap();
     let request = Request { scenario, kernel_laws: [("module".to_owned(), "cdg".to_owned())].into() };
-    assert_eq!(player.refusal(&request), None);
-    let recording = player.play(&request).unwrap();
+    assert_eq!(testbed.refusal(&request), None);
+    let recording = testbed.run(&request).unwrap();
     assert_eq!(recording.times.len(), 120);
     let delivered = |flow: usize| *recording.flows[flow].columns["delivered"].last().unwrap() * 8.0;
     let total: f64 = (0..4).map(delivered).sum();

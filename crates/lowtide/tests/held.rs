@@ -12,7 +12,8 @@ use serde_json::Value;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/held/");
 
-/// Whether this kernel has MPTCP; without it there is nothing to hold. A missing one is a failure where `LOWTIDE_REQUIRE_KERNEL=1`.
+/// Whether this kernel has MPTCP; without it there is nothing to hold. A missing one is a failure where
+/// `LOWTIDE_REQUIRE_KERNEL=1`.
 fn has_mptcp() -> bool {
     if !kernel() {
         return false;
@@ -39,7 +40,8 @@ fn two_paths(test: &str) -> Namespace {
     space
 }
 
-/// Runs a connection of two subflows whose ends choose a law and a code point: the sockets as they are then, and the report.
+/// Runs a connection of two subflows whose ends choose a law and a code point: the sockets as they are then, and the
+/// report.
 fn over_mptcp(test: &str, options: &[&str], when: &str) -> (Vec<Socket>, Value) {
     let space = two_paths(test);
     let directory = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! `make kernels`: what Lowtide does on other kernels, each booted under QEMU. `LOWTIDE_GUEST` names the image. Prints the row of the table in docs/results/promises.md.
+//! `make kernels`: what Lowtide does on other kernels, each booted under QEMU. `LOWTIDE_GUEST` names the image. Prints
+//! the row of the table in docs/results/promises.md.
 
 use std::fmt::Write as _;
 
-use lowtide::guest;
 use lowtide_guest::{Guest, Image, Job, Program};
 
 /// Laws of the kernel that `run` makes submissive by phantom signals.
@@ -37,7 +37,7 @@ fn script() -> String {
     for law in PLAYED {
         writeln!(
             script,
-            "lowtide lab play {law}.toml -o recording --bottleneck tc --plain-registration > said 2>&1; say law:{law} $?"
+            "lowtide lab testbed {law}.toml -o recording --bottleneck tc --plain-registration > said 2>&1; say law:{law} $?"
         )
         .expect("into a string");
     }
@@ -54,7 +54,7 @@ struct Line {
 #[test]
 #[ignore = "needs the images of other kernels: make kernels"]
 fn another_kernel_takes_laws_and_governs_what_it_can() {
-    let image = Image::find(&guest::place().unwrap()).unwrap();
+    let image = Image::find(&lowtide_testbed::image_directory().unwrap()).unwrap();
     let lowtide = Program { name: "lowtide".to_owned(), path: env!("CARGO_BIN_EXE_lowtide").into() };
     let tool = |name| Program::of_the_system(name).unwrap();
     let guest = Guest::new(image, &[lowtide, tool("ip"), tool("tc")]).unwrap();

@@ -17,8 +17,8 @@ use lowtide_cc::Random;
 use lowtide_emu::{Config, Emulator};
 use nix::sys::socket::{setsockopt, sockopt};
 
-/// The laws, with what else of theirs is worth a transfer. Prague as it is by default takes its time where losses come by chance: it is as
-/// fast as Reno at a round trip of 25 ms.
+/// The laws, with what else of theirs is worth a transfer. Prague as it is by default takes its time where losses come
+/// by chance: it is as fast as Reno at a round trip of 25 ms.
 const LAWS: &[&str] = &[
     "cdg",
     "cdg:variant=thesis",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PROGRAM lives and dies as if Lowtide were not there; Lowtide tells what happened, and leaves nothing when it is killed.
+//! PROGRAM lives and dies as if Lowtide were not there; Lowtide tells what happened, and leaves nothing when it is
+//! killed.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
@@ -283,7 +284,8 @@ fn the_report_says_what_the_receiver_got() {
     assert_eq!(report["size_bytes"], SIZE);
     // the receiver's FIN is a byte to the kernel
     assert!(number("received_bytes") <= 1.0, "{report}");
-    // nothing is lost here, but a receiver that is late for some milliseconds has the stack ask with its latest segment (RFC 8985, section 7)
+    // nothing is lost here, but a receiver that is late for some milliseconds has the stack ask with its latest segment
+    // (RFC 8985, section 7)
     assert!(number("retransmitted_bytes") <= 2.0 * 65_536.0, "{report}");
     assert_eq!(report["schema"], "lowtide-report/2");
     assert_eq!((&report["law"], &report["met"], &report["exit_code"]), (&"tide".into(), &true.into(), &0.into()));
@@ -498,7 +500,8 @@ fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
     fs::write(&go, "").unwrap();
     until("PROGRAM's own end", || done.exists().then_some(()));
     until("the end of its sockets", || bulk_sockets().is_empty().then_some(()));
-    // the kernel frees a law after grace periods for which every task has to leave the kernel or sleep: seconds on a busy machine
+    // the kernel frees a law after grace periods for which every task has to leave the kernel or sleep: seconds on a
+    // busy machine
     let mut left = ours;
     while !left.is_empty() {
         let before = left.len();

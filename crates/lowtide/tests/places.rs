@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cgroup that a run is started in: PROGRAM stays in it, and where it cannot have a group there one sentence says why.
+//! The cgroup that a run is started in: PROGRAM stays in it, and where it cannot have a group there one sentence says
+//! why.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
@@ -69,7 +70,8 @@ fn in_a_container_that_sees_the_hosts_hierarchy_the_program_stays_in_the_contain
 /// Takes every cgroup v2 hierarchy out of sight.
 const HIDE: &str = "for path in $(awk '$3 == \"cgroup2\" { print $2 }' /proc/self/mounts); do umount -l $path; done;";
 
-/// `run` and `doctor` in a group, under `wrapper` and after `before`: what `run` says, and what `doctor` says of one feature.
+/// `run` and `doctor` in a group, under `wrapper` and after `before`: what `run` says, and what `doctor` says of one
+/// feature.
 fn refused_in(group: &Group, wrapper: &str, before: &str, feature: &str) -> [String; 2] {
     let shell = |script: &str| {
         let mut command = group.shell(&format!("exec {wrapper} sh -c \"$SCRIPT\""));

@@ -15,7 +15,8 @@ use serde_json::Value;
 const OVERTAKEN: usize = 3;
 /// A packet without data has no more bytes.
 const HEADERS: u32 = 120;
-/// Runs in which the machine stood still for longer than a timer of TCP, which then took for lost what was not, are made again, so often.
+/// Runs in which the machine stood still for longer than a timer of TCP, which then took for lost what was not, are
+/// made again, so often.
 const ATTEMPTS: usize = 4;
 /// What counts that in the sender's namespace: timeouts, and what the receiver says to have got twice.
 const STALLS: [&str; 2] = ["TCPTimeouts", "TCPDSACKRecv"];
@@ -96,8 +97,8 @@ fn counters() -> BTreeMap<String, u64> {
     names.split(' ').map(str::to_owned).zip(values.split(' ').map(|value| value.parse().unwrap())).collect()
 }
 
-/// What became of each packet: when it came out at the far end, and whether with a mark; `None` for those that the link dropped. It does
-/// with the same packets in virtual time what it did in real time.
+/// What became of each packet: when it came out at the far end, and whether with a mark; `None` for those that the link
+/// dropped. It does with the same packets in virtual time what it did in real time.
 fn fates(mut link: Link<usize>, arrivals: &[Arrived]) -> Vec<Option<(Time, bool)>> {
     for (number, &Arrived { at, bytes, ecn, flow, class }) in arrivals.iter().enumerate() {
         link.arrive(at, Packet { bytes, ecn, flow, class, payload: number });
@@ -109,9 +110,10 @@ fn fates(mut link: Link<usize>, arrivals: &[Arrived]) -> Vec<Option<(Time, bool)
     fates
 }
 
-/// Drops and marks, as events: those of packets that were on their way when the first of them became known are one. A drop is known when
-/// later packets have been acknowledged, a mark when its own packet has been, half a round trip (`back`) after they came out. A mark that
-/// becomes known after the last data has left is none: nothing is sent any more that could heed it.
+/// Drops and marks, as events: those of packets that were on their way when the first of them became known are one. A
+/// drop is known when later packets have been acknowledged, a mark when its own packet has been, half a round trip
+/// (`back`) after they came out. A mark that becomes known after the last data has left is none: nothing is sent any
+/// more that could heed it.
 fn episodes(arrivals: &[Arrived], fates: &[Option<(Time, bool)>], back: Duration) -> u64 {
     let last = arrivals.iter().rfind(|packet| packet.bytes > HEADERS).map_or(Time::ZERO, |packet| packet.at);
     let (mut episodes, mut known) = (0, Time::ZERO);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lowtide run` keeps its promises: medians of three, each on an emulated link of 20 Mbit/s, 40 ms and one BDP, real kernel TCP,
-//! iperf3 on both sides and one CUBIC flow in the foreground. These are measurements in real time on a machine that others may use, so one
-//! that is outside of its band, of one law or number of connections, is taken twice more, and both must then be inside.
+//! `lowtide run` keeps its promises: medians of three, each on an emulated link of 20 Mbit/s, 40 ms and one BDP, real
+//! kernel TCP, iperf3 on both sides and one CUBIC flow in the foreground. These are measurements in real time on a
+//! machine that others may use, so one that is outside of its band, of one law or number of connections, is taken twice
+//! more, and both must then be inside.
 
 #[path = "support/promises.rs"]
 mod promises;
@@ -48,8 +49,8 @@ fn within(what: &str, value: f64, band: impl RangeBounds<f64>) -> Verdict {
     }
 }
 
-/// What `measure` gives for each of these, all measured at the same time. A dozen links at once on a small machine are a path with jitter, so
-/// it is two or three of what has three runs each.
+/// What `measure` gives for each of these, all measured at the same time. A dozen links at once on a small machine are
+/// a path with jitter, so it is two or three of what has three runs each.
 fn together<A: Copy + Send + Sync, T: Send, const N: usize>(
     of: [A; N],
     measure: impl Fn(A) -> T + Sync,
@@ -64,9 +65,8 @@ fn together<A: Copy + Send + Sync, T: Send, const N: usize>(
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
-    // With phantom signals on CUBIC the foreground's rate scatters: medians of three had 0.795 to 0.885. The promise is 0.80, and chance
-    // gets 0.02.
-    //   law      foreground keeps  alone uses
+    // With phantom signals on CUBIC the foreground's rate scatters: medians of three had 0.795 to 0.885. The promise is
+    // 0.80, and chance gets 0.02. law      foreground keeps  alone uses
     const BANDS: [(&str, f64, f64); 2] = [("cdg", 0.90, 0.75), ("cubic", 0.78, 0.60)];
     for (law, keeps, uses) in BANDS {
         kept(|| {
@@ -108,9 +108,9 @@ fn many_connections_yield_as_one_does() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_deadline_that_needs_a_third_of_the_link_is_met() {
-    // CUBIC follows its weight slowly (`Law::response_round_trips`): it ends close to the deadline, so chance gets more room there. With a
-    // model the losses of slow start make the price look high at first, so that it begins with more than it needs and may be early.
-    //   law     control  part of the time, from  to
+    // CUBIC follows its weight slowly (`Law::response_round_trips`): it ends close to the deadline, so chance gets more
+    // room there. With a model the losses of slow start make the price look high at first, so that it begins with more
+    // than it needs and may be early. law     control  part of the time, from  to
     const BANDS: [[(&str, &str, f64, f64); 2]; 2] = [
         [("cdg", "pid", 0.85, 1.05), ("cdg", "mbc", 0.75, 1.05)],
         [("cubic", "pid", 0.85, 1.10), ("cubic", "mbc", 0.75, 1.10)],

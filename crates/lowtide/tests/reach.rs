@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose sockets a run governs: every TCP socket of its group, however it came to be, and no other; as whom and where it runs.
+//! Whose sockets a run governs: every TCP socket of its group, however it came to be, and no other; as whom and where
+//! it runs.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What cannot be done is refused: one sentence, a status of Lowtide's own (of `run` 125), PROGRAM not started, nothing left behind.
+//! What cannot be done is refused: one sentence, a status of Lowtide's own (of `run` 125), PROGRAM not started, nothing
+//! left behind.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
@@ -55,15 +56,15 @@ fn laws_and_weights_that_make_no_sense_are_refused() {
     if !kernel() {
         return;
     }
-    check(&["--cc", "bbr"], &["--cc bbr", "use tide, cubic or reno"]);
-    check(&["--cc", "qubic"], &["--cc qubic", "cubic"]);
+    check(&["--cc", "bbr"], &["--cc: bbr", "take tide, cubic or reno"]);
+    check(&["--cc", "qubic"], &["--cc: qubic", "cubic"]);
     check(&["--w-min", "0"], &["0"]);
     check(&["--w-min", "0.5", "--w-max", "0.1"], &["0.5", "0.1"]);
     check(&["--cc", "cubic", "--w-max", "2"], &["--w-max", "cubic"]);
     check(&["--cc", "cdg", "--actuator", "beta", "--w-max", "2"], &["--w-max", "native"]);
     check(&["--cc", "cubic", "--actuator", "native"], &["--actuator native", "cubic", "phantom"]);
-    check(&["--cc", "reno", "--actuator", "beta"], &["--actuator beta", "reno", "--cc cdg"]);
-    check(&["--actuator", "phantom"], &["--actuator phantom", "--cc tide", "--cc cdg"]);
+    check(&["--cc", "reno", "--actuator", "beta"], &["--actuator beta", "reno", "or cdg"]);
+    check(&["--actuator", "phantom"], &["--actuator phantom", "law tide", "or cdg"]);
     check(&["--control", "mbc"], &["--control mbc", "no model of --cc tide", "--control pid"]);
     check(
         &["--cc", "cdg", "--control", "mbc", "--actuator", "beta"],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `make soak`: thousands of transfers of random size and deadline, with random faults, while one goes on all the time. Every deadline that was
-//! feasible is met or explained, and no memory is lost, neither a process's nor the kernel's. `LOWTIDE_SOAK_MINUTES` is how long, 30 unless given.
+//! `make soak`: thousands of transfers of random size and deadline, with random faults, while one goes on all the time.
+//! Every deadline that was feasible is met or explained, and no memory is lost, neither a process's nor the kernel's.
+//! `LOWTIDE_SOAK_MINUTES` is how long, 30 unless given.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;

@@ -332,7 +332,8 @@ fn outside_a_run_an_example_sends_all_the_same() {
     assert_eq!(receiver.received(), 1_000_000);
 }
 
-/// What one of several senders had: bytes acknowledged, the time of its goal's last byte (0: never), its greatest weight.
+/// What one of several senders had: bytes acknowledged, the time of its goal's last byte (0: never), its greatest
+/// weight.
 type Sent = (f64, f64, f64);
 
 /// `senders.py` with these goals beside a CUBIC flow.
@@ -378,7 +379,8 @@ fn sockets_on_a_law_of_the_kernel_follow_weights_of_their_own() {
     assert!(sent[0].0 > 1.5 * sent[1].0, "{sent:?}");
 }
 
-/// Goals that cannot be met bring every socket to w = 1. Eight of them still take no more than one would: medians of three, each on a link of its own.
+/// Goals that cannot be met bring every socket to w = 1. Eight of them still take no more than one would: medians of
+/// three, each on a link of its own.
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn many_goals_take_one_flows_share() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every source file of the workspace: its licence is that of its folder (LICENSES.md), and its length is limited.
+//! What holds for every source file of the workspace: its licence is that of its folder (LICENSES.md), and its length
+//! is limited.
 
 use std::{fs, path::Path};
 use walkdir::{DirEntry, WalkDir};
@@ -84,7 +85,8 @@ fn a_missing_and_a_wrong_licence_are_told_apart() {
     assert!(fault("scripts/need.sh", "#!/bin/sh\n").is_some());
 }
 
-/// The headers of the laws go into the native code of the program file, so what is GPL-2.0-only must not come in with them.
+/// The headers of the laws go into the native code of the program file, so what is GPL-2.0-only must not come in with
+/// them.
 #[test]
 fn the_laws_include_nothing_but_each_other() {
     let sources = sources();

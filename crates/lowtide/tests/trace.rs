@@ -38,7 +38,8 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     kernel().then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A transfer that goes on until it is dropped, at 20 Mbit/s and 20 ms, with one loss in 200 packets, or marks where the law wants them.
+/// A transfer that goes on until it is dropped, at 20 Mbit/s and 20 ms, with one loss in 200 packets, or marks where
+/// the law wants them.
 struct Bulk {
     run: Running,
     receiver: Receiver,

@@ -139,7 +139,8 @@ for _ in range(200): s.sendto(bytes(1000), ('127.0.0.1', 9))\"";
     }
 }
 
-/// As ssh does with ControlPersist: PROGRAM has sent most of what was announced and ends; what it left behind keeps an idle connection.
+/// As ssh does with ControlPersist: PROGRAM has sent most of what was announced and ends; what it left behind keeps an
+/// idle connection.
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_end_of_the_group_is_not_the_end_of_the_program() {

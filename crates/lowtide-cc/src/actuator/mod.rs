@@ -31,14 +31,14 @@ use std::{fmt, str::FromStr, time::Duration};
 values! {
     /// Whether a law with a weight of its own has its losses inflated by phantom signals, too.
     pub enum Losses {
-        /// `share` for CDG, `on` for Eclipse; for both the weight acts on delay alone. `off` for Vegas, which has a rule of its
-        /// own for losses, and for laws that go by marks.
+        /// `share` for CDG, `on` for Eclipse; for both the weight acts on delay alone. `off` for Vegas, which has a
+        /// rule of its own for losses, and for laws that go by marks.
         Usual = "usual",
         /// Always: a price is the sum of all signals.
         On = "on",
-        /// By the part of the last 16 reductions that losses were: where delay has a grip, inflated losses would only cost
-        /// idle capacity. By degrees, or else more weight can mean a smaller rate (`few`, at 20 ms: 37 % of a CUBIC flow's at
-        /// w = 0.016, 13 % at 0.06), and what steers the weight would push the wrong way.
+        /// By the part of the last 16 reductions that losses were: where delay has a grip, inflated losses would only
+        /// cost idle capacity. By degrees, or else more weight can mean a smaller rate (`few`, at 20 ms: 37 % of a
+        /// CUBIC flow's at w = 0.016, 13 % at 0.06), and what steers the weight would push the wrong way.
         Share = "share",
         /// While delay explains fewer than half of the last 16 reductions.
         Few = "few",
@@ -52,8 +52,8 @@ parameters! {
     pub struct Native for "native" {
         /// Whether losses are inflated by phantom signals.
         losses: Losses = Losses::Usual;
-        /// A queue no longer than this (or a sixteenth of the round-trip time) has no price, of delay (CDG, unless it has a
-        /// `floor` of its own) or of loss; 0s: no such rule. See `phantom`.
+        /// A queue no longer than this (or a sixteenth of the round-trip time) has no price, of delay (CDG, unless it
+        /// has a `floor` of its own) or of loss; 0s: no such rule. See `phantom`.
         floor: Duration = FLOOR, in Duration::ZERO..=Duration::from_secs(1);
     }
 }
@@ -67,8 +67,8 @@ parameters! {
         tau_gain: f64 = 0.125, in 0.001..=1.0;
         /// Gain of the mean number of packets between real signals.
         loss_gain: f64 = 0.125, in 0.001..=1.0;
-        /// None in a round whose least round-trip time is no more than this (or a sixteenth) above the least ever seen, since
-        /// an empty queue has no price; 0s: no such rule, as in the paper.
+        /// None in a round whose least round-trip time is no more than this (or a sixteenth) above the least ever seen,
+        /// since an empty queue has no price; 0s: no such rule, as in the paper.
         floor: Duration = FLOOR, in Duration::ZERO..=Duration::from_secs(1);
     }
 }
@@ -186,8 +186,8 @@ fn at_most_one(weight: f64) -> f64 {
 }
 
 impl Law {
-    /// The state of a flow that the law controls and that takes a price weight by this actuator. Until a weight is set, the
-    /// law is as published.
+    /// The state of a flow that the law controls and that takes a price weight by this actuator. Until a weight is set,
+    /// the law is as published.
     ///
     /// # Errors
     /// The law does not take this actuator.
@@ -252,7 +252,8 @@ impl Law {
         if !self.takes_weight() {
             return None;
         }
-        // DCTCP's own weight cannot do more than halve the window after each marked round trip: half of another's share.
+        // DCTCP's own weight cannot do more than halve the window after each marked round trip: half of another's
+        // share.
         let native = !matches!(self, Self::Dctcp(_))
             && self.build(&Flow { mss: 1448, initial_window: 10, seed: 0 }).weighted().is_some();
         Some(if native { Actuator::Native(Native::default()) } else { Actuator::Phantom(Phantom::default()) })

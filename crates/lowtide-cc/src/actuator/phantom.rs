@@ -13,12 +13,12 @@ const LOOKED_AT: u32 = 16;
 
 /// A law, and signals that are made up so that it behaves as if the price were `1/w` times what it is.
 ///
-/// They are [`Signal::Phantom`], which a law treats as ECN; at most one in each reduction episode, none while losses are
-/// repaired, and none on an ACK that brings a real one. A law with exact feedback of marks is told of them in
+/// They are [`Signal::Phantom`], which a law treats as ECN; at most one in each reduction episode, none while losses
+/// are repaired, and none on an ACK that brings a real one. A law with exact feedback of marks is told of them in
 /// [`Ack::marked`], too, and then each marked packet counts. On such an ACK the transport gets [`Reaction::Reduced`].
 ///
-/// Prices and intervals are those of real signals. Time without data to send is not left out of them: after a long one the
-/// price is not fresh, and nothing is made up until the next real signal.
+/// Prices and intervals are those of real signals. Time without data to send is not left out of them: after a long one
+/// the price is not fresh, and nothing is made up until the next real signal.
 pub struct PhantomEcn {
     law: Box<dyn CongestionControl>,
     weight: f64,
@@ -31,8 +31,8 @@ pub struct PhantomEcn {
     marks_are_its_own: bool,
     /// If the law has a weight of its own, so that only its losses are inflated here: whether and when even they are.
     native: Option<Losses>,
-    /// The last reductions, one bit each, the latest the lowest: whether it was because of delay. Those that have not yet
-    /// been count as such, since signals where delay has a grip would only cost idle capacity.
+    /// The last reductions, one bit each, the latest the lowest: whether it was because of delay. Those that have not
+    /// yet been count as such, since signals where delay has a grip would only cost idle capacity.
     by_delay: u32,
     /// Signals made up so far: reductions, and packets called marked.
     made_up: (u64, u64),
@@ -79,7 +79,8 @@ impl PhantomEcn {
         self.by_delay = ((self.by_delay << 1) | u32::from(by_delay)) & ((1 << LOOKED_AT) - 1);
     }
 
-    /// How many of the ACK's packets are to be taken for marked, although they are not. Without exact feedback: one or none.
+    /// How many of the ACK's packets are to be taken for marked, although they are not. Without exact feedback: one or
+    /// none.
     fn draw(&mut self, ack: &Ack) -> u32 {
         if self.weight >= 1.0 || (ack.reducing && !self.accurate) {
             return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When a sender makes up signals, and how many.
 //!
-//! To see `1/w` times the price `p` it adds `p(1/w - 1)` signals per packet to those of the network. It goes on with that as
-//! long as the price is fresh: until `v·τ` after the latest real signal, with τ the mean interval between those, and only over
-//! a queue.
+//! To see `1/w` times the price `p` it adds `p(1/w - 1)` signals per packet to those of the network. It goes on with
+//! that as long as the price is fresh: until `v·τ` after the latest real signal, with τ the mean interval between
+//! those, and only over a queue.
 
 use super::Phantom;
 use crate::{Ack, Time};
@@ -130,8 +130,8 @@ impl Source {
         self.measured.tau
     }
 
-    /// Whether the queue was empty in the last round: then it has no price, and nothing times `1/w` is nothing. Without that, a
-    /// flow that holds itself down could not tell its own silence from the network's.
+    /// Whether the queue was empty in the last round: then it has no price, and nothing times `1/w` is nothing. Without
+    /// that, a flow that holds itself down could not tell its own silence from the network's.
     fn queue_is_empty(&self) -> bool {
         let floor = self.parameters.floor;
         let slack = floor.max(self.base / 16);

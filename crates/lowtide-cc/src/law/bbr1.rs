@@ -6,8 +6,8 @@
 //!
 //! - Volumes and gains are fractions where Linux rounds to segments and 1/256; the window is still made even.
 //! - The maximum of the rate is exact over its window; Linux keeps the three best samples.
-//! - What is in flight is compared as it is; Linux estimates what will be left at the next departure, as part of what it
-//!   counts waits in its pacing queue.
+//! - What is in flight is compared as it is; Linux estimates what will be left at the next departure, as part of what
+//!   it counts waits in its pacing queue.
 //! - There is no sample of the round-trip time before the first ACK, so the initial window is paced for a path of 1 ms.
 //! - Marks are not heeded, as there, whatever begins a reduction episode.
 

@@ -5,8 +5,8 @@
 //! Notable differences:
 //!
 //! - Volumes and gains are fractions where Linux rounds to segments and 1/256.
-//! - What is in flight is compared as it is; Linux estimates what will be left at the next departure, as part of what it
-//!   counts waits in its pacing queue.
+//! - What is in flight is compared as it is; Linux estimates what will be left at the next departure, as part of what
+//!   it counts waits in its pacing queue.
 //! - State for an undo is kept from the first loss of an episode on, as version 3 does, not from the start of recovery.
 //! - Leaving out ECN (`ecn=off`) is the source's default. Its marks count only on paths of at most `ecn_max_rtt`.
 //! - Signals that begin a reduction episode for marks change nothing: marks are counted as they arrive with ACKs.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BBR, version 3: draft-ietf-ccwg-bbr, with the ECN response of Google's v3 for Linux (`tcp_bbr.c`), of which the draft says
-//! nothing.
+//! BBR, version 3: draft-ietf-ccwg-bbr, with the ECN response of Google's v3 for Linux (`tcp_bbr.c`), of which the
+//! draft says nothing.
 //!
 //! Notable differences from the draft:
 //!

@@ -5,15 +5,15 @@
 //! scalable congestion controls"), who calls that `dctcp-fast`.
 //!
 //! Notable differences from the RFC:
-//! - As in Linux (`tcp_dctcp.c`), the fraction is counted in segments, and the window does not grow during the reduction
-//!   round. `cwr_increase` lets it; the paper's two marks per round trip need that.
+//! - As in Linux (`tcp_dctcp.c`), the fraction is counted in segments, and the window does not grow during the
+//!   reduction round. `cwr_increase` lets it; the paper's two marks per round trip need that.
 //! - `alpha` is not rounded: Linux keeps 10 bits of it, and lets it fall by at least one of those per round.
 //! - A window may hold fractions of a segment.
 //! - The receiver's part (echoing every mark), and falling back where ECN is not negotiated, are the transport's. With
 //!   `ecn=off` the law is Reno without ECN, as DCTCP is then.
 //!
-//! A made-up signal ([`Signal::Phantom`]) lowers the window by `alpha` too. Whoever makes it up counts it in [`Ack::marked`],
-//! or `alpha` does not see it.
+//! A made-up signal ([`Signal::Phantom`]) lowers the window by `alpha` too. Whoever makes it up counts it in
+//! [`Ack::marked`], or `alpha` does not see it.
 
 use super::reno;
 use crate::{

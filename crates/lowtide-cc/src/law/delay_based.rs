@@ -134,7 +134,8 @@ proptest! {
             let after = driver.cwnd();
             prop_assert!(after >= least - 0.001, "{} segments after {:?}", after, event);
             if let Event::Ack { packets, limited, in_flight, .. } = *event {
-                // By slow start at most, and by one segment at the end of a round; up to LEDBAT's minimum after a timeout.
+                // By slow start at most, and by one segment at the end of a round; up to LEDBAT's minimum after a
+                // timeout.
                 let growth = f64::from(packets.max(1)) * if text.contains("gain=10") { 10.0 } else { 1.0 };
                 prop_assert!(after <= before + growth + 0.002, "from {} to {} on {:?}", before, after, event);
                 if reducing {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Eclipse: steers the one-way delay to a small part of the range that it was seen to have.
 //!
-//! H. Adhari, T. Dreibholz, S. Werner and E. P. Rathgeb, "Eclipse: A New Dynamic Delay-based Congestion Control Algorithm
-//! for Background Traffic". With `s_min` and `s_max` the one-way smoothed extremes of the delay τ (section III):
+//! H. Adhari, T. Dreibholz, S. Werner and E. P. Rathgeb, "Eclipse: A New Dynamic Delay-based Congestion Control
+//! Algorithm for Background Traffic". With `s_min` and `s_max` the one-way smoothed extremes of the delay τ (section
+//! III):
 //!
 //! ```text
 //! δ = β(s_max - s_min)      cwnd += (δ - (τ - s_min))/δ · acked/cwnd
@@ -37,8 +38,8 @@ use weighted::Threshold;
 values! {
     /// How the adaptation interval μ changes at its end.
     pub enum Mu {
-        /// It doubles while a trend runs through it, shrinks where the delay is stable, and else covers the distance from
-        /// the least to the greatest delay.
+        /// It doubles while a trend runs through it, shrinks where the delay is stable, and else covers the distance
+        /// from the least to the greatest delay.
         Adaptive = "adaptive",
         /// The distance of the times of the least and the greatest delay (section III-C2), without bounds.
         Literal = "literal",
@@ -76,18 +77,19 @@ parameters! {
         mu_rtts: f64 = 4.0, in 0.0..=1000.0;
         /// The longest one.
         mu_max: Duration = Duration::from_secs(30), in Duration::from_millis(1)..=Duration::from_secs(3600);
-        /// A range of delays within an interval below this, or below what the link takes for one packet, is no variation.
+        /// A range of delays within an interval below this, or below what the link takes for one packet, is no
+        /// variation.
         stable: Duration = Duration::from_millis(2), in Duration::ZERO..=Duration::from_secs(1);
         /// The least δ, so that nothing is divided by zero.
         delta_min: Duration = Duration::from_micros(100), in Duration::from_micros(1)..=Duration::from_secs(1);
-        /// The least δ in packet times (smoothed round-trip time over window). 1 costs less throughput on long paths; but
-        /// above half the natural ripple it makes `s_min` climb, so use it with `guard`.
+        /// The least δ in packet times (smoothed round-trip time over window). 1 costs less throughput on long paths;
+        /// but above half the natural ripple it makes `s_min` climb, so use it with `guard`.
         delta_floor: f64 = 0.0, in 0.0..=100.0;
         /// Whether `s_min` rises only if the delay was above it by more than 5/4 δ throughout an interval, which the
         /// law's own queue cannot explain.
         guard: bool = false;
-        /// How often the window is lowered to its minimum, so that the queue drains and all see the least delay, but no more
-        /// than a tenth of the time; 0: never.
+        /// How often the window is lowered to its minimum, so that the queue drains and all see the least delay, but no
+        /// more than a tenth of the time; 0: never.
         drain: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600);
         /// For how many smoothed round-trip times.
         drain_rtts: f64 = 2.5, in 0.1..=10.0;
@@ -135,8 +137,9 @@ struct Eclipse {
     s_max: f64,
     /// The least round-trip time, milliseconds.
     base_rtt: f64,
-    /// When the last segment arrived, nanoseconds from an unknown origin, and the least time between two in this interval,
-    /// milliseconds: what the slowest link takes for one. Only an interval long, so that nothing rare holds for ever.
+    /// When the last segment arrived, nanoseconds from an unknown origin, and the least time between two in this
+    /// interval, milliseconds: what the slowest link takes for one. Only an interval long, so that nothing rare holds
+    /// for ever.
     arrived: Option<i64>,
     segment_gap: f64,
     interval: Option<Interval>,
@@ -190,8 +193,9 @@ impl Eclipse {
         let delay = self.signal.sample(ack)?;
         let origin = *self.origin.get_or_insert(delay);
         self.samples = self.samples.saturating_add(1);
-        // Sent a round trip ago, it arrived after its one-way delay: ACKs that are held up on their way back and come together do not
-        // change that. Where the delay is the round trip it is the ACKs that arrive, and of those at one time nothing is learnt.
+        // Sent a round trip ago, it arrived after its one-way delay: ACKs that are held up on their way back and come
+        // together do not change that. Where the delay is the round trip it is the ACKs that arrive, and of those at
+        // one time nothing is learnt.
         let arrived = nanos(ack.now - Time::ZERO) - nanos(ack.rtt?) + delay;
         if let Some(gap) = self.arrived.replace(arrived).map(|before| arrived - before).filter(|gap| *gap > 0) {
             self.segment_gap = self.segment_gap.min(gap as f64 / 1e6 / f64::from(ack.packets.max(1)));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT on round trips, with a gentler gain, a multiplicative decrease, and
-//! slowdowns in which the queue drains and the base delay shows.
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT on round trips, with a gentler gain, a multiplicative decrease,
+//! and slowdowns in which the queue drains and the base delay shows.
 //!
 //! Notable differences from the draft:
-//! * A slowdown begins only in congestion avoidance: not before slow start after a timeout has come back to its threshold. It begins
-//!   and ends outside reduction episodes.
+//! * A slowdown begins only in congestion avoidance: not before slow start after a timeout has come back to its
+//!   threshold. It begins and ends outside reduction episodes.
 //! * A loss while the window is held at its minimum halves the threshold that it returns to.
 //! * Idle time counts for no round of slowdowns: they are postponed by it.
 
@@ -391,7 +391,8 @@ mod tests {
 
     #[test]
     fn it_settles_at_target_between_slowdowns() {
-        // Below 0.57·TARGET of base delay; above, the decrease overshoots: its loop gain is RTT/TARGET in each round trip.
+        // Below 0.57·TARGET of base delay; above, the decrease overshoots: its loop gain is RTT/TARGET in each round
+        // trip.
         let mut path = Path::new("ledbatpp:slowdown=off", ms(10), 1000);
         path.run(ms(60_000), |_| {});
         path.run(ms(5000), |path| {

@@ -189,8 +189,8 @@ mod tests {
         // A short round trip: the Reno-friendly region.
         check("cubic:hystart=off", 0.001, 200.0, reno, 0.5);
         check("cubic:variant=2008,hystart=off", 0.001, 200.0, reno, 0.5);
-        // E[W] = (C (3 + beta)/(4 (1 - beta)))^(1/4) (RTT/p)^(3/4) (RFC 9438, figure 7). Fast convergence would take the
-        // fractions of a segment by which one maximum misses the last for a loss of bandwidth.
+        // E[W] = (C (3 + beta)/(4 (1 - beta)))^(1/4) (RTT/p)^(3/4) (RFC 9438, figure 7). Fast convergence would take
+        // the fractions of a segment by which one maximum misses the last for a loss of bandwidth.
         for (rtt, w_max) in [(0.1, 1000.0), (0.05, 4000.0)] {
             check("cubic:reno_friendly=off,fast_convergence=off,hystart=off", rtt, w_max, 1.054, 0.75);
             check("cubic:variant=2008,reno_friendly=off,fast_convergence=off,hystart=off", rtt, w_max, 1.174, 0.75);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP-LP (Kuzmanovic and Knightly, INFOCOM 2003), by default as Linux has it (`net/ipv4/tcp_lp.c`).
 //!
-//! A smoothed one-way delay above a threshold between the least and the largest one is an early indication of congestion:
-//! it halves the window, and a second one within the inference time leaves one segment.
+//! A smoothed one-way delay above a threshold between the least and the largest one is an early indication of
+//! congestion: it halves the window, and a second one within the inference time leaves one segment.
 //!
 //! Notable differences from Linux:
-//! * Delays count in nanoseconds (Linux: milliseconds), with the receiver's clock rate taken as known, and they keep their
-//!   sign: Linux takes the absolute value, by which a queue would look like a shorter delay where the offset is negative.
+//! * Delays count in nanoseconds (Linux: milliseconds), with the receiver's clock rate taken as known, and they keep
+//!   their sign: Linux takes the absolute value, by which a queue would look like a shorter delay where the offset is
+//!   negative.
 //! * Without one-way delays the round trip takes their place; Linux does nothing then.
 //! * No early reaction inside a reduction episode; a window that the application does not fill does not grow.
 //!
@@ -23,8 +24,8 @@ use std::time::Duration;
 values! {
     /// Whose TCP-LP.
     pub enum Variant {
-        /// Linux': every indication resets the extremes to the smoothed delay and to twice its absolute value, which makes
-        /// the law depend on the clocks' offset; the threshold of slow start stays.
+        /// Linux': every indication resets the extremes to the smoothed delay and to twice its absolute value, which
+        /// makes the law depend on the clocks' offset; the threshold of slow start stays.
         Linux = "linux",
         /// The paper's: the extremes stay, and an early indication ends slow start.
         Paper = "paper",
@@ -142,8 +143,8 @@ impl LowPriority {
         let threshold = delays.threshold(self.parameters.delta);
         let above = match self.parameters.variant {
             Variant::Linux => delays.smoothed >= threshold,
-            // The first slow start only measures. While all delays are alike nothing is known of a queue: the threshold is
-            // the least delay, and a smoothed one comes down to it but never quite.
+            // The first slow start only measures. While all delays are alike nothing is known of a queue: the threshold
+            // is the least delay, and a smoothed one comes down to it but never quite.
             Variant::Paper => {
                 delays.maximum > delays.minimum && delays.smoothed > threshold && self.window.ssthresh.is_finite()
             }

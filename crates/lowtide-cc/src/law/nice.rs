@@ -4,10 +4,10 @@
 //!
 //! Notable differences from the paper:
 //! * The fraction is of the round's samples, not of the window's segments: ACKs may be delayed.
-//! * A halving begins a reduction episode. The round trip in which the old window's packets are still acknowledged is not
-//!   judged, so a queue is answered once, not twice.
-//! * Below one segment the window doubles in a round without congestion, and grows as Vegas' from there. (The paper gives
-//!   no rule; one segment per round would undo a row of halvings at once.)
+//! * A halving begins a reduction episode. The round trip in which the old window's packets are still acknowledged is
+//!   not judged, so a queue is answered once, not twice.
+//! * Below one segment the window doubles in a round without congestion, and grows as Vegas' from there. (The paper
+//!   gives no rule; one segment per round would undo a row of halvings at once.)
 //! * Vegas is Linux' form, see [`vegas`](super::vegas).
 
 use crate::{

@@ -1,34 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PCC Proteus (Meng, Rozen Schiff, Godfrey and Schapira, "PCC Proteus: Scavenger Transport And Beyond", SIGCOMM 2020): tries rates, and goes where
-//! utility rises. By default it is Proteus-S, the scavenger, to which a round trip that wavers is somebody else's; `d=0` is Proteus-P, the primary.
+//! PCC Proteus (Meng, Rozen Schiff, Godfrey and Schapira, "PCC Proteus: Scavenger Transport And Beyond", SIGCOMM 2020):
+//! tries rates, and goes where utility rises. By default it is Proteus-S, the scavenger, to which a round trip that
+//! wavers is somebody else's; `d=0` is Proteus-P, the primary.
 //!
 //! ```text
 //! u(x) = x^t - b·x·max(0, d(RTT)/dt) - c·x·L - d·x·σ(RTT)        x in Mbit/s, times in seconds
 //! ```
 //!
-//! A rate is tried for a monitor interval, which is about a round trip; a round trip later its losses and round trips are known. The parts:
-//! [`interval`] measures, [`noise`] says what of it counts, [`ascent`] decides (PCC Vivace: Dong et al., NSDI 2018), and here all of it meets the
-//! transport. Utility and the three pairs of trials are the paper's. The other numbers, and the rules of noise, steps and intervals, are those of the
-//! authors' code (`PCCproject/PCC-Uspace`, `src/pcc`), which need not be the text's in every detail.
+//! A rate is tried for a monitor interval, which is about a round trip; a round trip later its losses and round trips
+//! are known. The parts: [`interval`] measures, [`noise`] says what of it counts, [`ascent`] decides (PCC Vivace: Dong
+//! et al., NSDI 2018), and here all of it meets the transport. Utility and the three pairs of trials are the paper's.
+//! The other numbers, and the rules of noise, steps and intervals, are those of the authors' code
+//! (`PCCproject/PCC-Uspace`, `src/pcc`), which need not be the text's in every detail.
 //!
 //! Notable differences from the two:
-//! * Three pairs of trials and their majority for -S as for -P, as in the paper; the code has two for -S, which must agree, and lets -P decrease
-//!   only if all three agree.
-//! * `x` is the rate that was tried. The code takes what was sent over the time that it took, which in an interval of few packets wavers by more than
-//!   the 5 % that are tried. An interval in which the sender could not send at its rate is no trial: for want of data it is repeated, else the
-//!   rate falls to what was sent. So a rate that is not used does not grow.
-//! * The error of a slope is the distance of the round trips from their regression, in parts of the interval. The code takes it from a line
-//!   whose slope is per time and whose places are packet numbers.
-//! * The code's filter of ACKs compares the ratio of two gaps with an average of ratios, here it is compared with 50 alone; what was left out
-//!   for a round trip is believed again, and no interval is made longer for it.
-//! * What is usual on a path is learnt anew, the trend of the delay as its deviation, when nearly all of the latest intervals were unusual. In the code
-//!   one quiet moment at the start can make every later trend unusual for ever.
-//! * The code starts anew, by doubling, when a decision leaves the least rate, and does not count σ and slopes of less than a millisecond while it doubles.
-//!   Here a rate is left by steps that grow, and utility is the same in all phases.
+//! * Three pairs of trials and their majority for -S as for -P, as in the paper; the code has two for -S, which must
+//!   agree, and lets -P decrease only if all three agree.
+//! * `x` is the rate that was tried. The code takes what was sent over the time that it took, which in an interval of
+//!   few packets wavers by more than the 5 % that are tried. An interval in which the sender could not send at its rate
+//!   is no trial: for want of data it is repeated, else the rate falls to what was sent. So a rate that is not used
+//!   does not grow.
+//! * The error of a slope is the distance of the round trips from their regression, in parts of the interval. The code
+//!   takes it from a line whose slope is per time and whose places are packet numbers.
+//! * The code's filter of ACKs compares the ratio of two gaps with an average of ratios, here it is compared with 50
+//!   alone; what was left out for a round trip is believed again, and no interval is made longer for it.
+//! * What is usual on a path is learnt anew, the trend of the delay as its deviation, when nearly all of the latest
+//!   intervals were unusual. In the code one quiet moment at the start can make every later trend unusual for ever.
+//! * The code starts anew, by doubling, when a decision leaves the least rate, and does not count σ and slopes of less
+//!   than a millisecond while it doubles. Here a rate is left by steps that grow, and utility is the same in all
+//!   phases.
 //! * Moving ends with the better of the two latest rates; the code takes back the step that it would have made.
-//! * The window is three times what the rate needs, and limits only what is lost in an outage. An idle time ends the trials under way.
+//! * The window is three times what the rate needs, and limits only what is lost in an outage. An idle time ends the
+//!   trials under way.
 //!
-//! In a simulator that has no noise the primary leaves the link to CUBIC nearly as the scavenger does; docs/results/findings.md (26) has why.
+//! In a simulator that has no noise the primary leaves the link to CUBIC nearly as the scavenger does;
+//! docs/results/findings.md (26) has why.
 
 use crate::{Ack, Congestion, CongestionControl, EcnUse, Flow, Lost, Reaction, Restart, Sent, Time, text::parameters};
 use std::time::Duration;
@@ -60,7 +66,8 @@ parameters! {
         pairs: u32 = 3, in 1..=MOST_PAIRS as u32;
         /// `θ`: Mbit/s of a step for a utility that rises by one per Mbit/s.
         theta: f64 = 1.0, in 0.0..=1e6;
-        /// A step is as many times longer as half of the steps made in its direction, to this power (the confidence amplifier).
+        /// A step is as many times longer as half of the steps made in its direction, to this power (the confidence
+        /// amplifier).
         amplifier: f64 = 1.2, in 0.0..=10.0;
         /// `ω`: a step is at most this part of the rate.
         omega: f64 = 0.05, in 0.0..=1.0;
@@ -206,7 +213,8 @@ impl Proteus {
     fn set_window(&mut self, ack: &Ack) {
         let needed = (IN_FLIGHT * self.rate() * 125e3 * ack.srtt.as_secs_f64()) as u64;
         let needed = needed.max(initial_window(&self.flow));
-        // It grows by what has arrived, and where it is used, so that after an outage it is as large as what was in flight.
+        // It grows by what has arrived, and where it is used, so that after an outage it is as large as what was in
+        // flight.
         if needed < self.window {
             self.window = needed;
         } else if ack.in_flight > self.window / 2 {
@@ -280,7 +288,8 @@ impl CongestionControl for Proteus {
         1
     }
 
-    /// Packets leave one by one, as in the authors' code: a burst's own queue would be a deviation that grows with the rate.
+    /// Packets leave one by one, as in the authors' code: a burst's own queue would be a deviation that grows with the
+    /// rate.
     fn longest_burst(&self) -> Duration {
         Duration::ZERO
     }

@@ -22,8 +22,8 @@ use std::time::Duration;
 values! {
     /// Whose Vegas.
     pub enum Variant {
-        /// Linux': `diff = cwnd·(rtt - base)/base` in whole segments, with the least round trip of the round; slow start
-        /// doubles every round.
+        /// Linux': `diff = cwnd·(rtt - base)/base` in whole segments, with the least round trip of the round; slow
+        /// start doubles every round.
         Linux = "linux",
         /// The paper's: `diff = cwnd·(1 - base/rtt)`; slow start doubles every other round.
         Original = "original",
@@ -47,8 +47,8 @@ parameters! {
         alpha_base: f64 = 15.0, in 1.0..=1e6;
         /// The greatest `alpha` that a weight makes. The paper's is half of what its path holds: 100 segments.
         alpha_max: f64 = 100.0, in 1.0..=1e6;
-        /// How far `beta` is above an `alpha` that a weight makes. As far as the usual ones are apart: without a distance the
-        /// window would never rest.
+        /// How far `beta` is above an `alpha` that a weight makes. As far as the usual ones are apart: without a
+        /// distance the window would never rest.
         gap: f64 = 2.0, in 0.0..=1e6;
         /// Whether to use classic ECN.
         ecn: bool = false;
@@ -223,8 +223,8 @@ impl Weighted for Vegas {
         self.set_weight_and_ratio(weight, 1.0);
     }
 
-    /// `alpha = clamp(µ·alpha_base, 1, alpha_max)` with µ = w·φ (paper 001, section IV-B). Where delay costs more than the
-    /// losses of others (φ > 1), a flow of weight 1 answers only every φ-th loss: it pays the rest in delay.
+    /// `alpha = clamp(µ·alpha_base, 1, alpha_max)` with µ = w·φ (paper 001, section IV-B). Where delay costs more than
+    /// the losses of others (φ > 1), a flow of weight 1 answers only every φ-th loss: it pays the rest in delay.
     fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
         let (base, max, gap) = self.bounds;
         let mu = weight.max(0.0) * ratio.max(0.0);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Acceleration mode: faster additive increase when congestion signals stay away (J. Misund, "Delay based additive increase
-//! for scalable congestion controls", section 3).
+//! Acceleration mode: faster additive increase when congestion signals stay away (J. Misund, "Delay based additive
+//! increase for scalable congestion controls", section 3).
 //!
-//! In steady state a scalable law gets its signals regularly. Once they stay away for longer than the usual cycle and twice
-//! its deviation, the flow is in open loop, and grows as fast as lets the queue overshoot by `Q`: by `Q/R` of its window
-//! per round trip.
+//! In steady state a scalable law gets its signals regularly. Once they stay away for longer than the usual cycle and
+//! twice its deviation, the flow is in open loop, and grows as fast as lets the queue overshoot by `Q`: by `Q/R` of its
+//! window per round trip.
 //!
 //! Notable differences from the paper, each the paper's own way with `literal`:
 //! - The increment just made is subtracted from the window; the paper sets `a` to 1 before it subtracts it.
@@ -55,8 +55,8 @@ impl Acceleration {
         self.cycles >= self.guard && self.c > self.i_a + 2.0 * self.i_m
     }
 
-    /// A round of congestion avoidance ended without a reaction, with a window of `w` segments and a smoothed round-trip
-    /// time `r`.
+    /// A round of congestion avoidance ended without a reaction, with a window of `w` segments and a smoothed
+    /// round-trip time `r`.
     pub fn on_round(&mut self, w: f64, r: Duration) {
         self.c += 1.0;
         self.i += self.a;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several connections over one path as one flow (the Congestion Manager, RFC 3124): a law hears the ACKs of all of them as those of one flow, and its
-//! window is divided among them by what they have to send.
+//! Several connections over one path as one flow (the Congestion Manager, RFC 3124): a law hears the ACKs of all of
+//! them as those of one flow, and its window is divided among them by what they have to send.
 //!
-//! Sequence numbers of different connections say nothing of each other, times do. So the law's `una` is the time when the latest segment left that
-//! has been acknowledged, of whichever connection, and its `nxt` is now, in microseconds. The delivery rate is that of all together.
+//! Sequence numbers of different connections say nothing of each other, times do. So the law's `una` is the time when
+//! the latest segment left that has been acknowledged, of whichever connection, and its `nxt` is now, in microseconds.
+//! The delivery rate is that of all together.
 
 use crate::{Ack, RateSample, Time};
 use std::time::Duration;
@@ -137,8 +138,9 @@ impl Aggregate {
         now - self.acked >= time
     }
 
-    /// The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what it took to send
-    /// and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone sends, its own sample is better, and stays.
+    /// The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of
+    /// what it took to send and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone
+    /// sends, its own sample is better, and stays.
     fn rate(&mut self, now: Time, rtt: Duration, mss: u64) -> Option<RateSample> {
         let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos() as u64));
         self.from = self.from.max((self.last + 1).saturating_sub(MARKS));
@@ -217,7 +219,8 @@ impl Aggregate {
         self.wanting > member.usage.wants() as u32
     }
 
-    /// Whether what a connection lost was sent after the latest reduction, since one overflow of a queue meets several connections. Alone, each is one.
+    /// Whether what a connection lost was sent after the latest reduction, since one overflow of a queue meets several
+    /// connections. Alone, each is one.
     pub fn reduces(&mut self, member: &Member, now: Time) -> bool {
         let anew = !self.others_want(member) || self.reduced.is_none_or(|reduced| now - reduced > self.srtt());
         if anew {
@@ -268,8 +271,9 @@ impl Aggregate {
         self.burst += (member.grant + 0.49) as u32; // the nearest, a half down: that is the same in fixed point
     }
 
-    /// The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start, into what others leave; of an
-    /// initial window it has its equal part at once. Where others want more, what exceeds the equal part makes room half as fast as it is acknowledged.
+    /// The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start,
+    /// into what others leave; of an initial window it has its equal part at once. Where others want more, what exceeds
+    /// the equal part makes room half as fast as it is acknowledged.
     pub fn grant(&mut self, member: &mut Member, window: f64, packets: u32, usage: Usage) {
         let (equal, left) = (self.equal(member, window, usage), self.left(member, window));
         let (others, packets) = (self.others_want(member), f64::from(packets));

@@ -5,8 +5,8 @@ use crate::{Congestion, Signal};
 
 /// Which signals reduce the window, and which reductions can have been a mistake.
 ///
-/// A loss among what was in flight when marks, or a signal that the sender made up, lowered the window is answered already
-/// (RFC 3168, section 6.1.2; Linux stays in the reduction that it is in). A timeout never is.
+/// A loss among what was in flight when marks, or a signal that the sender made up, lowered the window is answered
+/// already (RFC 3168, section 6.1.2; Linux stays in the reduction that it is in). A timeout never is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Episode {
     /// While a reduction without a loss goes on: `snd_nxt` at its start.

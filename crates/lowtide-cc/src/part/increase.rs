@@ -30,7 +30,8 @@ pub enum Increase {
 impl Increase {
     /// Growth of this kind, from an initial window on. `beta` is the factor that a loss leaves.
     ///
-    /// CUBIC has the shape of RFC 9438 and `alpha_inc` is [`AlphaInc::DEFAULT`]; for others use the variants themselves.
+    /// CUBIC has the shape of RFC 9438 and `alpha_inc` is [`AlphaInc::DEFAULT`]; for others use the variants
+    /// themselves.
     pub fn new(kind: IncreaseKind, beta: f64) -> Self {
         match kind {
             IncreaseKind::Reno => Self::Reno,

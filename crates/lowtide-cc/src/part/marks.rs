@@ -39,8 +39,8 @@ impl MarkAverage {
         Self { alpha, gain, weight: 1.0 }
     }
 
-    /// Sets the price weight: the average is that of `F/weight`. Inflated before it is averaged, since a full round of marks
-    /// (`F` = 1) cannot cost more.
+    /// Sets the price weight: the average is that of `F/weight`. Inflated before it is averaged, since a full round of
+    /// marks (`F` = 1) cannot cost more.
     pub const fn set_weight(&mut self, weight: f64) {
         self.weight = weight.clamp(f64::MIN_POSITIVE, 1.0);
     }

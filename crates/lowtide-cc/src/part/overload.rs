@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Overload mode: a large reduction at once when the queue grows unusually (J. Misund, "Delay based additive increase for
-//! scalable congestion controls", sections 1 and 6.2).
+//! Overload mode: a large reduction at once when the queue grows unusually (J. Misund, "Delay based additive increase
+//! for scalable congestion controls", sections 1 and 6.2).
 //!
-//! The paper fixes the idea only: on an unusually large queueing delay, reduce by the proportion of marks or by what drains
-//! the queue, whichever is larger; by delay at most every other round trip. The definition here:
+//! The paper fixes the idea only: on an unusually large queueing delay, reduce by the proportion of marks or by what
+//! drains the queue, whichever is larger; by delay at most every other round trip. The definition here:
 //!
 //! - `q` is a round's least round-trip time above the path's (`base`), `F` its fraction of marked segments, unsmoothed.
 //!   `q_max` is the average of the greatest `q` of each cycle between reactions.
-//! - A round with a mark and `q > q_max + Q` is overload. The window loses `r = max(F/2, r_q)` of itself, where
-//!   `r_q = q/(base + q)` drains the queue exactly. With `q_aqm`, the delay that the queue discipline keeps anyway stays:
-//!   `r_q = (q - q_aqm)/(base + q)`.
+//! - A round with a mark and `q > q_max + Q` is overload. The window loses `r = max(F/2, r_q)` of itself, where `r_q =
+//!   q/(base + q)` drains the queue exactly. With `q_aqm`, the delay that the queue discipline keeps anyway stays: `r_q
+//!   = (q - q_aqm)/(base + q)`.
 //! - `q_max` moves towards `q` then, so that acceleration's own overshoot does not make overload again and again.
 //!
 //! One congestion, one reduction:
 //!
 //! - What the law took off the window for marks in the same round counts: overload takes the rest.
-//! - All that is acknowledged in the round after an overload was sent before the reduction. It says nothing of its effect, so
-//!   the law ignores marks in it ([`Overload::is_answered`]), and with [`Judged::Fresh`] it is not judged. `Judged::Every` is
-//!   the paper's "ECN is reacted to every round-trip time" by its letter: it is judged, by `F/2` alone.
+//! - All that is acknowledged in the round after an overload was sent before the reduction. It says nothing of its
+//!   effect, so the law ignores marks in it ([`Overload::is_answered`]), and with [`Judged::Fresh`] it is not judged.
+//!   `Judged::Every` is the paper's "ECN is reacted to every round-trip time" by its letter: it is judged, by `F/2`
+//!   alone.
 //!
-//! The reduction may come in the middle of a transport's episode, when a mark of the same round began it. The transport may
-//! then keep the episode's end or move it: the law itself ignores what is answered.
+//! The reduction may come in the middle of a transport's episode, when a mark of the same round began it. The transport
+//! may then keep the episode's end or move it: the law itself ignores what is answered.
 //!
 //! The cycle that ends slow start does not count, and `q_max` starts with the cycle after it.
 
@@ -109,8 +110,8 @@ impl Overload {
         }
     }
 
-    /// A round ended, with this fraction of its segments marked. Returns the factor to multiply the window by if the round
-    /// was overload.
+    /// A round ended, with this fraction of its segments marked. Returns the factor to multiply the window by if the
+    /// round was overload.
     pub fn on_round(&mut self, fraction: f64) -> Option<f64> {
         let already = std::mem::replace(&mut self.left, 1.0);
         let answered = std::mem::replace(&mut self.answered, false);

@@ -4,8 +4,8 @@
 use crate::Value;
 use std::time::Duration;
 
-/// The acceptable queue overshoot `Q` of Misund's paper: a time, or a fraction of the round-trip time (sections 3.3.2 and 6.1).
-/// Written `1ms` or `5%`.
+/// The acceptable queue overshoot `Q` of Misund's paper: a time, or a fraction of the round-trip time (sections 3.3.2
+/// and 6.1). Written `1ms` or `5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overshoot(Kind);
 

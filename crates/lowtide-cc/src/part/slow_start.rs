@@ -57,8 +57,8 @@ impl SlowStart {
     /// Grows the window as far as slow start goes. Returns how many of the acknowledged segments are left over for
     /// congestion avoidance.
     ///
-    /// To be called for every ACK outside a reduction episode: one that did not fill the window grows nothing and leaves
-    /// nothing over, but its round-trip time still counts.
+    /// To be called for every ACK outside a reduction episode: one that did not fill the window grows nothing and
+    /// leaves nothing over, but its round-trip time still counts.
     pub fn on_ack(&mut self, ack: &Ack, window: &mut Window) -> f64 {
         let (limit, divisor) = match self {
             Self::Standard => (f64::INFINITY, 1.0),

@@ -6,8 +6,9 @@ use crate::Ack;
 
 /// Misund's two modes for transients, of which a law has both, one or none.
 ///
-/// The law multiplies its additive increase by [`scale`](Self::scale), reports each reduction, and multiplies its window by
-/// what [`on_ack`](Self::on_ack) returns. Both modes count the same rounds: by sequence numbers, from the first ACK on.
+/// The law multiplies its additive increase by [`scale`](Self::scale), reports each reduction, and multiplies its
+/// window by what [`on_ack`](Self::on_ack) returns. Both modes count the same rounds: by sequence numbers, from the
+/// first ACK on.
 #[derive(Clone, Debug)]
 pub struct Transients {
     acceleration: Option<Acceleration>,
@@ -40,8 +41,8 @@ impl Transients {
         self.acceleration.as_ref().map_or(1.0, Acceleration::scale)
     }
 
-    /// An ACK arrived, and the law has grown its window by it. Returns the factor to multiply the window by, if it ended a
-    /// round that was overload; that is a reaction of its own, not to be reported.
+    /// An ACK arrived, and the law has grown its window by it. Returns the factor to multiply the window by, if it
+    /// ended a round that was overload; that is a reaction of its own, not to be reported.
     ///
     /// A loss recovery is neither open loop nor overload: its rounds are not judged.
     pub fn on_ack(&mut self, ack: &Ack, phase: Phase) -> Option<f64> {

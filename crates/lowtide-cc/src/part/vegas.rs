@@ -85,8 +85,8 @@ impl VegasRound {
         ends
     }
 
-    /// One segment more, one less or neither, at the end of a measured round in congestion avoidance. A step down leaves
-    /// one segment, and a window that is not used does not grow.
+    /// One segment more, one less or neither, at the end of a measured round in congestion avoidance. A step down
+    /// leaves one segment, and a window that is not used does not grow.
     pub fn avoid(&mut self, ack: &Ack, window: &mut Window) {
         self.compare(window.cwnd);
         if self.diff > self.beta {
@@ -99,8 +99,8 @@ impl VegasRound {
         window.ssthresh = window.ssthresh.max(0.75 * window.cwnd);
     }
 
-    /// The rate that `cwnd` is expected to give, less the actual one, in whole segments: more than the queue holds, by the
-    /// factor rtt/base.
+    /// The rate that `cwnd` is expected to give, less the actual one, in whole segments: more than the queue holds, by
+    /// the factor rtt/base.
     fn compare(&mut self, cwnd: f64) {
         // whole numbers, so that a quotient that is one comes out as one
         let (base, rtt) = (self.base.as_nanos() as f64, self.minimum.as_nanos() as f64);

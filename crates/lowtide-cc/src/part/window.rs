@@ -69,7 +69,8 @@ impl Window {
         self.cwnd = 1.0;
     }
 
-    /// Window and threshold come down further, to this part of them or the minimum. Taken back with the latest reduction.
+    /// Window and threshold come down further, to this part of them or the minimum. Taken back with the latest
+    /// reduction.
     pub fn scale(&mut self, factor: f64) {
         let scaled = |segments: f64| segments.min((segments * factor).max(self.minimum));
         (self.cwnd, self.ssthresh) = (scaled(self.cwnd), scaled(self.ssthresh));

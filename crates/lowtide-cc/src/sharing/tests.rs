@@ -240,9 +240,9 @@ proptest! {
         }
     }
 
-    /// With a window that stands and connections that come at any time. Each hears of the parts of others at its next ACK. Until then one that grows
-    /// to its equal part has what another one had of it, and what all such have together is less than a window; and the last segments of one that has
-    /// no more to send may be one more than were counted.
+    /// With a window that stands and connections that come at any time. Each hears of the parts of others at its next
+    /// ACK. Until then one that grows to its equal part has what another one had of it, and what all such have together
+    /// is less than a window; and the last segments of one that has no more to send may be one more than were counted.
     #[test]
     fn all_together_have_the_window_and_what_newcomers_begin_with(
         window in 4u64..100, fills in any::<bool>(), opened in prop::collection::vec((0u32..400, 1u64..3000), 1..24),
@@ -259,7 +259,8 @@ proptest! {
                 prop_assert!(granted <= 2.0 * window as f64 + begins + lag + 1e-6, "{granted} of {window}, {begins} by newcomers");
             }
         }
-        // what all have too much is over with the next ACKs of each: twenty round trips, as those with a small part are paced
+        // what all have too much is over with the next ACKs of each: twenty round trips, as those with a small part are
+        // paced
         life.senders.iter_mut().for_each(|it| it.left += 1_000_000);
         let mut over = 0;
         for _ in 0..2000 {

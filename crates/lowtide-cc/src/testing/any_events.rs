@@ -34,9 +34,9 @@ pub(crate) fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 0..400)
 }
 
-/// Drives a law and checks after each event that its window is at least a segment, that it grew no faster than slow start
-/// and only if it limited the sender, that congestion does not raise it, and that all it shows is finite. A law that rounds
-/// its window up has up to a segment of `slack`.
+/// Drives a law and checks after each event that its window is at least a segment, that it grew no faster than slow
+/// start and only if it limited the sender, that congestion does not raise it, and that all it shows is finite. A law
+/// that rounds its window up has up to a segment of `slack`.
 pub(crate) fn check(law: &mut dyn CongestionControl, events: &[Event], slack: u64) -> Result<(), TestCaseError> {
     let mss = u64::from(MSS);
     let (mut now, mut una) = (Time::ZERO, 0);

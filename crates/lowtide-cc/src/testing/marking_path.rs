@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A toy path for tests: one flow, one queue that marks and never drops, in virtual time. Every segment is acknowledged.
+//! A toy path for tests: one flow, one queue that marks and never drops, in virtual time. Every segment is
+//! acknowledged.
 
 use crate::{
     Ack, Congestion, CongestionControl, Flow, Law, Random, Reaction, Recovered, Sent, Signal, Time, law::EcnUse,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the tests of several laws share: three toy paths, by what their laws listen to, and arbitrary events.
+//!
+//! Each path has what its laws react to and nothing else, so that a test can be computed by hand; one path for all
+//! would be the simulator, which depends on this crate.
 
 pub(crate) mod any_events;
 /// For laws that listen to marks: a queue that marks and never drops.

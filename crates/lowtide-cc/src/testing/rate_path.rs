@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A small model of a path, for tests: one bottleneck with a constant delay, in virtual time.
 //!
-//! A segment that is lost is declared so when the third one after it is acknowledged. What is sent again is not told from
-//! what is sent first: only the law is of interest, not the stream.
+//! A segment that is lost is declared so when the third one after it is acknowledged. What is sent again is not told
+//! from what is sent first: only the law is of interest, not the stream.
 
 use crate::{Ack, Congestion, CongestionControl, Lost, Random, RateSample, Recovered, Restart, Sent, Signal, Time};
 use std::{collections::VecDeque, time::Duration};

@@ -38,7 +38,8 @@ const OTHERS: &[(&str, Limits)] = &[
     ("bbr3", MODEL),
     // Its window only has to be out of the way of its rate.
     ("proteus", MODEL),
-    // Grows by rounds that were used at some time. Whatever was before, it begins with ten packets where its probes have found the link free.
+    // Grows by rounds that were used at some time. Whatever was before, it begins with ten packets where its probes
+    // have found the link free.
     ("tide", Limits { unused: true, minimum: 10 * MSS, ..USUAL }),
     // Has a bound of its own on an unused window: the amount in flight and a segment more (RFC 6817, section 2.4.2).
     ("ledbat", Limits { unused: true, ..USUAL }),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every law, in many configurations, against random but legal lives of a transport. After each step: the window is at
-//! least one byte and sane, grows no faster than it may and not in a reduction episode, is reduced once per episode, and
-//! nothing was allocated. In the end it grows again; and the same life has the same windows.
+//! least one byte and sane, grows no faster than it may and not in a reduction episode, is reduced once per episode,
+//! and nothing was allocated. In the end it grows again; and the same life has the same windows.
 
 mod allocations;
 mod limits;
@@ -59,8 +59,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A law by its name, a notable configuration, or one of these with some parameters changed at random; and whether it is
-/// one of the latter.
+/// A law by its name, a notable configuration, or one of these with some parameters changed at random; and whether it
+/// is one of the latter.
 fn law() -> impl Strategy<Value = (Law, bool)> {
     let change = || (any::<prop::sample::Index>(), any::<prop::sample::Index>());
     let names: Vec<&str> = Law::NAMES.iter().chain(NOTABLE).copied().collect();

@@ -130,8 +130,8 @@ fn what_is_said_over_a_change_of_the_rate() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// By hand, alpha 2: from w = 1/4 (a third of the link beside one flow) to 1 (a half) in 7.5 intervals of 10 s, the first of which is
-/// after the response of 2 s.
+/// By hand, alpha 2: from w = 1/4 (a third of the link beside one flow) to 1 (a half) in 7.5 intervals of 10 s, the
+/// first of which is after the response of 2 s.
 #[test]
 fn the_climb_adds_what_the_weights_share_says() {
     let mut f = Forecast::new(2.0, 1.0);

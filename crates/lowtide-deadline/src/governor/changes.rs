@@ -61,7 +61,8 @@ impl Governor {
         }
     }
 
-    /// Change the limits on the rate that is aimed for. Without a deadline and a least rate the weight falls to `w_min` at once.
+    /// Change the limits on the rate that is aimed for. Without a deadline and a least rate the weight falls to `w_min`
+    /// at once.
     pub fn set_rates(&mut self, rates: Rates) {
         self.rates = rates;
         if self.goal.deadline.is_none() && rates.least.is_none() {
@@ -75,8 +76,8 @@ impl Governor {
         self.rates
     }
 
-    /// Take in progress that says nothing about the network or the program, because the transfer was held back on purpose: the interval
-    /// begins anew with it, and the forecast does not count it.
+    /// Take in progress that says nothing about the network or the program, because the transfer was held back on
+    /// purpose: the interval begins anew with it, and the forecast does not count it.
     pub fn skip(&mut self, progress: &Progress) {
         let now = progress.now.max(self.last_tick);
         self.last_tick = now;

@@ -10,7 +10,8 @@ use std::time::Duration;
 const PACE_INTERVALS: u32 = 3;
 /// ... but not within less than this, so that the sentence does not follow each pause of a short transfer.
 const PACE_TIME: Duration = Duration::from_secs(3);
-/// A program that has sent nothing for so many intervals, and for so long, without a sign of its peer, is too slow itself.
+/// A program that has sent nothing for so many intervals, and for so long, without a sign of its peer, is too slow
+/// itself.
 const PATIENCE_INTERVALS: u32 = 10;
 /// See [`PATIENCE_INTERVALS`].
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,7 +4,8 @@
 //! An ordinary flow sends `F*q^(-1/2)` at price `q`, ours `F*(q/w)^(-1/alpha)`, with `F = C/(n+1)`, so that
 //! at w = 1 every flow has its fair share whatever the exponent. The price is the one at which the link is
 //! full. Ours follows its equilibrium with a first-order lag, swings in a sawtooth around
-//! it and has seeded noise of ±20 %; it never exceeds the link.
+//! it and has seeded noise of ±20 %; it never exceeds the link. It has rates and no packets: the governor sees nothing
+//! else, and its crate depends on no other.
 
 use lowtide_deadline::{
     Basis, Control, Decision, Goal, GoalError, Governor, Model, Outlook, Policy, Progress, Signal, SignalKind, Signals,
@@ -111,8 +112,8 @@ fn equilibrium_and_price(n: u32, w: f64, alpha: f64) -> (f64, f64) {
 /// Loss events per packet at price 1, the price of a full link at w = 1.
 const EVENTS: f64 = 2e-3;
 
-/// Model-based control with the law's assumed exponent. The model knows the rate that one ordinary flow leaves us at price 1;
-/// beside more flows, or with another exponent than assumed, it is wrong.
+/// Model-based control with the law's assumed exponent. The model knows the rate that one ordinary flow leaves us at
+/// price 1; beside more flows, or with another exponent than assumed, it is wrong.
 pub(crate) fn with_model(s: &Scenario) -> Policy {
     let alpha = s.assumed_alpha;
     let unit_rate = 0.5 * CAPACITY * libm::pow(EVENTS, 1.0 / alpha);

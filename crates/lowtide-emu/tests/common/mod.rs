@@ -28,7 +28,8 @@ fn obstacle() -> Option<String> {
     unshared.err().map(|error| format!("network namespaces cannot be made: {error}"))
 }
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody asks for it.
+/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
+/// asks for it.
 pub(crate) fn kernel() -> bool {
     assert_eq!(obstacle(), None, "this test needs the real kernel");
     true

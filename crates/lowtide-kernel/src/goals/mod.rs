@@ -14,7 +14,8 @@ pub(crate) use wire::{decision_value, goal_record};
 
 use crate::Pressure;
 
-/// As many as the kernel has room for decisions on: twice LOWTIDE_GOALS_MAX, since some sockets close and others get a goal during a look.
+/// As many as the kernel has room for decisions on: twice LOWTIDE_GOALS_MAX, since some sockets close and others get a
+/// goal during a look.
 const MOST: usize = 8192;
 
 /// A socket with a goal, as the kernel tells of it.
@@ -105,7 +106,8 @@ impl Member {
         }
     }
 
-    /// `all` is of the whole transfer: prices are the network's, so the signals of all its sockets tell more of them than its own.
+    /// `all` is of the whole transfer: prices are the network's, so the signals of all its sockets tell more of them
+    /// than its own.
     fn tick(&mut self, record: &GoalRecord, all: &Progress) -> Decision {
         self.governor.tick(&Progress {
             acknowledged_bytes: record.acknowledged.saturating_sub(self.origin),
@@ -138,7 +140,8 @@ impl Goals {
         Goals { policy, members: BTreeMap::new() }
     }
 
-    /// Lets each governor decide, when `all` was seen of the whole transfer. Sockets that closed, or are not among `records` any more, have lost their goal: those are the second answer.
+    /// Lets each governor decide, when `all` was seen of the whole transfer. Sockets that closed, or are not among
+    /// `records` any more, have lost their goal: those are the second answer.
     pub(crate) fn tick(&mut self, records: &[GoalRecord], all: &Progress) -> (Vec<SocketGoal>, Vec<u64>) {
         let goals = records.iter().map(|record| self.look_at(record, all)).collect();
         let closed: BTreeSet<u64> = records.iter().filter(|record| record.closed).map(|record| record.id).collect();
@@ -179,7 +182,8 @@ impl Goals {
     }
 }
 
-/// A goal that is met ends at its deadline: until then what framing and retries add is still to get through. Or when clearly more was sent than that.
+/// A goal that is met ends at its deadline: until then what framing and retries add is still to get through. Or when
+/// clearly more was sent than that.
 fn is_over(decision: &Decision, past_deadline: bool) -> bool {
     match decision.outlook {
         Outlook::Done => past_deadline,

@@ -75,7 +75,8 @@ impl Pair {
         let now_us = 5_000_000;
         let mut reference = Aggregate::default();
         reference.begin(at(now_us), Duration::from_micros(rtt_us.into()));
-        // SAFETY of all calls in this file: the structures are as long as C says and ours alone, and the functions keep no pointer.
+        // SAFETY of all calls in this file: the structures are as long as C says and ours alone, and the functions keep
+        // no pointer.
         let (size, member_size) = unsafe { (native_aggregate_size(), native_aggregate_member_size()) };
         let mut c = zeroed(size);
         unsafe { native_aggregate_begin(c.as_mut_ptr(), now_us, rtt_us) };
@@ -184,8 +185,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// The same grants within rounding, and the law hears the same. The round trip stands and is a multiple of 8 us, as marks are set at eighths of the
-    /// smoothed one: C has these in whole microseconds, and would set one an ACK apart.
+    /// The same grants within rounding, and the law hears the same. The round trip stands and is a multiple of 8 us, as
+    /// marks are set at eighths of the smoothed one: C has these in whole microseconds, and would set one an ACK apart.
     #[test]
     fn port_and_reference_divide_a_window_alike(
         rtt_8 in 60u32..25_000, events in prop::collection::vec((0..CONNECTIONS, 2u64..100, event()), 1..150),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a receiver makes of the windows that it grants, `bpf/law/grant.h`: beside a path, a sender and clocks that we invent.
+//! What a receiver makes of the windows that it grants, `bpf/law/grant.h`: beside a path, a sender and clocks that we
+//! invent.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -148,8 +149,8 @@ impl World {
         self.push(self.back_free, Event::Acked { tsval, edge });
     }
 
-    /// Until `end` us; queues on the way back, and of others on the way here, in us, follow the time in seconds. `pause`: of the sender's
-    /// program, before it gives the next segment, in us.
+    /// Until `end` us; queues on the way back, and of others on the way here, in us, follow the time in seconds.
+    /// `pause`: of the sender's program, before it gives the next segment, in us.
     fn run(
         &mut self,
         end: u64,
@@ -275,7 +276,8 @@ fn the_way_back_does_not_count() {
     }
 }
 
-/// A queue that stands is not taken for clocks that part: a part of it is left after ten minutes, whichever way they do.
+/// A queue that stands is not taken for clocks that part: a part of it is left after ten minutes, whichever way they
+/// do.
 #[test]
 fn a_queue_that_stands_stays_one() {
     for ppm in [-20, 0, 20] {
@@ -307,7 +309,8 @@ fn a_sender_with_little_to_send_is_no_queue() {
     assert!(longer > 100, "round trips have the pauses");
 }
 
-/// A host that stands still for a moment takes in at once what has come meanwhile, after the first of it has been acknowledged.
+/// A host that stands still for a moment takes in at once what has come meanwhile, after the first of it has been
+/// acknowledged.
 #[test]
 fn the_rate_is_no_more_than_what_was_sent_in_the_time() {
     let mut world = World::new(100);
@@ -386,7 +389,8 @@ fn segments_are_counted_whatever_they_come_in() {
 }
 
 proptest! {
-    /// Whatever is wanted: what has been granted stays granted, and a sender always has something to send and an ACK to come.
+    /// Whatever is wanted: what has been granted stays granted, and a sender always has something to send and an ACK to
+    /// come.
     #[test]
     fn no_edge_moves_left(want in 0u32..10_000_000, held in 0u32..10_000_000, burst in 0u32..20_000) {
         let clamp = unsafe { native_grant_clamp(want, held, burst, MSS) };

@@ -30,7 +30,8 @@ impl Owd {
     }
 }
 
-/// The receiver's clock: it shows `offset` at time 0 and counts ticks of `tick` microseconds, which are too long by `ppm` millionths.
+/// The receiver's clock: it shows `offset` at time 0 and counts ticks of `tick` microseconds, which are too long by
+/// `ppm` millionths.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     tick: u64,

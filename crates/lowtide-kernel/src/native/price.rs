@@ -108,7 +108,8 @@ fn an_event_is_counted_once() {
 }
 
 proptest! {
-    /// A stack that goes from one window of data to the next, each with losses or not, and with phantom episodes or not.
+    /// A stack that goes from one window of data to the next, each with losses or not, and with phantom episodes or
+    /// not.
     #[test]
     fn as_many_as_windows_with_losses(windows in prop::collection::vec((any::<bool>(), any::<bool>(), 1usize..5), 1..200), start: u32) {
         let mut looks = Vec::new();

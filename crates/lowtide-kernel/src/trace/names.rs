@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What records are of, and the values of each law in them, in the order in which its `X_inspect` writes them (`bpf/law/*.h`).
+//! What records are of, and the values of each law in them, in the order in which its `X_inspect` writes them
+//! (`bpf/law/*.h`).
 
 use Scale::{Chance, Number, Switch, Word};
 

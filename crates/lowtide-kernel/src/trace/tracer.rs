@@ -33,8 +33,8 @@ impl std::fmt::Debug for Tracer {
 }
 
 impl Tracer {
-    /// Switches traces on in `sources`, with room for about so many bytes of records that have not been listened to. `port`: only connections
-    /// with this port on either side.
+    /// Switches traces on in `sources`, with room for about so many bytes of records that have not been listened to.
+    /// `port`: only connections with this port on either side.
     ///
     /// # Errors
     /// [`Error::Law`]: another trace of them is under way. [`Error::Trace`]: the kernel refuses.

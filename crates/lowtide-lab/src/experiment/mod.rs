@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An experiment: a scenario, the axes along which it varies, what is measured, what the paper says, and how it is drawn. All of
-//! it is data; docs/lab.md has every key.
+//! An experiment: a scenario, the axes along which it varies, what is measured, what the paper says, and how it is
+//! drawn. All of it is data; docs/lab.md has every key.
 
 mod axis;
-mod elsewhere;
 mod figure;
 mod library;
+mod on_testbed;
 mod read;
 mod target;
 
 pub use axis::{Axis, AxisValue};
-pub use elsewhere::{Cut, Elsewhere};
 pub use figure::{Column, Figure, Mark, Panel, Plot};
 pub use library::Library;
+pub use on_testbed::{Cut, OnTestbed};
 pub use target::{Bound, Check, Each, Kind, Target};
 
 pub(crate) use axis::written;
@@ -76,13 +76,13 @@ pub struct Experiment {
     /// The drawings.
     #[serde(default, rename = "figure")]
     pub figures: Vec<Figure>,
-    /// What of it runs elsewhere than in the simulator.
+    /// What of it runs on testbeds.
     #[serde(default, rename = "on")]
-    changes: BTreeMap<String, elsewhere::Changes>,
+    changes: BTreeMap<String, on_testbed::Changes>,
     /// The same, cut for it.
     #[serde(skip)]
-    pub elsewhere: Vec<Elsewhere>,
-    /// How its scenario is changed, if it is itself cut to run elsewhere.
+    pub on_testbeds: Vec<OnTestbed>,
+    /// How its scenario is changed, if it is itself cut for a testbed.
     #[serde(skip)]
     pub cut: Option<Cut>,
 }
@@ -122,8 +122,8 @@ pub struct Measure {
     pub label: String,
     /// The expression: a number, nothing, or a list of numbers.
     pub value: String,
-    /// If this is given, it is no measure of a run, but compares two: `own` has the run's measures, `other` those of the run with
-    /// the same seed where these axes have these values and all others are the same.
+    /// If this is given, it is no measure of a run, but compares two: `own` has the run's measures, `other` those of
+    /// the run with the same seed where these axes have these values and all others are the same.
     #[serde(default)]
     pub with: BTreeMap<String, toml::Value>,
 }

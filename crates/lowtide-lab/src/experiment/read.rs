@@ -36,8 +36,8 @@ impl Experiment {
         let id = file.strip_suffix(".toml").unwrap_or(file).to_owned();
         let mut experiment = Self { id, paper, ..experiment };
         experiment.check().map_err(|error| error.within(path))?;
-        let elsewhere = experiment.changes.iter().map(|(name, changes)| changes.apply(name, &experiment));
-        experiment.elsewhere = elsewhere.collect::<Result<_>>().map_err(|error| error.within(path))?;
+        let on_testbeds = experiment.changes.iter().map(|(name, changes)| changes.apply(name, &experiment));
+        experiment.on_testbeds = on_testbeds.collect::<Result<_>>().map_err(|error| error.within(path))?;
         Ok(experiment)
     }
 

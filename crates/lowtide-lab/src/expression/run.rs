@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Functions of what was seen of a run. Flows and bottlenecks go by their names; `flows` may be a pattern like `cdg-*`, several
-//! with commas between them.
+//! Functions of what was seen of a run. Flows and bottlenecks go by their names; `flows` may be a pattern like `cdg-*`,
+//! several with commas between them.
 
 use super::{Answer, Language, Series, number, numbers::optional, recording, wrong};
 use crate::{
-    recording::{Recording, Track, Transfer, matches},
+    recording::{RecordedTransfer, Recording, Track, matches},
     statistics,
 };
 use rhai::{Array, Dynamic, ImmutableString as Text, Map, NativeCallContext};
@@ -161,7 +161,7 @@ fn transfers(language: &mut Language) {
         "its transfers as a list of #{start, bytes, finish, due}: s, bytes, s or nothing, s or nothing",
         |call: NativeCallContext<'_>, flow: Text| {
             let recording = recording(&call)?;
-            let map = |it: &Transfer| {
+            let map = |it: &RecordedTransfer| {
                 let (start, bytes) = (Some(it.start), Some(it.bytes));
                 let fields = [("start", start), ("bytes", bytes), ("finish", it.finish), ("due", it.due)];
                 let fields = fields.into_iter().map(|(name, value)| (name.into(), optional(value)));
@@ -175,7 +175,7 @@ fn transfers(language: &mut Language) {
         "how long each of its transfers that is complete took, s",
         |call: NativeCallContext<'_>, flow: Text| {
             let recording = recording(&call)?;
-            let took = |it: &Transfer| it.finish.map(|finish| Dynamic::from(finish - it.start));
+            let took = |it: &RecordedTransfer| it.finish.map(|finish| Dynamic::from(finish - it.start));
             Answer::Ok(the_flow(&recording, &flow)?.transfers.iter().filter_map(took).collect::<Array>())
         },
     );

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From results to what is drawn.
 
-use super::{
-    DrawnPanel, Table,
-    chart::Chart,
-    layers::{Layer, Named, Point, Quartiles, Stroke},
-    scale::Scale,
-};
+use super::{DrawnPanel, Table};
 use crate::{
     cache::Curve,
     error::{LabError, Result},
@@ -15,6 +10,7 @@ use crate::{
     score::Scores,
     statistics,
 };
+use lowtide_draw::{Layer, Named, Point, Quartiles, Scale, Stroke, chart::Chart};
 
 /// Points of a curve over time, at most: one for each place where a line can be told from its neighbour.
 const POINTS: usize = 480;
@@ -363,7 +359,8 @@ fn extent(layers: &[Layer]) -> (Vec<f64>, Vec<f64>) {
     (xs, ys)
 }
 
-/// A curve over time with no more points than can be seen: of each part the least and the greatest value, in their order.
+/// A curve over time with no more points than can be seen: of each part the least and the greatest value, in their
+/// order.
 fn thinned(curve: &Curve, range: Option<[f64; 2]>) -> Vec<Point> {
     let within = |time: f64| range.is_none_or(|[from, to]| time >= from && time <= to);
     let all: Vec<Point> = curve

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures: from results to drawings and tables.
 
-mod chart;
 mod data;
-mod layers;
-mod scale;
 
 use crate::{
     error::{LabError, Result},
@@ -12,10 +9,7 @@ use crate::{
     results::Results,
     score::Scores,
 };
-use lowtide_sim::output::svg::Svg;
-
-/// Light and dark, by class and `currentColor`.
-pub(crate) const STYLE: &str = include_str!("style.css");
+use lowtide_draw::{chart::STYLE, svg::Svg};
 
 /// A figure, drawn.
 pub struct Drawn<'a> {

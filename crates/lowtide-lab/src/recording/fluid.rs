@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recording of the numerical model. Its rates are in units; a transfer's bytes are units times seconds.
 
-use super::{Recording, Track, Transfer};
+use super::{RecordedTransfer, Recording, Track};
 use lowtide_sim::fluid::{Model, Outcome, Sample, SourceState, TransferOutcome};
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -27,7 +27,7 @@ pub(crate) fn of_fluid(model: &Model, outcome: &Outcome) -> Recording {
             ("finish", first.and_then(|it| it.finished_s)),
             ("due", first.map(|it| it.due_s)),
         ];
-        let transfer = |it: &TransferOutcome| Transfer {
+        let transfer = |it: &TransferOutcome| RecordedTransfer {
             start: it.start_s,
             bytes: it.size,
             finish: it.finished_s,

@@ -11,7 +11,8 @@ pub use packets::{Arrival, Packets};
 
 use std::{collections::BTreeMap, rc::Rc};
 
-/// A run, as samples at common times. A sample stands for the interval before its time. What has no value at a time is NaN.
+/// A run, as samples at common times. A sample stands for the interval before its time. What has no value at a time is
+/// NaN.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// When the samples were taken, in seconds from the beginning.
@@ -34,17 +35,18 @@ pub struct Track {
     /// Single values, by name.
     pub facts: BTreeMap<&'static str, f64>,
     /// The transfers that a flow made, in the order of their starts.
-    pub transfers: Vec<Transfer>,
-    /// Of the spans that the scenario asks for: where each begins and ends, in seconds, and the part of a fair share that
-    /// the flow had.
+    pub transfers: Vec<RecordedTransfer>,
+    /// Of the spans that the scenario asks for: where each begins and ends, in seconds, and the part of a fair share
+    /// that the flow had.
     pub spans: Vec<(f64, f64, f64)>,
-    /// The packets of a flow, where they were asked for; of a flow of datagrams in a kernel always, as far as they arrived.
+    /// The packets of a flow, where they were asked for; of a flow of datagrams in a kernel always, as far as they
+    /// arrived.
     pub packets: Option<Packets>,
 }
 
 /// A transfer of a known size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Transfer {
+pub struct RecordedTransfer {
     /// When it began, in seconds.
     pub start: f64,
     /// Its payload, in bytes.

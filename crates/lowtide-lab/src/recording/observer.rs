@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records a simulation.
 
-use super::{Packets, Recording, Track, Transfer, matches};
+use super::{Packets, RecordedTransfer, Recording, Track, matches};
 use lowtide_net::Time;
 use lowtide_sim::{
     FlowOutcome, Outcome, SpanOutcome,
@@ -158,9 +158,9 @@ fn shares<'a>(span: &'a SpanOutcome, name: &'a str) -> impl Iterator<Item = (f64
 }
 
 /// Those with deadlines, those of a web source, or the only one of a sized source.
-fn transfers(flow: &Flow, outcome: &FlowOutcome) -> Vec<Transfer> {
+fn transfers(flow: &Flow, outcome: &FlowOutcome) -> Vec<RecordedTransfer> {
     if !outcome.deadlines.is_empty() {
-        let transfer = |it: &lowtide_sim::DeadlineOutcome| Transfer {
+        let transfer = |it: &lowtide_sim::DeadlineOutcome| RecordedTransfer {
             start: it.start_s,
             bytes: it.bytes as f64,
             finish: it.finished_s,
@@ -170,15 +170,15 @@ fn transfers(flow: &Flow, outcome: &FlowOutcome) -> Vec<Transfer> {
     }
     if let Source::Sized(bytes) = flow.source {
         let (start, finish) = (flow.start.as_secs_f64(), outcome.finished_s);
-        return vec![Transfer { start, bytes: bytes as f64, finish, due: None }];
+        return vec![RecordedTransfer { start, bytes: bytes as f64, finish, due: None }];
     }
-    let transfer = |it: &lowtide_sim::Transfer| Transfer {
+    let transfer = |it: &lowtide_sim::Transfer| RecordedTransfer {
         start: it.start_s,
         bytes: it.bytes as f64,
         finish: Some(it.start_s + it.completion_s),
         due: None,
     };
-    let mut transfers: Vec<Transfer> = outcome.transfers.iter().map(transfer).collect();
+    let mut transfers: Vec<RecordedTransfer> = outcome.transfers.iter().map(transfer).collect();
     transfers.sort_by(|a, b| a.start.total_cmp(&b.start));
     transfers
 }

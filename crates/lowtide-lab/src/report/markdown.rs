@@ -6,7 +6,7 @@ use super::{
     page::{band, short},
 };
 use crate::{
-    comparison::{Beside, Compared},
+    comparison::{Compared, Comparison},
     figure::{Drawn, DrawnPanel, Table},
 };
 use std::fmt::Write as _;
@@ -84,21 +84,21 @@ fn rows(text: &mut String, head: &[String], rows: &[Vec<String>]) {
 }
 
 /// A page of what came of the experiments on kernels, beside the simulator.
-pub(super) fn elsewhere(sections: &[Section<'_>]) -> String {
+pub(super) fn on_testbeds(sections: &[Section<'_>]) -> String {
     let mut text = String::from(
         "<!-- written by `lowtide lab report --kernels` -->\n# The experiments on kernels\n\n\
          What was measured with the TCP of a kernel, beside what the simulator makes of the same scenario; the difference is to the simulator's, or a part of the band where that is nothing beside it, and bold where it asks for a reason: \
          more than a fifth, or the one within the band and the other not. Each line is a part of a target of [the lab](../lab.md).\n\n",
     );
-    for section in sections.iter().filter(|section| !section.elsewhere.is_empty()) {
+    for section in sections.iter().filter(|section| !section.on_testbeds.is_empty()) {
         let _ = write!(text, "## {}\n\n", section.experiment.title);
-        section.elsewhere.iter().for_each(|column| column_of(&mut text, section, column));
+        section.on_testbeds.iter().for_each(|column| column_of(&mut text, section, column));
     }
     text.truncate(text.trim_end().len());
     text + "\n"
 }
 
-fn column_of(text: &mut String, section: &Section<'_>, column: &Beside<'_>) {
+fn column_of(text: &mut String, section: &Section<'_>, column: &Comparison<'_>) {
     let (results, plan) = (&column.results, &column.results.plan);
     let _ = write!(text, "**On the {}**", column.on.title);
     if let Some(why) = &results.refused {

@@ -5,7 +5,7 @@ mod markdown;
 mod page;
 
 use crate::{
-    Beside, LabError, Library, Results, cache,
+    Comparison, LabError, Library, Results, cache,
     error::Result,
     experiment::Experiment,
     figure::{self, Drawn},
@@ -26,8 +26,8 @@ pub struct Section<'a> {
     pub figures: Vec<Drawn<'a>>,
     /// The scenario of its first run, as `lowtide sim` reads it.
     pub scenario: Option<String>,
-    /// What came of it elsewhere.
-    pub elsewhere: Vec<Beside<'a>>,
+    /// What came of it on testbeds.
+    pub on_testbeds: Vec<Comparison<'a>>,
 }
 
 impl<'a> Section<'a> {
@@ -41,7 +41,7 @@ impl<'a> Section<'a> {
         let figures = if results.complete() { figure::draw(&results)? } else { Vec::new() };
         let has_runs = results.plan.runs() > 0;
         let scenario = has_runs.then(|| results.plan.scenario(library, 0, 0)).transpose()?;
-        Ok(Self { experiment, results, scores, figures, scenario, elsewhere: Vec::new() })
+        Ok(Self { experiment, results, scores, figures, scenario, on_testbeds: Vec::new() })
     }
 
     /// Of the whole experiment if that was run, else of a quick look if that was.
@@ -59,7 +59,7 @@ impl<'a> Section<'a> {
     }
 
     /// The one that runs it there.
-    fn command_on(&self, column: &Beside<'_>) -> String {
+    fn command_on(&self, column: &Comparison<'_>) -> String {
         self.command_of(&column.results, &format!(" --on {}", column.on.place))
     }
 
@@ -75,16 +75,16 @@ impl<'a> Section<'a> {
 pub fn write(sections: &[Section<'_>], directory: &Path) -> Result<()> {
     cache::write(&directory.join("index.html"), page(sections).as_bytes())?;
     let scores: Vec<Score<'_>> = sections.iter().flat_map(|section| section.scores.iter().cloned()).collect();
-    let columns: Vec<&Beside<'_>> = sections.iter().flat_map(|section| &section.elsewhere).collect();
+    let columns: Vec<&Comparison<'_>> = sections.iter().flat_map(|section| &section.on_testbeds).collect();
     cache::write(&directory.join("scoreboard.json"), scoreboard(&scores, &columns).as_bytes())?;
     let figures = directory.join("figures");
     fs::create_dir_all(&figures).map_err(LabError::at("make", &figures))?;
     for section in sections {
         let own = section.figures.iter().map(|drawn| (String::new(), drawn));
-        let of_column = |column: &'_ Beside<'_>| format!("-on-{}", column.on.name);
-        let elsewhere = section.elsewhere.iter();
-        let elsewhere = elsewhere.flat_map(|it| it.figures.iter().map(move |drawn| (of_column(it), drawn)));
-        for (place, drawn) in own.chain(elsewhere) {
+        let of_column = |column: &'_ Comparison<'_>| format!("-on-{}", column.on.name);
+        let on_testbeds = section.on_testbeds.iter();
+        let on_testbeds = on_testbeds.flat_map(|it| it.figures.iter().map(move |drawn| (of_column(it), drawn)));
+        for (place, drawn) in own.chain(on_testbeds) {
             if let Some(file) = drawn.file() {
                 let name = format!("{}{place}.svg", drawn.name(&section.experiment.id));
                 cache::write(&figures.join(name), file.as_bytes())?;
@@ -117,7 +117,7 @@ pub fn write_markdown(sections: &[Section<'_>], path: &Path) -> Result<()> {
 /// # Errors
 /// The file cannot be written.
 pub fn write_kernels(sections: &[Section<'_>], path: &Path) -> Result<()> {
-    cache::write(path, markdown::elsewhere(sections).as_bytes())
+    cache::write(path, markdown::on_testbeds(sections).as_bytes())
 }
 
 /// The page of Markdown.

@@ -2,13 +2,13 @@
 //! The page, as HTML.
 
 use super::Section;
-use crate::comparison::{Beside, Compared};
+use crate::comparison::{Compared, Comparison};
 use crate::{
     experiment::{Experiment, Kind},
-    figure::{Drawn, DrawnPanel, STYLE, Table},
+    figure::{Drawn, DrawnPanel, Table},
     score::{Checked, Score, Verdict},
 };
-use lowtide_sim::output::axis::label;
+use lowtide_draw::{axis::label, chart::STYLE};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const PAGE_STYLE: &str = include_str!("style.css");
@@ -134,15 +134,15 @@ fn experiment(section: &Section<'_>) -> Markup {
             p.note { (origin(it)) (it.source.trim()) }
             (extent(section))
             @for drawn in &section.figures { (figure(it, drawn, "")) }
-            @for column in &section.elsewhere { (column_of(section, column)) }
-            @for score in &section.scores { (target(score, &section.elsewhere)) }
+            @for column in &section.on_testbeds { (column_of(section, column)) }
+            @for score in &section.scores { (target(score, &section.on_testbeds)) }
             @if let Some(scenario) = &section.scenario {
                 details { summary { "The scenario" @if section.results.plan.cells.len() > 1 { " of the first cell" } }
                     pre { (scenario) } }
             }
             p.run {
                 "Run it yourself: " code { (section.command()) }
-                @for column in &section.elsewhere { ", on the " (column.on.title) ": " code { (section.command_on(column)) } }
+                @for column in &section.on_testbeds { ", on the " (column.on.title) ": " code { (section.command_on(column)) } }
             }
         }
     }
@@ -198,8 +198,8 @@ fn table(table: &Table) -> Markup {
     }
 }
 
-/// What runs elsewhere, before its numbers.
-fn column_of(section: &Section<'_>, column: &Beside<'_>) -> Markup {
+/// What runs on a testbed, before its numbers.
+fn column_of(section: &Section<'_>, column: &Comparison<'_>) -> Markup {
     let plan = &column.results.plan;
     let (cells, seeds) = (plan.cells.len(), plan.seeds.len());
     html! {
@@ -221,8 +221,8 @@ fn column_of(section: &Section<'_>, column: &Beside<'_>) -> Markup {
     }
 }
 
-/// The numbers of a target elsewhere, beside those of the same scenarios in the simulator.
-fn elsewhere(target: &str, column: &Beside<'_>) -> Markup {
+/// The numbers of a target on a testbed, beside those of the same scenarios in the simulator.
+fn on_testbed(target: &str, column: &Comparison<'_>) -> Markup {
     let parts = column.compare(target);
     html! {
         @if !parts.is_empty() {
@@ -275,7 +275,7 @@ fn row_elsewhere(part: &Compared<'_>) -> Markup {
     }
 }
 
-fn target(score: &Score<'_>, columns: &[Beside<'_>]) -> Markup {
+fn target(score: &Score<'_>, columns: &[Comparison<'_>]) -> Markup {
     let target = score.target;
     html! {
         article id=(target.id) {
@@ -291,7 +291,7 @@ fn target(score: &Score<'_>, columns: &[Beside<'_>]) -> Markup {
                     None => "No reason has been found yet.",
                 } }
             }
-            @for column in columns { (elsewhere(&target.id, column)) }
+            @for column in columns { (on_testbed(&target.id, column)) }
         }
     }
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 const FLOW: Flow = Flow { mss: MSS, initial_window: 10, seed: 1 };
 
-/// By how many times more than its window the rate of a law that paces may differ: that of a share of a segment or two does so by what CUBIC's
-/// curve differs by at its start.
+/// By how many times more than its window the rate of a law that paces may differ: that of a share of a segment or two
+/// does so by what CUBIC's curve differs by at its start.
 const PACE: f64 = 5.0;
 
 /// A law in several settings, and by how much the windows may differ: a part of the window, and segments.
@@ -28,15 +28,17 @@ struct Case {
     segments: f64,
 }
 
-/// Integers of 2⁻¹⁶ segments lose at most one such unit for each ACK that moves the window: the bounds leave room for a few thousand in a
-/// row. A decision at the edge of a comparison may fall the other way, which is worth a segment to Vegas for a round trip. To LEDBAT++ it can be a
-/// slowdown that ends one ACK later, and all later ones with it: that happens to three of twenty flows of half a million ACKs, none of them here.
-/// Prague v0.7 as the reference has it rounds its window up to whole segments, at least two; steered by rate, its growth depends on the virtual
-/// window's whole segments, and one more or less of them is a few percent until the next mark.
-/// CDG's smallest windows are paced shares, which have no slow start and grow by what their ACKs integrate to (budget.h): up to four segments after a
-/// timeout, until the next reduction. Its G, floor and weights are whole numbers of the port in these cases, as each last bit is a decision.
-/// CUBIC's K is a cube root: where the window is one such unit below Wmax instead of at it, it is 34 ms (18 ms with C = 2.5), and the curve by
-/// so much later. With whole segments, a reduction's product that real numbers have just below a whole number is a segment less there.
+/// Integers of 2⁻¹⁶ segments lose at most one such unit for each ACK that moves the window: the bounds leave room for a
+/// few thousand in a row. A decision at the edge of a comparison may fall the other way, which is worth a segment to
+/// Vegas for a round trip. To LEDBAT++ it can be a slowdown that ends one ACK later, and all later ones with it: that
+/// happens to three of twenty flows of half a million ACKs, none of them here. Prague v0.7 as the reference has it
+/// rounds its window up to whole segments, at least two; steered by rate, its growth depends on the virtual window's
+/// whole segments, and one more or less of them is a few percent until the next mark. CDG's smallest windows are paced
+/// shares, which have no slow start and grow by what their ACKs integrate to (budget.h): up to four segments after a
+/// timeout, until the next reduction. Its G, floor and weights are whole numbers of the port in these cases, as each
+/// last bit is a decision. CUBIC's K is a cube root: where the window is one such unit below Wmax instead of at it, it
+/// is 34 ms (18 ms with C = 2.5), and the curve by so much later. With whole segments, a reduction's product that real
+/// numbers have just below a whole number is a segment less there.
 const CASES: &[Case] = &[
     Case { law: "vegas", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
     Case { law: "vegas:alpha=10,beta=12,gamma=3,backoff=0.7", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
@@ -133,18 +135,20 @@ const DCTCP_OTHERWISE: &str = "dctcp:gain=0.1,alpha=0,beta=0.7,cwr_increase=on,a
 const PRAGUE_OTHERWISE: &str =
     "prague:alpha_mode=one,mode=additive,target=10ms,transition=2,cwnd_mode=rate,min_rate=500,accel=on,overload=on";
 
-/// Steers by window or by rate, as its window is below some segments or above. This and the one before, which steers by rate, are not for random
-/// events: with delays from 0.3 to 500 ms the last bit of a window can be worth hundreds of segments there.
+/// Steers by window or by rate, as its window is below some segments or above. This and the one before, which steers by
+/// rate, are not for random events: with delays from 0.3 to 500 ms the last bit of a window can be worth hundreds of
+/// segments there.
 const SWITCHING: &str = "prague";
 
-/// Nor is this one: nothing but the curve, whose start is so steep that a last bit of a window of two segments is a part of a segment.
+/// Nor is this one: nothing but the curve, whose start is so steep that a last bit of a window of two segments is a
+/// part of a segment.
 const STEEP_CUBIC: &str = "cubic:c=2.5,beta=0.5,reno_friendly=off,hystart=delay";
 
 /// Nor this one, which keeps its base round trip over idle times, where the reference forgets it.
 const CDG_WITH_FLOOR: &str = "cdg:hystart=on,g=1,window=4,floor=2ms,filter=off";
 
-/// Nor these, to which a loss says more or less by what they know of the queue: they forget that with the end of an episode, which random events
-/// do not always have.
+/// Nor these, to which a loss says more or less by what they know of the queue: they forget that with the end of an
+/// episode, which random events do not always have.
 const CDG_TOLERANT: &str = "cdg:g=3,hystart=delay,shadow=on,ineff=5,tolerance=on";
 const THESIS_TOLERANT: &str = "cdg:variant=thesis,tolerance=on,g=20";
 
@@ -154,8 +158,8 @@ const CDG_CUBIC: &str = "cdg:g=3,increase=cubic,hystart=off";
 /// Nor the thesis': a threshold below four segments, after a timeout, has a slow start there and none here.
 const THESIS: &str = "cdg:variant=thesis,g=3";
 
-/// Nor Tide with a weight (the parameter is as without it): a few packets at a time its share comes exactly to where CUBIC's slope changes (RFC 9438,
-/// section 4.3), and the last bit decides.
+/// Nor Tide with a weight (the parameter is as without it): a few packets at a time its share comes exactly to where
+/// CUBIC's slope changes (RFC 9438, section 4.3), and the last bit decides.
 const TIDE_SHARING: &str = "tide:drain=10s";
 
 /// Not for random events.
@@ -232,8 +236,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let signals = vec![Signal::Loss, Signal::Ecn, Signal::Phantom, Signal::Timeout];
     let acks = (1u32..40, 0u32..40, 10u64..17_000, 0.0..1.0, any::<bool>(), 0u32..10);
     let acks = acks.prop_map(|(segments, marked, rtt, back, limited, reducing)| {
-        // Of a prime number of microseconds, so that none is tenths of milliseconds above another, where real numbers in seconds decide by their
-        // last bit.
+        // Of a prime number of microseconds, so that none is tenths of milliseconds above another, where real numbers
+        // in seconds decide by their last bit.
         let (marked, rtt_us) = (marked.min(segments), 37 * rtt);
         let return_us = (rtt_us as f64 * back) as u64;
         Event::Acks { segments, marked, rtt_us, return_us, limited, reducing: reducing == 0 }
@@ -320,8 +324,8 @@ fn drive(case: &Case, events: &[Event], one_way: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The same lives each time: among many thousands of others there is one where a decision at the edge of a comparison falls the other way, as the
-/// last bit of a window has it, which says nothing about the port.
+/// The same lives each time: among many thousands of others there is one where a decision at the edge of a comparison
+/// falls the other way, as the last bit of a window has it, which says nothing about the port.
 #[test]
 fn any_events() {
     let config = Config { failure_persistence: None, ..Config::default() };
@@ -334,8 +338,8 @@ fn any_events() {
     outcome.unwrap();
 }
 
-/// A million ACKs of a flow that fills a link, with others that come and go, losses, and lulls. The reference's window is the one that
-/// sends; the port only listens.
+/// A million ACKs of a flow that fills a link, with others that come and go, losses, and lulls. The reference's window
+/// is the one that sends; the port only listens.
 #[test]
 fn a_million_acks_on_a_path() {
     for case in CASES {
@@ -357,9 +361,10 @@ fn a_million_acks_on_a_path() {
                 };
                 (pair, path)
             };
-            // CDG's random number may fall between the port's exponential and the reference's, which are 2e-5 apart: a reduction more or less in some ten
-            // thousand rounds. Tide yields, or not, at the edge of a comparison. The windows then stay apart, so the pair begins again after a hundred
-            // ACKs: CDG may do so twice in half a million ACKs, Tide ten times (0 to 8 with 20 seeds)
+            // CDG's random number may fall between the port's exponential and the reference's, which are 2e-5 apart: a
+            // reduction more or less in some ten thousand rounds. Tide yields, or not, at the edge of a comparison. The
+            // windows then stay apart, so the pair begins again after a hundred ACKs: CDG may do so twice in half a
+            // million ACKs, Tide ten times (0 to 8 with 20 seeds)
             let (most_decisions, most_lives) = match case.law.split(':').next() {
                 Some("cdg") => (2, 2),
                 Some("tide") => (0, 10),
@@ -404,8 +409,9 @@ fn a_token_bucket_is_found_by_both() {
             apart += u64::from(pair.check(case).is_err());
         }
         assert!(path.used() > 0.95, "with {bucket} packets at once it uses {} of the link", path.used());
-        // nothing makes them probe again, so where one decides an RTT before the other the difference lasts: with 50 packets at once for 6 ACKs in
-        // a thousand, with fewer for none. If one of them lacks the rule it is 3 ACKs in 4
+        // nothing makes them probe again, so where one decides an RTT before the other the difference lasts: with 50
+        // packets at once for 6 ACKs in a thousand, with fewer for none. If one of them lacks the rule it is 3 ACKs in
+        // 4
         assert!(apart * 50 <= acks, "with {bucket} packets at once apart at {apart} of {acks} ACKs");
     }
 }

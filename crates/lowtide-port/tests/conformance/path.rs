@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One flow on a link with a queue, in virtual time, whose events two laws hear: the first one's window sends. Every segment is
-//! acknowledged by itself; one that finds the queue full is noticed when its ACK would have come, and repaired at once. With a step, those
-//! that wait longer are marked. The link's rate changes now and then, ACKs have a queue of their own on their way back, and the receiver's
-//! clock another origin and rate than the sender's.
+//! One flow on a link with a queue, in virtual time, whose events two laws hear: the first one's window sends. Every
+//! segment is acknowledged by itself; one that finds the queue full is noticed when its ACK would have come, and
+//! repaired at once. With a step, those that wait longer are marked. The link's rate changes now and then, ACKs have a
+//! queue of their own on their way back, and the receiver's clock another origin and rate than the sender's. The toy
+//! paths of `lowtide-cc` drive one law, and are visible in its own tests only.
 
 use super::Pair;
 use lowtide_cc::{Ack, Congestion, CongestionControl, RateSample, Reaction, Recovered, Signal, Time};
@@ -37,7 +38,8 @@ pub(crate) struct Path {
     changed: u64,
     /// How often somebody else's packets come first.
     others: f64,
-    /// Packets that pass at once after a pause; and those that the sender still lets go together, and when it may again, as behind it it paces.
+    /// Packets that pass at once after a pause; and those that the sender still lets go together, and when it may
+    /// again, as behind it it paces.
     bucket: u64,
     together: u64,
     resumes: u64,
@@ -190,7 +192,8 @@ impl Path {
             }
             let marked = self.step.is_some_and(|step| self.free.saturating_sub(self.now) > step);
             self.nxt += u64::from(MSS);
-            // a path that marks is quiet otherwise, but for what keeps queues from being whole packets, at which the last bit would decide
+            // a path that marks is quiet otherwise, but for what keeps queues from being whole packets, at which the
+            // last bit would decide
             let quiet = self.steady.is_some();
             let most = if quiet && self.turns.is_none() { 20.0 } else { 200.0 };
             let jitter = |random: &mut lowtide_cc::Random| (random.uniform() * most) as u64;

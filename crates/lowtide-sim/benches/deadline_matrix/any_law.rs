@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The framework's claim, "any law", on the schedule of its Table I with a tenth of the link (η = 0.1): 100 Mbit/s, 24 ms,
-//! 200 packets of buffer, 10 Mbit/s of datagrams beside. Deadlines are to be met within 2 %, and while the transfer is on
-//! schedule it is to take at most 60 % of a fair share where two or three others are there.
+//! The framework's claim, "any law", on the schedule of its Table I with a tenth of the link (η = 0.1): 100 Mbit/s, 24
+//! ms, 200 packets of buffer, 10 Mbit/s of datagrams beside. Deadlines are to be met within 2 %, and while the transfer
+//! is on schedule it is to take at most 60 % of a fair share where two or three others are there.
 //!
-//! Competitors are CUBIC flows. Beside DCTCP they are DCTCP flows, and the queue marks above 3 ms: a DCTCP flow beside CUBIC
-//! on such a queue would be another experiment.
+//! Competitors are CUBIC flows. Beside DCTCP they are DCTCP flows, and the queue marks above 3 ms: a DCTCP flow beside
+//! CUBIC on such a queue would be another experiment.
 
 use crate::{
     Failure,

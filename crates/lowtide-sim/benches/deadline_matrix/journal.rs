@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has been measured already: a file with a line for each run, so that a long series can be broken off and taken up
-//! again. A line holds as long as the scenario and the sources that it came from are the same.
+//! What has been measured already: a file with a line for each run, so that a long series can be broken off and taken
+//! up again. A line holds as long as the scenario and the sources that it came from are the same.
 
 use crate::Failure;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};

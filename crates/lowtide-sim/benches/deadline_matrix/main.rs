@@ -1,32 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Are deadlines met, at what price for others, and is idle capacity used: host law × control × round-trip time × rate ×
-//! queue × demand × competitors, 16800 cells (`matrix.rs`).
+//! Are deadlines met, at what price for others, and is idle capacity used: host law × control × round-trip time × rate
+//! × queue × demand × competitors, 16800 cells (`matrix.rs`).
 //!
-//! `cargo bench -p lowtide-sim --bench deadline_matrix -- [matrix] [any-law] [--sample CELLS | --full] [--only TEXT,TEXT] [--cell NAME]`
+//! `cargo bench -p lowtide-sim --bench deadline_matrix -- [matrix] [any-law] [--sample CELLS | --full] [--only
+//! TEXT,TEXT] [--cell NAME]`
 //!
 //! Without words: a sample of 300 cells, always the same, then the table of laws (`any_law.rs`). `--only` takes those
 //! of the cells whose name has one of the texts in it, as in `--only -5mbit-,-50mbit-`. `--cell NAME` prints the
-//! scenario of a cell, to be saved and played by `lowtide sim`, and runs it; also `--cell any-law-cubic-pid-1`. Results go to `target/deadline-matrix.jsonl`, and
-//! what is there already is not run again. With LOWTIDE_WRITE_DOCS=1 the report goes to docs/results/deadline-matrix.md.
+//! scenario of a cell, to be saved and played by `lowtide sim`, and runs it; also `--cell any-law-cubic-pid-1`. Results
+//! go to `target/deadline-matrix.jsonl`, and what is there already is not run again. With LOWTIDE_WRITE_DOCS=1 the
+//! report goes to docs/results/deadline-matrix.md.
 //!
-//! **The yardstick** is the same scenario with strict priority: the transfer's place is taken by a greedy flow whose packets
-//! only get what others leave. The foreground has its own queue there, the cell's.
+//! **The yardstick** is the same scenario with strict priority: the transfer's place is taken by a greedy flow whose
+//! packets only get what others leave. The foreground has its own queue there, the cell's.
 //!
-//! **The feasible bound** is the larger of two rates: what the foreground leaves of the link under the yardstick, in the mean
-//! over the transfer's time; and a fair share, capacity / (competitors + 1). The larger, since the framework's transfer may
-//! do both: take all that is idle at any weight, and press as hard as one ordinary flow at weight 1. More than that it must
-//! not take, and less it need not ask for. (It is the max-min fair rate of an ordinary flow in the transfer's place.) A cell
-//! asks for 10, 30, 60 or 90 % of it: size = demand × bound × time. What real laws make of their fair share differs, by
-//! round-trip time and by neighbour, so that not every feasible deadline can be met by every host.
+//! **The feasible bound** is the larger of two rates: what the foreground leaves of the link under the yardstick, in
+//! the mean over the transfer's time; and a fair share, capacity / (competitors + 1). The larger, since the framework's
+//! transfer may do both: take all that is idle at any weight, and press as hard as one ordinary flow at weight 1. More
+//! than that it must not take, and less it need not ask for. (It is the max-min fair rate of an ordinary flow in the
+//! transfer's place.) A cell asks for 10, 30, 60 or 90 % of it: size = demand × bound × time. What real laws make of
+//! their fair share differs, by round-trip time and by neighbour, so that not every feasible deadline can be met by
+//! every host.
 //!
-//! **What CUBIC meets.** So there is a second yardstick beside the bound: the same cell with a plain CUBIC flow in the transfer's
-//! place, with the same bytes and seed, and with no weight and no deadline. If that is done in 85 % of the time, CUBIC meets
-//! the deadline, and so should every host; the report says how many of those it met.
+//! **What CUBIC meets.** So there is a second yardstick beside the bound: the same cell with a plain CUBIC flow in the
+//! transfer's place, with the same bytes and seed, and with no weight and no deadline. If that is done in 85 % of the
+//! time, CUBIC meets the deadline, and so should every host; the report says how many of those it met.
 //!
-//! **Times.** A transfer has 300 s, on paths of more than 100 ms 600 s. The governor updates the weight each sixtieth of the
-//! time, or each ten round trips where that is longer: 60 updates, or 40 where a queue of four bandwidth-delay products
-//! makes a round trip of 1.5 s. Reno at 500 Mbit/s and 300 ms would need half an hour for one of its saw-teeth; that it does
-//! not get there in ten minutes is so for any transfer of ten minutes. Competitors begin 30 s earlier, or 60 s.
+//! **Times.** A transfer has 300 s, on paths of more than 100 ms 600 s. The governor updates the weight each sixtieth
+//! of the time, or each ten round trips where that is longer: 60 updates, or 40 where a queue of four bandwidth-delay
+//! products makes a round trip of 1.5 s. Reno at 500 Mbit/s and 300 ms would need half an hour for one of its
+//! saw-teeth; that it does not get there in ten minutes is so for any transfer of ten minutes. Competitors begin 30 s
+//! earlier, or 60 s.
 
 mod any_law;
 mod journal;
@@ -122,7 +126,8 @@ fn single(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The yardsticks first, then CUBIC in the transfer's place, then the cells; each list with its longest runs first, so that no processor is left over at the end.
+/// The yardsticks first, then CUBIC in the transfer's place, then the cells; each list with its longest runs first, so
+/// that no processor is left over at the end.
 fn run_matrix(mut cells: Vec<Cell>, journal: &Mutex<Journal>) -> Result<Vec<Row>, Failure> {
     let length = |place: &Place| std::cmp::Reverse((place.rate as f64 * place.time()) as u64);
     let mut places: Vec<Place> = Vec::new();

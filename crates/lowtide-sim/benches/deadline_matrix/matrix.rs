@@ -126,8 +126,8 @@ impl Place {
 
     fn scenario(&self, queue: &str, duration: f64, transfer: &str) -> String {
         let mut text = format!("seed = {}\nduration = \"{duration}s\"\nsample = \"1s\"\n\n", self.seed());
-        // A host tuned for its path, or its receive window would be the bottleneck: two bandwidth-delay products beside the
-        // queue's four. Linux' usual 6 MiB at the least.
+        // A host tuned for its path, or its receive window would be the bottleneck: two bandwidth-delay products beside
+        // the queue's four. Linux' usual 6 MiB at the least.
         let window = (6 * 1500 * self.bdp()).max(6 << 20);
         write!(text, "[tcp]\nreceive_window = \"{window}B\"\n\n").expect("a string");
         let (rtt, rate, buffer) = (self.rtt, self.rate, self.queue().buffer);
@@ -169,8 +169,8 @@ impl Cell {
         (self.demand as f64 / 100.0 * bound * self.place.time() / 8.0) as u64
     }
 
-    /// The same with a plain CUBIC flow in the transfer's place, until the deadline. Cells that differ in host or control alone
-    /// have this in common.
+    /// The same with a plain CUBIC flow in the transfer's place, until the deadline. Cells that differ in host or
+    /// control alone have this in common.
     pub(crate) fn plain(&self, bound: f64) -> String {
         let (place, bytes) = (self.place, self.bytes(bound));
         let flow = format!("cc = \"cubic\"\nsize = \"{bytes}B\"\nstart = \"{}s\"\n", place.begin());

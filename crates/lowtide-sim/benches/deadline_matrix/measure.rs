@@ -32,11 +32,11 @@ pub(crate) struct Measured {
     pub(crate) late: Option<f64>,
     /// The part that was done by the deadline.
     pub(crate) done: f64,
-    /// While it ran: the foreground's rate in parts of the ideal one; of web pages their rate of completion. `None`: nobody
-    /// is there.
+    /// While it ran: the foreground's rate in parts of the ideal one; of web pages their rate of completion. `None`:
+    /// nobody is there.
     pub(crate) kept: Option<f64>,
-    /// What the foreground lost beyond what the deadline needs, in parts of what the ideal gives it in the whole time. `None`
-    /// as for `kept`, and for web pages.
+    /// What the foreground lost beyond what the deadline needs, in parts of what the ideal gives it in the whole time.
+    /// `None` as for `kept`, and for web pages.
     pub(crate) beyond: Option<f64>,
     /// While it ran: the part that was used of what the ideal's foreground left; `None`: less than `IDLE` was left.
     pub(crate) idle: Option<f64>,

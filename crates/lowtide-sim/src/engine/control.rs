@@ -113,8 +113,8 @@ impl Control {
         }
     }
 
-    /// A look at the progress, with all connections of the transfer that are open: moves the weight to what it calls for,
-    /// and adds the time since the last look to `steered`.
+    /// A look at the progress, with all connections of the transfer that are open: moves the weight to what it calls
+    /// for, and adds the time since the last look to `steered`.
     pub(super) fn tick<'s>(&mut self, now: Time, open: impl Iterator<Item = &'s Sender>, steered: &mut Steered) {
         // the round-trip time is that of the open ones, or of the one that was the last
         let before = self.past.rtts;

@@ -93,8 +93,8 @@ impl Events {
     }
 }
 
-/// When something that changes its mind is called next. Only an earlier time is planned anew: a call that comes too early
-/// does nothing but plan the next one.
+/// When something that changes its mind is called next. Only an earlier time is planned anew: a call that comes too
+/// early does nothing but plan the next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wake(Option<Time>);
 

@@ -170,8 +170,8 @@ impl<'a> FlowState<'a> {
         law
     }
 
-    /// What it sent is through, or it was stopped: there is no connection any more. Gives whether the flow goes on, with
-    /// another transfer.
+    /// What it sent is through, or it was stopped: there is no connection any more. Gives whether the flow goes on,
+    /// with another transfer.
     pub(super) fn goes_on(&mut self, now: Time) -> bool {
         let Some(control) = self.control.take() else { return false };
         self.deadlines.push(control.outcome(control.is_complete(), now));

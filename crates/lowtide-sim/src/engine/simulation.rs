@@ -371,8 +371,8 @@ impl<'a> Simulation<'a> {
         connection
     }
 
-    /// The next connection of a flow is the first one of a transfer, unless one is under way: with a deadline it is steered
-    /// from here on.
+    /// The next connection of a flow is the first one of a transfer, unless one is under way: with a deadline it is
+    /// steered from here on.
     fn begin_transfer(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
         if let (None, Some(deadline), Some(size), Transport::Tcp(tcp), Some(actuator)) = (

@@ -146,8 +146,8 @@ impl Application {
         Some(demand)
     }
 
-    /// A connection is over. The session whose page it brought thinks, and asks for the next one; so does the worker of a
-    /// series.
+    /// A connection is over. The session whose page it brought thinks, and asks for the next one; so does the worker of
+    /// a series.
     pub(super) fn task_done(&mut self, now: Time, task: Task) {
         match (&mut self.kind, task) {
             (Kind::Web(sessions), Task::Page(session)) => sessions.think(now, session),
@@ -156,8 +156,8 @@ impl Application {
         }
     }
 
-    /// Whether it has opened connections of its own, all of them are over, and no other will come. Web sessions come for
-    /// ever.
+    /// Whether it has opened connections of its own, all of them are over, and no other will come. Web sessions come
+    /// for ever.
     pub(super) fn is_over(&self) -> bool {
         matches!(&self.kind, Kind::Series(series) if series.is_over())
     }
@@ -177,7 +177,8 @@ struct Sessions {
     web: Web,
     next_session: Time,
     mean_gap: Duration,
-    /// When sessions that think now ask for their next page; those of the same time in the order in which they began to think.
+    /// When sessions that think now ask for their next page; those of the same time in the order in which they began to
+    /// think.
     thinking: BinaryHeap<Reverse<(Time, u64)>>,
     /// Those sessions, by the number in `thinking`.
     thinkers: BTreeMap<u64, Session>,

@@ -5,12 +5,12 @@ use crate::scenario::{RatioKind, Span, Steering};
 use lowtide_deadline::{self as deadline, RatioPolicy, RatioRule, SignalKind};
 use std::time::Duration;
 
-/// One unit in bytes per second: 1 Mbit/s, so that the paper's link is one of 100 Mbit/s. It only has to be large enough for
-/// whole bytes to be exact.
+/// One unit in bytes per second: 1 Mbit/s, so that the paper's link is one of 100 Mbit/s. It only has to be large
+/// enough for whole bytes to be exact.
 pub(super) const UNIT: f64 = 125_000.0;
 
-/// A numerical experiment. One that was read ([`Experiment`](crate::scenario::Experiment)) can be computed; one made otherwise
-/// has to keep to the ranges given here.
+/// A numerical experiment. One that was read ([`ScenarioFile`](crate::scenario::ScenarioFile)) can be computed; one made
+/// otherwise has to keep to the ranges given here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Seed of all chance.
@@ -151,7 +151,8 @@ fn utility(alpha: f64, price: Price) -> deadline::Model {
 }
 
 impl Ratio {
-    /// The policy for this source. Prices being exact here, there are no losses to wait for, and none weighs more than another.
+    /// The policy for this source. Prices being exact here, there are no losses to wait for, and none weighs more than
+    /// another.
     pub(super) fn policy(&self, source: &Source) -> RatioPolicy {
         let rule = match self.kind {
             RatioKind::Literal => RatioRule::Literal { standard_reduction: 1.0 },

@@ -45,8 +45,8 @@ pub struct TransferOutcome {
     pub finished_s: Option<f64>,
     /// Whether it was done by then; `None`: it was not, but neither was it due before all ended.
     pub met: Option<bool>,
-    /// From the deadline to its end, in seconds: negative if it was early; if it was never done, the least that it can have
-    /// been. `None` as for `met`.
+    /// From the deadline to its end, in seconds: negative if it was early; if it was never done, the least that it can
+    /// have been. `None` as for `met`.
     pub late_s: Option<f64>,
 }
 
@@ -120,8 +120,8 @@ pub struct SourceState {
 }
 
 impl Outcome {
-    /// The mean rate in units of the source at this place, between two instants in seconds that are multiples of the sample
-    /// interval.
+    /// The mean rate in units of the source at this place, between two instants in seconds that are multiples of the
+    /// sample interval.
     #[must_use]
     pub fn mean_rate(&self, source: usize, from_s: f64, to_s: f64) -> f64 {
         let within = |sample: &&Sample| sample.time_s > from_s + 1e-9 && sample.time_s <= to_s + 1e-9;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The M/M/1/K queue: `places` includes the packet in service. An arriving packet sees the same as time does.
 
-/// P\[N = K\]: the part of the packets that find all places taken, at a load of `load` (>= 0, 1: as much as the link carries).
+/// P\[N = K\]: the part of the packets that find all places taken, at a load of `load` (>= 0, 1: as much as the link
+/// carries).
 #[must_use]
 pub fn blocking(load: f64, places: u32) -> f64 {
     quotient(load, 0.0, f64::from(places))
@@ -16,9 +17,8 @@ pub fn longer_than(queue: u32, load: f64, places: u32) -> f64 {
     quotient(load, f64::from(places - queue) - 1.0, f64::from(places))
 }
 
-/// Σ P_n over the `further + 1` highest states n = K − further ..= K. With ρ the load:
-/// (ρ^(K−further) − ρ^(K+1))/(1 − ρ^(K+1)); above ρ = 1 in terms of 1/ρ, and in both cases by `expm1`, so that nothing is
-/// lost near ρ = 1.
+/// Σ P_n over the `further + 1` highest states n = K − further ..= K. With ρ the load: (ρ^(K−further) − ρ^(K+1))/(1 −
+/// ρ^(K+1)); above ρ = 1 in terms of 1/ρ, and in both cases by `expm1`, so that nothing is lost near ρ = 1.
 fn quotient(load: f64, further: f64, places: f64) -> f64 {
     if load <= 0.0 {
         return if further >= places { 1.0 } else { 0.0 };

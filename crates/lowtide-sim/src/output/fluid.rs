@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is left of a run of the numerical model: a summary, time series, a plot. Rates are in units, sizes in units times seconds.
+//! What is left of a run of the numerical model: a summary, time series, a plot. Rates are in units, sizes in units
+//! times seconds.
 
 use super::{
     OutputError,
-    chart::{Chart, Curve, Panel, Scale, Style, due, measured, thinned},
     directory::{Draft, FLOWS, LINKS, PLOT, SUMMARY},
     series::Lines,
     table::{number, verdict, write_columns},
 };
 use crate::fluid::{LinkOutcome, Model, Outcome, Sample, SourceOutcome, SourceState, SpanOutcome};
+use lowtide_draw::timeline::{Curve, Panel, Range, Style, Timeline, due, measured, thinned};
 use lowtide_net::units::format_duration;
 use serde::Serialize;
 use std::{fmt, path::Path, time::Duration};
 
-/// What came out of a run, in figures; `summary.json`. Everything but `wall_s` is the same whenever the same version runs the same
-/// scenario.
+/// What came out of a run, in figures; `summary.json`. Everything but `wall_s` is the same whenever the same version
+/// runs the same scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// `fluid`.
@@ -108,8 +109,8 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Makes the directory and writes all files, with a plot or without; gives their names. The directory may exist if it is empty or
-/// an earlier result, which stays until this one is whole; other files in it stay.
+/// Makes the directory and writes all files, with a plot or without; gives their names. The directory may exist if it
+/// is empty or an earlier result, which stays until this one is whole; other files in it stay.
 ///
 /// # Errors
 /// The directory holds something else, or cannot be written.
@@ -124,7 +125,7 @@ pub fn write(
     draft.write(SUMMARY, &summary.to_json())?;
     series(draft.path(), model, &outcome.samples)?;
     if plot {
-        draft.write(PLOT, &chart(model, outcome).draw())?;
+        draft.write(PLOT, &timeline(model, outcome).draw())?;
     }
     draft.finish()
 }
@@ -155,7 +156,7 @@ fn series(directory: &Path, model: &Model, samples: &[Sample]) -> Result<(), Out
 }
 
 /// Rates, capacity and what transfers need, over the weights that differ from 1.
-fn chart(model: &Model, outcome: &Outcome) -> Chart {
+fn timeline(model: &Model, outcome: &Outcome) -> Timeline {
     let half = model.sample_interval.as_secs_f64() / 2.0;
     let curve = |place: usize, value: fn(SourceState) -> Option<f64>| -> Curve {
         let points = outcome.samples.iter().filter_map(|it| Some((it.time_s, value(it.sources[place].state?)?)));
@@ -181,18 +182,18 @@ fn chart(model: &Model, outcome: &Outcome) -> Chart {
         }
     }
     legend.push(("capacity".to_owned(), Some(Style::BOUND)));
-    let scale = Scale::up_to(lines.iter().map(|line| &line.0), 1.0);
+    let scale = Range::up_to(lines.iter().map(|line| &line.0), 1.0);
     lines.extend(targets.into_iter().map(|(curve, style)| (scale.cut(curve), style)));
     let mut panels = vec![Panel { title: "Rate, units".to_owned(), scale, lines, legend }];
     if !weights.is_empty() {
-        let scale = Scale::of_weights(weights.iter().map(|line| &line.0));
+        let scale = Range::of_weights(weights.iter().map(|line| &line.0));
         panels.push(Panel { title: "Weight".to_owned(), scale, lines: weights, legend: Vec::new() });
     }
     let dues = outcome.sources.iter().filter_map(|source| {
         let all: Vec<f64> = source.deadlines.iter().map(|it| it.due_s).collect();
         due(&source.name, &all)
     });
-    Chart {
+    Timeline {
         title: format!("{} places, capacity {} ± {}", model.places, model.capacity.mean, model.capacity.spread),
         subtitle: format!("lowtide sim, fluid, {}, seed {}", format_duration(model.duration), model.seed),
         duration: model.duration,

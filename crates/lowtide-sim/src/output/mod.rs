@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is left of a run: a summary, time series, a plot, a capture.
 
-pub mod axis;
-pub mod chart;
 pub mod fluid;
-pub mod svg;
 
 mod capture;
 mod directory;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `plot.svg`: the rates of the flows, over the weights of those with a deadline and the queueing delay of the bottlenecks.
+//! `plot.svg`: the rates of the flows, over the weights of those with a deadline and the queueing delay of the
+//! bottlenecks.
 
-use super::{
-    Summary,
-    axis::rate_unit,
-    chart::{Chart, Curve, POINTS, Panel, Scale, Style, due, largest, measured, shortened, thinned},
-};
+use super::Summary;
 use crate::{
     observe::{BottleneckSample, FlowSample},
     scenario::{Bottleneck, Flow, Scenario},
+};
+use lowtide_draw::{
+    axis::rate_unit,
+    timeline::{Curve, POINTS, Panel, Range, Style, Timeline, due, largest, measured, shortened, thinned},
 };
 use lowtide_net::{Time, units::format_duration};
 use std::time::Duration;
@@ -84,14 +85,14 @@ impl Plot {
             let all: Vec<f64> = flow.deadlines.iter().map(|it| it.due_s).collect();
             due(&flow.name, &all)
         });
-        let chart = Chart {
+        let timeline = Timeline {
             title: self.title(),
             subtitle: format!("lowtide sim, {duration}, seed {}", self.seed),
             duration: self.duration,
             marks: measured(self.measure_from).into_iter().chain(dues).collect(),
             panels,
         };
-        chart.draw()
+        timeline.draw()
     }
 
     fn rates(&self, summary: &Summary) -> Panel {
@@ -121,7 +122,7 @@ impl Plot {
             legend.push(("capacity".to_owned(), Some(Style::BOUND)));
         }
         lines.extend(rates.into_iter().enumerate().map(|(number, curve)| (in_unit(curve), Style::flow(number))));
-        let scale = Scale::up_to(lines.iter().map(|line| &line.0), 1e3 / unit);
+        let scale = Range::up_to(lines.iter().map(|line| &line.0), 1e3 / unit);
         for (number, curve) in self.targets.iter().enumerate().filter(|(_, curve)| !curve.is_empty()) {
             lines.push((scale.cut(in_unit(thinned(curve))), Style::target(number)));
             legend.push((format!("needed by {}", self.flows[number].name), Some(Style::target(number))));
@@ -133,13 +134,13 @@ impl Plot {
     fn weights(&self) -> Option<Panel> {
         let of_some = self.weights.iter().enumerate().filter(|(_, curve)| !curve.is_empty());
         let lines: Vec<_> = of_some.map(|(number, curve)| (thinned(curve), Style::flow(number))).collect();
-        let scale = Scale::of_weights(lines.iter().map(|line| &line.0));
+        let scale = Range::of_weights(lines.iter().map(|line| &line.0));
         (!lines.is_empty()).then(|| Panel { title: "Weight".to_owned(), scale, lines, legend: Vec::new() })
     }
 
     fn delays(&self, summary: &Summary) -> Vec<Panel> {
         let delays: Vec<Curve> = self.delays.iter().map(|curve| thinned(curve)).collect();
-        let scale = Scale::up_to(&delays, 1.0);
+        let scale = Range::up_to(&delays, 1.0);
         let describe = |link: &super::LinkSummary| {
             let (name, used) = (shortened(&link.name, 12), link.utilisation * 100.0);
             format!("{name}: {:.1} ms, {used:.0} % used", link.mean_queue_ms)

@@ -37,8 +37,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// Makes the directory and its files. It may exist if it is empty or an earlier result, which stays until this one is
-    /// whole; other files in it stay.
+    /// Makes the directory and its files. It may exist if it is empty or an earlier result, which stays until this one
+    /// is whole; other files in it stay.
     ///
     /// # Errors
     /// The directory holds something else, or cannot be written.

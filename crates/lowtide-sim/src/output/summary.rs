@@ -5,8 +5,8 @@ use crate::{BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome, SpanOutcom
 use serde::Serialize;
 use std::time::Duration;
 
-/// What came out of a run, in figures. Means and percentiles are over the measured span. Everything but `wall_s` is the same
-/// whenever the same version runs the same scenario.
+/// What came out of a run, in figures. Means and percentiles are over the measured span. Everything but `wall_s` is the
+/// same whenever the same version runs the same scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The flows, in the order of the scenario.

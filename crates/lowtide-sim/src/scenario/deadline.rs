@@ -18,8 +18,8 @@ use std::time::Duration;
 pub struct Deadline {
     /// So long after its start.
     pub after: Duration,
-    /// So long after a transfer is complete the next one begins, of the same size and with a deadline of its own; `None`:
-    /// there is but one.
+    /// So long after a transfer is complete the next one begins, of the same size and with a deadline of its own;
+    /// `None`: there is but one.
     pub gap: Option<Duration>,
     /// What steers it.
     pub steering: Steering,

@@ -17,8 +17,9 @@ use std::{fmt, str::FromStr, time::Duration};
 /// The name of this kind of file, the value of its key `model`.
 pub(super) const FLUID: &str = "fluid";
 
-/// As in the paper (section III-C), except the step of time: it does not give one. With 50 ms a rate follows its wish within 2.5 s,
-/// and all that the paper shows is seen; with a second the ten seconds without other traffic could not be used.
+/// As in the paper (section III-C), except the step of time: it does not give one. With 50 ms a rate follows its wish
+/// within 2.5 s, and all that the paper shows is seen; with a second the ten seconds without other traffic could not be
+/// used.
 const STEP: Duration = Duration::from_millis(50);
 const TRACKING: f64 = 0.02;
 const PLACES: u32 = 100;

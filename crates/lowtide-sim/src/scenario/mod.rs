@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is simulated, and its form as a text in TOML.
 //!
-//! [`Experiment::read`] and [`Experiment::parse`] accept only what can be simulated. [`Experiment::to_toml`] prints it with all its
-//! values, and what it prints reads back as the same.
+//! [`ScenarioFile::read`] and [`ScenarioFile::parse`] accept only what can be simulated. [`ScenarioFile::to_toml`] prints it
+//! with all its values, and what it prints reads back as the same.
 
 mod deadline;
 mod error;
-mod experiment;
 mod flow;
 mod fluid;
 mod frame;
@@ -16,6 +15,7 @@ mod overrides;
 mod pareto;
 mod print;
 mod read;
+mod scenario_file;
 mod source;
 mod steering;
 mod trace;
@@ -23,9 +23,9 @@ mod tree;
 
 pub use deadline::{Deadline, Ratio};
 pub use error::ScenarioError;
-pub use experiment::Experiment;
 pub use model::model_of;
 pub use pareto::BoundedPareto;
+pub use scenario_file::ScenarioFile;
 pub use source::{Arrivals, Connections, Source, SourceError, Web};
 pub use steering::{Control, RatioKind, Steering};
 
@@ -176,8 +176,8 @@ pub struct Flow {
     pub start: Duration,
     /// When it ends, whatever is left; `None`: with the simulation.
     pub stop: Option<Duration>,
-    /// When the whole of a sized transfer is to be done: its law gets the weight that this calls for. `None`: no deadline, the
-    /// law is as published.
+    /// When the whole of a sized transfer is to be done: its law gets the weight that this calls for. `None`: no
+    /// deadline, the law is as published.
     pub deadline: Option<Deadline>,
     /// A price weight that stays the same; `None`: none, or what the deadline calls for.
     pub weight: Option<f64>,
@@ -253,7 +253,8 @@ pub struct Tcp {
     pub ack_delay: Duration,
     /// So many ACKs at the start are not delayed, so that slow start is not held up (Linux: 16).
     pub quick_acks: u32,
-    /// The least time that the retransmission timer adds to the smoothed round-trip time (Linux: 200 ms; RFC 6298: 1 s).
+    /// The least time that the retransmission timer adds to the smoothed round-trip time (Linux: 200 ms; RFC 6298: 1
+    /// s).
     pub rto_min: Duration,
     /// Whether to spread segments over the round trip where the law gives no rate of its own.
     pub pacing: bool,

@@ -26,8 +26,8 @@ pub fn model_of(law: &Law) -> Option<Model> {
     }
 }
 
-/// The same for a law that takes a weight by this actuator. Vegas and CDG rest as their models say only under a weight of their
-/// own: by the others their price, delay, stays as it is.
+/// The same for a law that takes a weight by this actuator. Vegas and CDG rest as their models say only under a weight
+/// of their own: by the others their price, delay, stays as it is.
 pub(super) fn model_under(law: &Law, actuator: &Actuator) -> Option<Model> {
     let model = model_of(law)?;
     let by_delay = matches!(model, Model::Vegas { .. } | Model::Cdg { .. });

@@ -6,8 +6,8 @@ use super::{
     tree::{Entry, Node, Table, Value, parse_value, unknown},
 };
 
-/// Sets `path=value` in a file's table. The path is that of the key, with dots; flows and bottlenecks go by their names,
-/// which may be left out where there is only one: `flow.bg.cc`, `bottleneck.rate`.
+/// Sets `path=value` in a file's table. The path is that of the key, with dots; flows and bottlenecks go by their
+/// names, which may be left out where there is only one: `flow.bg.cc`, `bottleneck.rate`.
 pub(super) fn apply(root: &mut Table, text: &str) -> Result<(), ScenarioError> {
     let origin = Origin::Override(text.to_owned());
     let Some((path, value)) = text.split_once('=') else {

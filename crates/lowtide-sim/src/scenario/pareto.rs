@@ -13,7 +13,8 @@ pub struct BoundedPareto {
 }
 
 impl BoundedPareto {
-    /// The one with this mean, shape and largest value; `None` unless 0 < `mean` < `largest` and `alpha` is from 0.1 to 10.
+    /// The one with this mean, shape and largest value; `None` unless 0 < `mean` < `largest` and `alpha` is from 0.1 to
+    /// 10.
     pub fn new(mean: f64, alpha: f64, largest: f64) -> Option<Self> {
         let possible = 0.0 < mean && mean < largest && largest.is_finite() && (0.1..=10.0).contains(&alpha);
         // the mean grows with the smallest value, from 0 to `largest`; 100 halvings exhaust the digits of a double

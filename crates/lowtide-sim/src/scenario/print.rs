@@ -7,8 +7,8 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 impl Scenario {
-    /// The scenario in TOML, with every value that holds, given or not. Reading it gives the same scenario; traffic of a trace
-    /// is in it, the file of a capacity's trace is needed again.
+    /// The scenario in TOML, with every value that holds, given or not. Reading it gives the same scenario; traffic of
+    /// a trace is in it, the file of a capacity's trace is needed again.
     pub fn to_toml(&self) -> String {
         let mut root = Table::new();
         root.insert("seed".into(), whole(self.seed));

@@ -2,7 +2,7 @@
 //! From TOML to a scenario that can be simulated.
 
 use super::{
-    Bottleneck, Experiment, Scenario, ScenarioError, Tcp,
+    Bottleneck, Scenario, ScenarioError, ScenarioFile, Tcp,
     flow::{self, Surroundings},
     frame::{Frame, flows, frame},
     link,
@@ -18,20 +18,20 @@ const SAMPLE: Duration = Duration::from_millis(100);
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(10);
 
 impl Scenario {
-    /// [`Experiment::read`], for a file that has to be of packets.
+    /// [`ScenarioFile::read`], for a file that has to be of packets.
     ///
     /// # Errors
     /// As there, and that it is not.
     pub fn read(path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
-        Experiment::read(path, overrides)?.of_packets(path)
+        ScenarioFile::read(path, overrides)?.of_packets(path)
     }
 
-    /// [`Experiment::parse`], for a text that has to be of packets.
+    /// [`ScenarioFile::parse`], for a text that has to be of packets.
     ///
     /// # Errors
     /// As there, and that it is not.
     pub fn parse(text: &str, path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
-        Experiment::parse(text, path, overrides)?.of_packets(path)
+        ScenarioFile::parse(text, path, overrides)?.of_packets(path)
     }
 }
 

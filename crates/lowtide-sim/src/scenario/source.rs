@@ -15,16 +15,16 @@ pub enum Source {
     Greedy,
     /// `sized:10MB`: so many bytes.
     Sized(u64),
-    /// `cbr:bytes=20kB,interval=40ms` or `cbr:bytes=20kB,rate=4mbit`: frames at a constant rate, each sent as one burst of
-    /// packets.
+    /// `cbr:bytes=20kB,interval=40ms` or `cbr:bytes=20kB,rate=4mbit`: frames at a constant rate, each sent as one burst
+    /// of packets.
     Constant {
         /// Payload bytes of a frame.
         bytes: u64,
         /// Time between frames.
         interval: Duration,
     },
-    /// `poisson:bytes=1450B,mean=23.2ms` or `poisson:rate=500kbit`: frames of `bytes` payload with exponentially distributed
-    /// gaps.
+    /// `poisson:bytes=1450B,mean=23.2ms` or `poisson:rate=500kbit`: frames of `bytes` payload with exponentially
+    /// distributed gaps.
     Poisson {
         /// Payload bytes.
         bytes: u64,
@@ -42,13 +42,14 @@ pub enum Source {
     Web(Web),
     /// `connections:size=60kB,count=9`: a connection for each of several parts.
     Connections(Connections),
-    /// `trace:FILE` or `at:0s=1500B,2.5s=1MB`: so many bytes at such a time after the flow's start, in the order of time.
+    /// `trace:FILE` or `at:0s=1500B,2.5s=1MB`: so many bytes at such a time after the flow's start, in the order of
+    /// time.
     Trace(Arc<[(Duration, u64)]>),
 }
 
-/// Web-like sessions. They begin as a Poisson process. Each asks for a geometrically distributed number of pages, one after
-/// the other, each over a new connection, and thinks for an exponentially distributed time before each but the first.
-/// Written `web:load=30mbit,mean=12.5kB,alpha=1.2,max=10MB,pages=3,think=1s`; all but the load may be left out.
+/// Web-like sessions. They begin as a Poisson process. Each asks for a geometrically distributed number of pages, one
+/// after the other, each over a new connection, and thinks for an exponentially distributed time before each but the
+/// first. Written `web:load=30mbit,mean=12.5kB,alpha=1.2,max=10MB,pages=3,think=1s`; all but the load may be left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Web {
     /// Mean offered load: payload of all pages.
@@ -62,8 +63,9 @@ pub struct Web {
 }
 
 impl Default for Web {
-    /// 37.5 kB in a session: what the load and the sessions per second of the traces come to that the framework's authors
-    /// replayed. The exponent is that which Crovella and Bestavros found for files on the web (1997: 1.0 to 1.3).
+    /// 37.5 kB in a session: what the load and the sessions per second of the traces come to that the framework's
+    /// authors replayed. The exponent is that which Crovella and Bestavros found for files on the web (1997: 1.0 to
+    /// 1.3).
     fn default() -> Self {
         Self {
             load: Rate::from_bits_per_second(10_000_000).expect("above zero"),
@@ -137,7 +139,8 @@ impl Source {
         matches!(self, Self::Constant { .. } | Self::Poisson { .. } | Self::Trace(_))
     }
 
-    /// The bytes of the transfer that it makes; `None`: it makes none, and sends for as long as it is let, or at its times.
+    /// The bytes of the transfer that it makes; `None`: it makes none, and sends for as long as it is let, or at its
+    /// times.
     pub const fn size(&self) -> Option<u64> {
         match self {
             Self::Sized(size) => Some(*size),

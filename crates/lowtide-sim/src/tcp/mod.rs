@@ -2,11 +2,12 @@
 //! A TCP sender and receiver without I/O: they are told the time and what arrived, and say what to send and when to be
 //! called again. Data is counted, not carried; sequence numbers count bytes from 0 and never wrap.
 //!
-//! The sender recovers from losses with SACK, RACK-TLP (RFC 8985), PRR (RFC 9937) and a retransmission timer (RFC 6298),
-//! and takes back what was spurious (Eifel, RFC 3522, and DSACK, RFC 3708). When to send how much is the control law's.
+//! The sender recovers from losses with SACK, RACK-TLP (RFC 8985), PRR (RFC 9937) and a retransmission timer (RFC
+//! 6298), and takes back what was spurious (Eifel, RFC 3522, and DSACK, RFC 3708). When to send how much is the control
+//! law's.
 //!
-//! Notable differences from Linux: segments are never cut anew when they are sent again; there is no Nagle algorithm, no
-//! PAWS check (sequence numbers do not wrap), no zero-window probe (the receiver's window is constant); timestamps
+//! Notable differences from Linux: segments are never cut anew when they are sent again; there is no Nagle algorithm,
+//! no PAWS check (sequence numbers do not wrap), no zero-window probe (the receiver's window is constant); timestamps
 //! count nanoseconds; the window is not decayed while an application leaves it partly unused.
 
 mod law;

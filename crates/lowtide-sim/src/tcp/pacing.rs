@@ -42,7 +42,8 @@ impl Pacer {
 }
 
 /// Linux' bursts in bytes (`tcp_tso_autosize`, `tcp_cwnd_test`): a millisecond's worth, so many segments at least
-/// (`net.ipv4.tcp_min_tso_segs`: 2) and 64 KiB at most, but no more than half a window. Time and number may be the law's.
+/// (`net.ipv4.tcp_min_tso_segs`: 2) and 64 KiB at most, but no more than half a window. Time and number may be the
+/// law's.
 fn burst(rate: u64, mss: u64, bursts: Bursts, cwnd: u64) -> u64 {
     let longest = (u128::from(rate) * bursts.longest.as_nanos() / 1_000_000_000).min(1 << 16) as u64;
     longest.max(bursts.least * mss).min(cwnd / 2).max(mss)

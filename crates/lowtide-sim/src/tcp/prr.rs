@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn after_a_burst_loss_what_is_delivered_is_sent() {
-        // RFC 6937, figure 2: 15 of 20 segments are lost, so that less is in flight than the target: packets are conserved.
+        // RFC 6937, figure 2: 15 of 20 segments are lost, so that less is in flight than the target: packets are
+        // conserved.
         assert_eq!(play(20, 15, 10, 4), [(5, true); 4]);
     }
 

@@ -25,8 +25,8 @@ impl Ranges {
         (range.0 <= seq).then_some(range)
     }
 
-    /// Adds `[start, end)`, calls `new` for every part of it that was not there yet, in ascending order, and returns the
-    /// range that now holds it.
+    /// Adds `[start, end)`, calls `new` for every part of it that was not there yet, in ascending order, and returns
+    /// the range that now holds it.
     pub(super) fn insert(&mut self, start: u64, end: u64, mut new: impl FnMut(u64, u64)) -> (u64, u64) {
         let at = self.first_ending_from(start);
         let mut merged = (start, end);

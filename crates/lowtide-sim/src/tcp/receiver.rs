@@ -85,8 +85,8 @@ impl Receiver {
         }
         self.latest = now;
         let mut at_once = self.on_ecn(segment, ce);
-        // RFC 7323, section 4.3: the echo is that of the segment that advances the left edge, and with delayed ACKs that
-        // of the first one since the last ACK.
+        // RFC 7323, section 4.3: the echo is that of the segment that advances the left edge, and with delayed ACKs
+        // that of the first one since the last ACK.
         if segment.seq <= self.last_ack && segment.sent >= self.echo {
             self.echo = segment.sent;
         }

@@ -36,8 +36,8 @@ impl Undo {
         }
     }
 
-    /// The receiver reports that it has got so many segments, up to `end`, twice. Returns whether every retransmission was
-    /// a duplicate (RFC 3708).
+    /// The receiver reports that it has got so many segments, up to `end`, twice. Returns whether every retransmission
+    /// was a duplicate (RFC 3708).
     pub(super) fn on_dsack(&mut self, end: u64, segments: u64) -> bool {
         if self.first.is_none() || end <= self.una {
             return false;

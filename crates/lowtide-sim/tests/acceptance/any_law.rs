@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The framework's claim, that any law meets a deadline and yields on the way: its schedule (Table I) in a tenth of the time.
-//! The whole of it, with three seeds, is in `make lab-deadlines`.
+//! The framework's claim, that any law meets a deadline and yields on the way: its schedule (Table I) in a tenth of the
+//! time. The whole of it, with three seeds, is in `make lab-deadlines`.
 
 use crate::support::{Samples, Table, scenario};
 use lowtide_sim::{observe::FlowSample, run};
@@ -9,8 +9,8 @@ use std::fmt::Write;
 /// Beginning and end of each competitor, seconds of the tenth.
 const COMPETITORS: [(f64, f64); 6] =
     [(0.0, 60.0), (20.0, 100.0), (80.0, 100.0), (101.0, 160.0), (120.0, 200.0), (140.0, 180.0)];
-/// Spans with two or three of them. By the end of the last one the transfer is nearly done, as the control aims three update
-/// intervals before the deadline.
+/// Spans with two or three of them. By the end of the last one the transfer is nearly done, as the control aims three
+/// update intervals before the deadline.
 const SPANS: [(f64, f64); 4] = [(40.0, 60.0), (80.0, 100.0), (120.0, 140.0), (140.0, 160.0)];
 const BEGIN: f64 = 40.0;
 const DUE: f64 = 170.0;
@@ -44,8 +44,8 @@ fn any_law_meets_its_deadline_and_yields() {
     let mut table = Table::default();
     for host in ["cubic", "reno", "vegas", "cdg", "dctcp"] {
         for control in ["pid", "mbc"] {
-            // Beside CUBIC, Vegas at w = 1 is less than an ordinary flow until φ is known, which takes five losses for each
-            // step of a limited climb: more than a tenth of the time has for PID.
+            // Beside CUBIC, Vegas at w = 1 is less than an ordinary flow until φ is known, which takes five losses for
+            // each step of a limited climb: more than a tenth of the time has for PID.
             if (host, control) == ("vegas", "pid") {
                 continue;
             }

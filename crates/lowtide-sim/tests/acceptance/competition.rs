@@ -7,9 +7,9 @@ const TEN_MBIT: Link<'static> = Link { rate: "10mbit", rtt: "50ms", more: "" };
 
 #[test]
 fn cubic_and_reno_share_as_rfc_9438_expects() {
-    // RFC 9438, section 4.3: in its Reno-friendly region CUBIC is as Reno; where the round-trip time is long it takes what
-    // Reno leaves (section 5.2). With windows below ten segments (10 Mbit/s, 10 ms) it takes 69 to 74 %, whatever the
-    // starts: there a third of a window is seldom more than a segment or two.
+    // RFC 9438, section 4.3: in its Reno-friendly region CUBIC is as Reno; where the round-trip time is long it takes
+    // what Reno leaves (section 5.2). With windows below ten segments (10 Mbit/s, 10 ms) it takes 69 to 74 %, whatever
+    // the starts: there a third of a window is seldom more than a segment or two.
     let mut table = Table::default();
     for (rate, rtt, band) in [
         ("50mbit", "10ms", 0.4..=0.62),
@@ -42,8 +42,8 @@ fn nobody_starves_among_equals() {
 
 #[test]
 fn background_laws_give_way_to_cubic() {
-    // One flow beside one CUBIC flow at 10 Mbit/s and 50 ms; less than a quarter. A law with a target of delay gives way
-    // only where a buffer of several targets lets the queue stand above it.
+    // One flow beside one CUBIC flow at 10 Mbit/s and 50 ms; less than a quarter. A law with a target of delay gives
+    // way only where a buffer of several targets lets the queue stand above it.
     let mut table = Table::default();
     for (law, buffer) in [
         ("eclipse", "1bdp"),
@@ -77,7 +77,8 @@ fn background_laws_give_way_to_cubic() {
 
 #[test]
 fn proteus_shares_with_its_like_and_the_scavenger_yields_to_the_primary() {
-    // Its paper: -S among itself and -P among itself are fair, and -S leaves most to -P, which leaves it the link where alone.
+    // Its paper: -S among itself and -P among itself are fair, and -S leaves most to -P, which leaves it the link where
+    // alone.
     let mut table = Table::default();
     let link = Link { rate: "50mbit", rtt: "30ms", more: "buffer = \"2bdp\"" };
     for (a, b, band) in [
@@ -98,7 +99,8 @@ fn proteus_shares_with_its_like_and_the_scavenger_yields_to_the_primary() {
 
 #[test]
 fn beside_tide_a_foreground_keeps_what_it_has_alone() {
-    // Where the buffer is short and the link never full for long Tide comes back often: it must not overflow the buffer then.
+    // Where the buffer is short and the link never full for long Tide comes back often: it must not overflow the buffer
+    // then.
     let mut table = Table::default();
     for (rate, rtt, buffer, least) in
         [("20mbit", "40ms", "1bdp", 0.97), ("20mbit", "150ms", "4bdp", 0.97), ("50mbit", "10ms", "0.5bdp", 0.88)]
@@ -118,8 +120,8 @@ fn beside_tide_a_foreground_keeps_what_it_has_alone() {
 
 #[test]
 fn behind_a_priority_queue_the_background_costs_nothing() {
-    // The foreground has what it has alone, the background what is left: nothing by CUBIC with a buffer of one BDP, three
-    // fifths by a video.
+    // The foreground has what it has alone, the background what is left: nothing by CUBIC with a buffer of one BDP,
+    // three fifths by a video.
     let mut table = Table::default();
     for queue in ["priority", "priority:codel", "priority:fq_codel"] {
         let more = format!("queue = \"{queue}\"");
@@ -139,7 +141,8 @@ fn behind_a_priority_queue_the_background_costs_nothing() {
 
 #[test]
 fn ledbat_is_no_background_law_where_its_target_does_not_fit() {
-    // RFC 6817, section 4.4 (and libutp in a kernel's emulation: 64 % with 40 ms): below its target it is an ordinary flow.
+    // RFC 6817, section 4.4 (and libutp in a kernel's emulation: 64 % with 40 ms): below its target it is an ordinary
+    // flow.
     let mut table = Table::default();
     let ledbat = flows(TEN_MBIT, &["ledbat", "cubic"], 20, 220);
     table.row("LEDBAT beside CUBIC at one BDP (50 ms): share", share(&ledbat), 0.3..=0.7);

@@ -28,13 +28,14 @@ fn most_at_once(flow: &FlowOutcome) -> usize {
     flow.transfers.iter().map(|it| at(it.start_s)).max().unwrap_or_default()
 }
 
-/// On an idle link with a plain law each connection takes a handshake and so many rounds of slow start, and never waits for
-/// another one.
+/// On an idle link with a plain law each connection takes a handshake and so many rounds of slow start, and never waits
+/// for another one.
 #[test]
 fn a_transfer_takes_as_long_as_its_connections_do() {
     let mut table = Table::default();
     for (source, at_once, seconds) in [
-        // 60 kB are 42 segments: a handshake, then 10, 20 and 12 of them, a round trip each, and the link's time for the last
+        // 60 kB are 42 segments: a handshake, then 10, 20 and 12 of them, a round trip each, and the link's time for
+        // the last
         ("size=60kB,count=1", 1, 0.08..=0.1),
         ("size=60kB,count=10", 1, 0.8..=1.0),
         ("size=60kB,count=10,think=200ms", 1, 2.6..=2.8),
@@ -83,8 +84,8 @@ fn a_stop_ends_it_between_connections_and_in_one() {
     }
 }
 
-/// Two at a time, without an end, beside one flow: two ordinary flows at weight 1, and at a small one little but their slow
-/// starts.
+/// Two at a time, without an end, beside one flow: two ordinary flows at weight 1, and at a small one little but their
+/// slow starts.
 #[test]
 fn every_connection_has_the_weight_of_its_flow() {
     let mut table = Table::default();

@@ -31,8 +31,9 @@ fn seconds(law: &str, buffer: &str, source: &str) -> f64 {
 const LAWS: [&str; 2] = ["tide", "tide:port=kernel"];
 const CUBIC: &str = "[[flow]]\nname = \"other\"\ncc = \"cubic\"\n";
 
-/// A program's short connections on an idle link take about what they take without Lowtide: more initial windows at once than the buffer holds,
-/// too, and workers who always have something new, so that the law's first ramp is that of short connections.
+/// A program's short connections on an idle link take about what they take without Lowtide: more initial windows at
+/// once than the buffer holds, too, and workers who always have something new, so that the law's first ramp is that of
+/// short connections.
 #[test]
 fn short_connections_on_an_idle_link_are_about_as_fast_as_ordinary_ones() {
     let mut table = Table::default();
@@ -71,8 +72,8 @@ fn long_connections_together_use_an_idle_link_and_leave_one_that_is_used() {
     table.check();
 }
 
-/// Programs give up a connection that stands still for 15 s. Beside another flow each of 32 sends a segment within that time: the slowest pace is one in
-/// four seconds, and now and then one is lost.
+/// Programs give up a connection that stands still for 15 s. Beside another flow each of 32 sends a segment within that
+/// time: the slowest pace is one in four seconds, and now and then one is lost.
 #[test]
 fn no_connection_stands_still_beside_another_flow() {
     let mut table = Table::default();

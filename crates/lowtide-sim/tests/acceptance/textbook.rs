@@ -32,9 +32,9 @@ fn a_packet_takes_its_bits_at_the_rate() {
 
 #[test]
 fn reno_follows_the_square_root_law() {
-    // W = c / sqrt(p). Periodic loss: c = sqrt(3/2) = 1.22 (Mathis et al., 1997). Loss without memory: 1.31 (Ott et al.,
-    // 1996), and 1.30, 1.29, 1.28 and 1.25 at these p with a round trip of recovery after each loss. Delayed ACKs cost
-    // about 2 %. Five deviations of some hundred losses are 10 %.
+    // W = c / sqrt(p). Periodic loss: c = sqrt(3/2) = 1.22 (Mathis et al., 1997). Loss without memory: 1.31 (Ott et
+    // al., 1996), and 1.30, 1.29, 1.28 and 1.25 at these p with a round trip of recovery after each loss. Delayed ACKs
+    // cost about 2 %. Five deviations of some hundred losses are 10 %.
     let mut table = Table::default();
     for (p, expected) in [(0.0003, 1.30), (0.001, 1.29), (0.003, 1.28), (0.01, 1.25)] {
         let result = outcome(&lossy("reno", "100ms", p, 3, 1000));
@@ -46,9 +46,9 @@ fn reno_follows_the_square_root_law() {
 
 #[test]
 fn cubic_follows_its_response_function() {
-    // RFC 9438, section 5.1: W = 1.054 (RTT/p)^(3/4) for periodic loss. Loss without memory, with fast convergence and a
-    // round trip of recovery: the same power, and 1.17 (numerically, the ideal function). All of it far from where Reno
-    // would be faster.
+    // RFC 9438, section 5.1: W = 1.054 (RTT/p)^(3/4) for periodic loss. Loss without memory, with fast convergence and
+    // a round trip of recovery: the same power, and 1.17 (numerically, the ideal function). All of it far from where
+    // Reno would be faster.
     let mut table = Table::default();
     let mut windows = Vec::new();
     for (p, duration) in [(0.0003, 2000), (0.001, 3000), (0.003, 3000)] {
@@ -64,7 +64,8 @@ fn cubic_follows_its_response_function() {
 
 #[test]
 fn vegas_keeps_alpha_to_beta_packets_queued() {
-    // Brakmo and Peterson, 1995. Linux compares whole packets of cwnd (RTT - base)/base, which is the queue times RTT/base.
+    // Brakmo and Peterson, 1995. Linux compares whole packets of cwnd (RTT - base)/base, which is the queue times
+    // RTT/base.
     let mut table = Table::default();
     for (alpha, beta) in [(2.0, 4.0), (10.0, 12.0), (20.0, 22.0)] {
         let law = format!("vegas:alpha={alpha},beta={beta}");
@@ -84,9 +85,10 @@ fn vegas_keeps_alpha_to_beta_packets_queued() {
 
 #[test]
 fn dctcp_gets_two_marks_in_a_round_trip_under_probabilistic_marking() {
-    // The acceleration paper, section 2: p W = 2, for even marks and growth in every round. Random marks: 2.68, as a round
-    // with two marks is reduced once. Linux does not grow in a round that it reduces: 1.40 for random marks, 1.23 for even
-    // ones (all three numerically, of the ideal law). PIE marks at random; with `derandomise` at about even distances.
+    // The acceleration paper, section 2: p W = 2, for even marks and growth in every round. Random marks: 2.68, as a
+    // round with two marks is reduced once. Linux does not grow in a round that it reduces: 1.40 for random marks, 1.23
+    // for even ones (all three numerically, of the ideal law). PIE marks at random; with `derandomise` at about even
+    // distances.
     let mut table = Table::default();
     for (law, derandomise, expected, tolerance) in
         [("dctcp:cwr_increase=on", "off", 2.68, 0.1), ("dctcp", "off", 1.40, 0.1), ("dctcp", "on", 1.23, 0.1)]
@@ -107,8 +109,8 @@ fn dctcp_gets_two_marks_in_a_round_trip_under_probabilistic_marking() {
 
 #[test]
 fn ledbat_keeps_its_target_queued() {
-    // RFC 6817, section 2.4.2: the window rests where the queueing delay is TARGET. LEDBAT++ (section 4.2 of its draft):
-    // at q = TARGET (1 + GAIN/W), but for a slowdown in a tenth of the time.
+    // RFC 6817, section 2.4.2: the window rests where the queueing delay is TARGET. LEDBAT++ (section 4.2 of its
+    // draft): at q = TARGET (1 + GAIN/W), but for a slowdown in a tenth of the time.
     let mut table = Table::default();
     for (law, target) in [
         ("ledbat", 100.0),
@@ -164,8 +166,8 @@ fn a_flow_alone_uses_its_link() {
 
 #[test]
 fn a_submissive_flow_alone_leaves_capacity_unused() {
-    // What the background laws that do not fill an idle link at one bandwidth-delay product reach. With an ACK for every
-    // segment, since the receiver's 40 ms on a last odd one look like a queue to what measures one-way delay.
+    // What the background laws that do not fill an idle link at one bandwidth-delay product reach. With an ACK for
+    // every segment, since the receiver's 40 ms on a last odd one look like a queue to what measures one-way delay.
     let mut table = Table::default();
     for (law, band) in [
         ("eclipse", 0.80..=1.001), // its paper's law: 4.1 to 4.8 of 5 Mbit/s on longer paths
@@ -227,8 +229,8 @@ fn ledbat_climbs_a_staircase_when_it_forgets_the_base() {
 
 #[test]
 fn cdg_keeps_the_shares_of_its_paper() {
-    // Targets C-01 and C-03: two CDG and two CUBIC flows at 10 Mbit/s with one BDP and 1 Mbit/s of datagrams; the share of
-    // the CDG flows together, in percent.
+    // Targets C-01 and C-03: two CDG and two CUBIC flows at 10 Mbit/s with one BDP and 1 Mbit/s of datagrams; the share
+    // of the CDG flows together, in percent.
     let mut table = Table::default();
     for (rtt, g, paper, tolerance) in
         [(20, 0.1, 20.6, 6.0), (100, 0.1, 6.0, 3.0), (20, 120.0, 49.0, 8.0), (100, 120.0, 37.3, 7.0)]

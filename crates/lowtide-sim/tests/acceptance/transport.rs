@@ -95,8 +95,8 @@ impl lowtide_sim::observe::Observer for Transients {
 
 #[test]
 fn cubics_clock_stands_still_while_the_application_pauses() {
-    // RFC 9438, section 5.8: pauses, however short, do not let the window jump along the cubic. A transfer ends after some
-    // losses; then small frames 150 ms apart for 15 s, and no validation of the window; then the next transfer.
+    // RFC 9438, section 5.8: pauses, however short, do not let the window jump along the cubic. A transfer ends after
+    // some losses; then small frames 150 ms apart for 15 s, and no validation of the window; then the next transfer.
     let folder = tempfile::tempdir().expect("a folder");
     let mut trace = String::from("time_s,bytes\n0,40000000\n");
     for n in 0..100 {

@@ -7,7 +7,7 @@ mod refused;
 use lowtide_deadline::{Bounds, Control as Law, Cubic, Model, RatioPolicy, RatioRule};
 use lowtide_net::{BufferSize, Class, Discipline, Jitter, Limit, LossModel, Rate};
 use lowtide_sim::scenario::{
-    Control, Deadline, Direction, Experiment, Flow, RatioKind, Scenario, Source, Steering, Tcp, Transport,
+    Control, Deadline, Direction, Flow, RatioKind, Scenario, ScenarioFile, Source, Steering, Tcp, Transport,
 };
 use proptest::prelude::*;
 use std::{path::Path, time::Duration};
@@ -297,8 +297,8 @@ fn the_scenarios_that_come_along_can_be_read() {
             let mut lines = text.lines();
             assert!(lines.next().unwrap().starts_with("# SPDX-License-Identifier: "), "{}", path.display());
             assert!(lines.next().unwrap().starts_with("# "), "{}: what it shows", path.display());
-            let experiment = Experiment::read(&path, &[]).unwrap();
-            assert_eq!(Experiment::parse(&experiment.to_toml(), &path, &[]), Ok(experiment));
+            let experiment = ScenarioFile::read(&path, &[]).unwrap();
+            assert_eq!(ScenarioFile::parse(&experiment.to_toml(), &path, &[]), Ok(experiment));
             number += 1;
         }
     }

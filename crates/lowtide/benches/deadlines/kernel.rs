@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scenario on this machine's kernel, through the emulator: the transfer governed as by `lowtide run`, but with the scenario's own policy.
+//! The scenario on this machine's kernel, through the emulator: the transfer governed as by `lowtide run`, but with the
+//! scenario's own policy.
 
 use super::{Failure, Measured, Point};
-use lowtide::play::{Bottleneck, Means, play};
-use lowtide_lab::{Track, player::Request};
+use lowtide_lab::{Track, testbed::Request};
 use lowtide_sim::scenario::{Scenario, Transport};
+use lowtide_testbed::{Bottleneck, Options, run};
 use std::{fs, path::Path};
 
 /// Plays it in real time. `run` is part of the seed.
@@ -12,13 +13,13 @@ pub(crate) fn measure(scenario: &Scenario, run: u64) -> Result<Measured, Failure
     let mut scenario = scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(run);
     let competes: Vec<bool> = scenario.flows.iter().map(|flow| flow.transport != Transport::Udp).collect();
-    let means = Means {
+    let options = Options {
         bottleneck: Bottleneck::Emulator,
         program: Path::new(env!("CARGO_BIN_EXE_lowtide")),
         plain_registration: false,
         interrupted: &|| false,
     };
-    let recording = play(&Request { scenario, kernel_laws: Default::default() }, &means)?;
+    let recording = run(&Request { scenario, kernel_laws: Default::default() }, &options)?;
     let load = load()?;
     let (transfer, others) = recording.flows.split_first().ok_or("there is no transfer")?;
     let value = |track: &Track, name: &str, at: usize| track.columns.get(name).map_or(f64::NAN, |column| column[at]);

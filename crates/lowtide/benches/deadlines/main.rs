@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `make lab`: transfers with a deadline on this machine's kernel, beside the simulator: the framework's Table I, ten times as fast
-//! (scenario.toml), under CUBIC by phantom signals and under CDG, each by PID and by model-based control. Root; about half an hour.
+//! `make lab`: transfers with a deadline on this machine's kernel, beside the simulator: the framework's Table I, ten
+//! times as fast (scenario.toml), under CUBIC by phantom signals and under CDG, each by PID and by model-based control.
+//! Root; about half an hour.
 //!
 //! `cargo bench -p lowtide --bench deadlines -- [CASE ...] [--runs N] [--keep FILE] [--write DOCUMENT]`
 //!
-//! The kernel's runs take real time. With `--keep` they go to a file, and those that are there already are not made again.
+//! The kernel's runs take real time. With `--keep` they go to a file, and those that are there already are not made
+//! again.
 
 #[path = "../ground_truth/kept.rs"]
 mod kept;
@@ -32,8 +34,8 @@ const KERNEL_RUNS: usize = 2;
 /// Runs of the simulator.
 const SIMULATOR_RUNS: u64 = 11;
 
-/// CDG as it is in the kernel: it grows as Reno does however near w is to 1, knows that it is paced, and has its losses inflated where delay
-/// explains few of the reductions. It ends slow start by delay alone.
+/// CDG as it is in the kernel: it grows as Reno does however near w is to 1, knows that it is paced, and has its losses
+/// inflated where delay explains few of the reductions. It ends slow start by delay alone.
 const CDG: &[&str] =
     &["flow.background.cc=cdg:blend=off,paced=on,hystart=delay", "flow.background.actuator=native:losses=few"];
 

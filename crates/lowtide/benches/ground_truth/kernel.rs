@@ -2,22 +2,22 @@
 //! A scenario on this machine's kernel, through the emulator.
 
 use super::{Failure, Measured};
-use lowtide::play::{Bottleneck, Means, play};
-use lowtide_lab::{Recording, Track, player::Request};
+use lowtide_lab::{Recording, Track, testbed::Request};
 use lowtide_sim::scenario::Scenario;
+use lowtide_testbed::{Bottleneck, Options, run};
 use std::path::Path;
 
 /// Plays it in real time. `run` is part of the seed.
 pub(crate) fn record(scenario: &Scenario, run: u64) -> Result<Recording, Failure> {
     let mut scenario = scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(run);
-    let means = Means {
+    let options = Options {
         bottleneck: Bottleneck::Emulator,
         program: Path::new(env!("CARGO_BIN_EXE_lowtide")),
         plain_registration: false,
         interrupted: &|| false,
     };
-    Ok(play(&Request { scenario, kernel_laws: Default::default() }, &means)?)
+    Ok(run(&Request { scenario, kernel_laws: Default::default() }, &options)?)
 }
 
 /// The same, and what it comes to over the measured span.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `make lab-truth`: the simulator beside ground truth that is not its own. The scenarios of this folder, in the simulator and on
-//! this machine's kernel through the emulator; then pairs of laws in the simulator and in ns-3. Root; about half an hour.
+//! `make lab-truth`: the simulator beside ground truth that is not its own. The scenarios of this folder, in the
+//! simulator and on this machine's kernel through the emulator; then pairs of laws in the simulator and in ns-3. Root;
+//! about half an hour.
 //!
-//! `cargo bench -p lowtide --bench ground_truth -- [kernel] [ns3] [SCENARIO ...] [--runs N] [--keep FILE] [--write DOCUMENT]`
+//! `cargo bench -p lowtide --bench ground_truth -- [kernel] [ns3] [SCENARIO ...] [--runs N] [--keep FILE] [--write
+//! DOCUMENT]`
 //!
-//! The kernel's runs take real time. With `--keep` they go to a file, and those that are there already are not made again: after a
-//! change of the simulator its side is measured anew in seconds.
+//! The kernel's runs take real time. With `--keep` they go to a file, and those that are there already are not made
+//! again: after a change of the simulator its side is measured anew in seconds.
 
 mod kept;
 mod kernel;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A flow of the kernel's CUBIC from A to B. It counts what arrives, so that its rate can be had for just the time in which
-//! a program ran; a tool that reports at its own end cannot do that.
+//! A flow of the kernel's CUBIC from A to B. It counts what arrives, so that its rate can be had for just the time in
+//! which a program ran; a tool that reports at its own end cannot do that.
 
 use super::Failure;
 use lowtide_emu::Emulator;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `make life`: the programs that people send with, over emulated links on this machine's kernel, with Lowtide and without. Root.
+//! `make life`: the programs that people send with, over emulated links on this machine's kernel, with Lowtide and
+//! without. Root.
 //!
 //! `cargo bench -p lowtide --bench life -- [WORD ...] [--runs N] [--jobs N] [--quick] [--write DOCUMENT]`
 //!
-//! A word is the name of a program, path, law or condition (axes.rs, programs.rs); of each of these what is named is run, or all. `--quick` is
-//! one path and four programs. So many `--jobs` run at once, each a program on a link of its own.
+//! A word is the name of a program, path, law or condition (axes.rs, programs.rs); of each of these what is named is
+//! run, or all. `--quick` is one path and four programs. So many `--jobs` run at once, each a program on a link of its
+//! own.
 
 mod axes;
 mod calls;

@@ -35,7 +35,8 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Seconds from the start to a deadline that needs a third of the link, or of the rate at which the program can send alone.
+    /// Seconds from the start to a deadline that needs a third of the link, or of the rate at which the program can
+    /// send alone.
     pub(crate) fn third(&self, path: &Path, bytes: u64) -> f64 {
         let alone = bytes as f64 / path.bytes_in(1.0) as f64;
         (3.0 * alone.max(self.plain.unwrap_or(0.0))).ceil()
@@ -144,9 +145,11 @@ fn under_lowtide(program: &Command, options: &[&str], due: Option<(u64, f64)>, r
     command
 }
 
-/// What became of the deadline. A run that was ended is as late as it lasted, one that did not do its work is never done.
+/// What became of the deadline. A run that was ended is as late as it lasted, one that did not do its work is never
+/// done.
 fn due(report: &path::Path, given: f64, end: End, lasted: f64) -> Result<Due, Failure> {
-    // Lowtide waits for the last data of a program that has ended, and writes after that: not always before it is ended by force
+    // Lowtide waits for the last data of a program that has ended, and writes after that: not always before it is ended
+    // by force
     if end == End::TooSlow && !report.exists() {
         return Ok(Due { given, took: lasted, said: None });
     }

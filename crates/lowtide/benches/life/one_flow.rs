@@ -20,8 +20,8 @@ pub(crate) fn crossed(link: &Emulator) -> u64 {
     delivered.bytes.saturating_sub(HEADERS * delivered.packets)
 }
 
-/// How long one connection takes for so many bytes, beside the same foreground as a program; `limit` is in seconds, `solo` in
-/// bytes per second: what the foreground has alone.
+/// How long one connection takes for so many bytes, beside the same foreground as a program; `limit` is in seconds,
+/// `solo` in bytes per second: what the foreground has alone.
 pub(crate) fn run(link: &Emulator, bytes: u64, limit: f64, solo: f64) -> Result<Run, Failure> {
     let foreground = Foreground::start(link)?;
     let start = Instant::now();

@@ -16,7 +16,8 @@ use std::{
 
 /// How often one looks whether a program has ended; what is measured takes seconds.
 pub(crate) const LOOK: Duration = Duration::from_millis(5);
-/// Between the request to end and the end by force. Lowtide writes its report once the last data of its program have arrived.
+/// Between the request to end and the end by force. Lowtide writes its report once the last data of its program have
+/// arrived.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A server of the far end.
@@ -61,7 +62,8 @@ pub(crate) struct Ended {
     pub(crate) seconds: f64,
 }
 
-/// Runs a program, with whatever it starts, until it ends or for so many seconds. `look` is called with the seconds so far.
+/// Runs a program, with whatever it starts, until it ends or for so many seconds. `look` is called with the seconds so
+/// far.
 pub(crate) fn run(command: &mut Command, limit: f64, mut look: impl FnMut(f64)) -> Result<Ended, Failure> {
     let start = Instant::now();
     let mut child = Group(with_us(command).process_group(0).spawn().map_err(|error| format!("{command:?}: {error}"))?);

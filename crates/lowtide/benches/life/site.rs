@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A link with a server at its far end. Both ends see the same files, so what has arrived can be compared without the link.
+//! A link with a server at its far end. Both ends see the same files, so what has arrived can be compared without the
+//! link.
 
 use super::{
     Failure,
@@ -91,8 +92,9 @@ impl Site {
         format!("ssh -F {}", self.near("ssh_config").display())
     }
 
-    /// Whether connections to the far end that choose no law have CUBIC; else they have the system's. By the route: the namespace's sysctl takes
-    /// only laws that the whole machine allows to users. A route's law is set after Lowtide's, so it is there only without Lowtide.
+    /// Whether connections to the far end that choose no law have CUBIC; else they have the system's. By the route: the
+    /// namespace's sysctl takes only laws that the whole machine allows to users. A route's law is set after Lowtide's,
+    /// so it is there only without Lowtide.
     pub(crate) fn choose_cubic(&self, cubic: bool) -> Result<(), Failure> {
         let far = self.link.b4().to_string();
         let route = |action: &str, law: &[&str]| {

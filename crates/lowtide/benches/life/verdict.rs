@@ -189,8 +189,8 @@ fn third(runs: &[Run], by: Yardsticks<'_>) -> Vec<String> {
     faults
 }
 
-/// Whether the deadline leaves both yardsticks room to spare. A transfer is at most one ordinary flow, over however many
-/// connections; without Lowtide each connection is one. A yardstick that is missing is not in time.
+/// Whether the deadline leaves both yardsticks room to spare. A transfer is at most one ordinary flow, over however
+/// many connections; without Lowtide each connection is one. A yardstick that is missing is not in time.
 pub(crate) fn feasible(runs: &[Run], by: Yardsticks<'_>) -> bool {
     let given = median(runs.iter().filter_map(|run| run.due).map(|due| due.given));
     let in_time = |runs: &[Run]| failed(runs) == 0 && seconds(runs) <= FEASIBLE * given;

@@ -257,7 +257,7 @@ fn mean(runs: &[&Measured]) -> Option<Pair> {
 /// What a run is kept under: all that its result depends on.
 fn key(run: &Run, kernel: &str) -> String {
     // Of the laws, the controller and the emulator, as for recordings of the lab.
-    format!("{run}, kernel {kernel}, code {}", env!("LOWTIDE_PLAY_VERSION"))
+    format!("{run}, kernel {kernel}, code {}", lowtide_testbed::VERSION)
 }
 
 impl fmt::Display for Run {

@@ -31,42 +31,46 @@ WHEN is one of these:
   2026-11-22 06:00, 2026-11-22T06:00     by the local clock
   2026-11-22T06:00:00Z                   RFC 3339
   +2h30m, 2h, 90s, 1d                    from now, however the clock is set meanwhile
-SIZE is 120GiB, 40MB or a number of bytes; or last: as much as this job sent when it last ran. Options go before PROGRAM; a -- between them is needed
-after --size-of. Lowtide governs what PROGRAM sends over TCP; with --direction down what it receives, by the windows that it offers to any server.
+SIZE is 120GiB, 40MB or a number of bytes; last is what this job sent when it last ran. Options go before PROGRAM; after
+--size-of a -- has to follow. Lowtide governs what PROGRAM sends over TCP; with --direction down it governs what PROGRAM
+receives, by the receive window that each connection advertises.
 
-The exit status is PROGRAM's own; 125 if Lowtide failed (or, after PROGRAM's 0, only its report), 126 if PROGRAM cannot be executed, 127 if there is
-none of this name; 3 under --require-governed.
+Weight: the share of a bottleneck relative to one ordinary TCP flow. Without a deadline it stays at --w-min.
+
+The exit status is PROGRAM's own; 125 if Lowtide failed (also if only its report failed after PROGRAM succeeded), 126 if
+PROGRAM cannot be executed, 127 if there is no such program, 3 under --require-governed.
 
   sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
   sudo lowtide run rsync -a /srv/ backup:/srv/
   sudo lowtide run --direction down --deadline 06:00 --size 80GB -- rclone copy remote:media /media"
 )]
 pub struct RunArguments {
-    /// When the transfer has to be finished; without it, background for ever
+    /// When the transfer has to be finished; without it the transfer stays in the background
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     pub deadline: Option<String>,
 
-    /// Which way the data go that are governed, and that --size and --deadline are about
+    /// The direction of the data that are governed, to which --size and --deadline refer
     #[arg(long, value_enum, default_value_t = DirectionArgument::Up)]
     pub direction: DirectionArgument,
 
-    /// How much PROGRAM will send, or receive with --direction down; a deadline needs it
+    /// How much PROGRAM will send, or with --direction down receive; required with --deadline
     #[arg(long, value_name = "SIZE|last", allow_hyphen_values = true)]
     pub size: Option<String>,
 
-    /// Take the size from the files under these paths; with --size last for a job that has not run before
+    /// Estimate the size from the files under these paths; with --size last, for a job that has not run before
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub size_of: Vec<PathBuf>,
 
-    /// The job's name, by which --size last finds its last run, and `lowtide status` the transfer; else its command line, and its program, are the name
+    /// The job's name: --size last finds its last run by it, and `lowtide status` shows it. Default: its command line,
+    /// and for `lowtide status` its program
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Wait until the processes that PROGRAM leaves behind have ended, too, and count what they send
+    /// Wait for the processes that PROGRAM leaves behind, too, and count what they send
     #[arg(long)]
     pub wait_group: bool,
 
-    /// End with status 3 if PROGRAM succeeds, but nothing or too little of what it sent was governed
+    /// Exit with status 3 if PROGRAM succeeds, but too little of its traffic was governed
     #[arg(long, conflicts_with = "best_effort")]
     pub require_governed: bool,
     /// With --size-of: count only what is on the same file systems as these paths
@@ -81,19 +85,19 @@ pub struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// Have PROGRAM's arguments in the report, too; they may hold secrets
+    /// Include PROGRAM's arguments in the report; they may contain secrets
     #[arg(long, requires = "report")]
     pub report_arguments: bool,
 
-    /// Keep in this file how much each job sent, for --size last; none: do not keep it
+    /// File that records how much each job sent, for --size last; none: do not record it
     #[arg(long, value_name = "FILE|none", env = "LOWTIDE_HISTORY", default_value = HISTORY, help_heading = EXPERT)]
     pub history: PathBuf,
 
-    /// Run PROGRAM as this user (a name or number); under sudo the default is the one who called it
+    /// Run PROGRAM as this user (name or number); default: the user who called sudo
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
 
-    /// Run PROGRAM even where nothing can be governed, as an ordinary program
+    /// If Lowtide cannot govern here, run PROGRAM ungoverned instead of failing
     #[arg(long)]
     pub best_effort: bool,
 
@@ -109,32 +113,33 @@ pub struct RunArguments {
 /// The control law, its weight, and what acts on it.
 #[derive(Debug, Args)]
 pub struct LawArguments {
-    /// Control law: one of Lowtide's own, which `lowtide cc list` lists, with its parameters, or one that the kernel has: cubic, reno, ...
-    /// (dctcp and prague need ECN, and a receiver under such a law; connections to others run reno)
+    /// Congestion control: one of Lowtide's own with its parameters (`lowtide cc list`), or one of the kernel's: cubic,
+    /// reno, ... (dctcp and prague need ECN and a receiver with such a law; other connections run reno)
     #[arg(long, value_name = "LAW", default_value = "tide", help_heading = EXPERT)]
     pub cc: String,
 
-    /// What moves the price weight towards a deadline; mbc where the law has a model, else pid, unless given
+    /// How the weight follows a deadline; default: mbc for a law that has a model, else pid
     #[arg(long, value_enum, help_heading = EXPERT)]
     pub control: Option<ControlArgument>,
 
-    /// What the price weight acts on; native where the law has a weight, else phantom, unless given
+    /// What the weight acts on; default: native for a law that takes a weight, else phantom
     #[arg(long, value_enum, help_heading = EXPERT)]
     pub actuator: Option<ActuatorArgument>,
 
-    /// The least price weight: how submissive the transfer may be (0 < w <= 1)
+    /// The least weight (0 < w <= 1): the lower, the more capacity is left to cross traffic
     #[arg(long, value_name = "W", allow_negative_numbers = true, default_value_t = lowtide_deadline::DEFAULT_W_MIN, help_heading = EXPERT)]
     pub w_min: f64,
 
-    /// The greatest price weight: 1 is an ordinary flow; above 1 (with --cc cdg, --actuator native) it takes more than its share from everybody else
+    /// The greatest weight: 1 is one ordinary flow; above 1 (--cc cdg with --actuator native) it takes more than a fair
+    /// share
     #[arg(long, value_name = "W", allow_negative_numbers = true, default_value_t = lowtide_deadline::DEFAULT_W_MAX, help_heading = EXPERT)]
     pub w_max: f64,
 
-    /// Code point of the packets sent
+    /// DSCP of the packets sent
     #[arg(long, value_enum, default_value_t = DscpArgument::Le, help_heading = EXPERT)]
     pub dscp: DscpArgument,
 
-    /// Let PROGRAM choose a control law of its own for its sockets, which are then not governed
+    /// Let PROGRAM set the congestion control of its sockets, which are then not governed
     #[arg(long, help_heading = EXPERT)]
     pub allow_own_cc: bool,
 }
@@ -142,15 +147,15 @@ pub struct LawArguments {
 /// What is said, and how.
 #[derive(Debug, Args)]
 pub struct TellArguments {
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// Tell what the control law went by, too
+    /// Also report what the congestion control reacted to
     #[arg(long, short)]
     pub verbose: bool,
 
-    /// How the progress is shown
+    /// How progress is shown
     #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressArgument::Auto)]
     pub progress: ProgressArgument,
 }
@@ -160,18 +165,18 @@ pub struct TellArguments {
 pub enum DirectionArgument {
     /// What PROGRAM sends
     Up,
-    /// What it receives; what it sends is left alone
+    /// What it receives; what it sends is not governed
     Down,
-    /// Both; --size and --deadline are about what it sends, and what it receives is in the background
+    /// Both; --size and --deadline refer to what it sends, and what it receives stays in the background
     Both,
 }
 
 /// `--progress`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProgressArgument {
-    /// A line that changes in place on a terminal, elsewhere a line when the outlook changes
+    /// On a terminal a line that is updated in place, elsewhere a line when the outlook changes
     Auto,
-    /// A line when the outlook changes, on a terminal, too
+    /// A line when the outlook changes, also on a terminal
     Line,
     /// Only the summary
     Never,
@@ -180,20 +185,20 @@ pub enum ProgressArgument {
 /// `--control`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ControlArgument {
-    /// The rate achieved, by a PID controller
+    /// A PID controller on the rate achieved
     Pid,
-    /// A model of the control law and the price of congestion as measured; PID where there has been no congestion
+    /// A model of the law and the measured congestion price; PID as long as there is no congestion
     Mbc,
 }
 
 /// `--actuator`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ActuatorArgument {
-    /// The law's own weight, where it has one
+    /// The law's own weight, if it has one
     Native,
-    /// Phantom congestion signals, which any law takes for real ones
+    /// Phantom congestion signals, to which the law reacts as to real ones
     Phantom,
-    /// What the law keeps of its window at a reduction, scaled; with Lowtide's own laws only
+    /// The multiplicative decrease factor; only with Lowtide's own laws
     Beta,
 }
 
@@ -204,6 +209,6 @@ pub enum DscpArgument {
     Le,
     /// Class selector 1
     Cs1,
-    /// Leave it to PROGRAM
+    /// As PROGRAM sets it
     None,
 }

@@ -10,7 +10,6 @@ mod acts;
 mod kernel;
 mod live;
 mod picture;
-mod png;
 mod recording;
 mod simulated;
 mod table;
@@ -69,11 +68,10 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
 
     let svg = picture::draw(&recordings, place);
     save(&arguments.out.join("demo.svg"), svg.as_bytes())?;
-    save(&arguments.out.join("demo.png"), &png::render(&svg)?)?;
     let mut out = io::stdout().lock();
     write!(out, "\n{}", table::render(&table::rows(&recordings)))?;
     let place = arguments.out.display();
-    writeln!(out, "\nPictures: {place}/demo.svg and {place}/demo.png")?;
+    writeln!(out, "\nPicture: {place}/demo.svg")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -111,7 +109,7 @@ fn obstacle(_law: &str) -> Result<Option<String>> {
 fn writable(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory)).map(drop).with_context(|| {
         let place = directory.display();
-        format!("cannot write the pictures to {place}; choose another directory with --out")
+        format!("cannot write the picture to {place}; choose another directory with --out")
     })
 }
 

@@ -6,7 +6,10 @@ use super::{
     acts::Bulk,
     recording::{Deadline, Flow, Recording, mean, percent_of},
 };
-use lowtide_sim::output::svg::{Font, Svg};
+use lowtide_draw::{
+    axis::Axis,
+    svg::{Font, Svg},
+};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 512.0;
@@ -31,22 +34,8 @@ const GRID: &str = "#e4e4e4";
 const PLAIN: Font = Font { size: 12.0, fill: PALE, bold: false, anchor: "start" };
 const STRONG: Font = Font { size: 13.0, fill: INK, bold: true, anchor: "start" };
 
-/// A vertical scale: what the values from 0 to `full` are drawn between.
-#[derive(Debug, Clone, Copy)]
-struct Scale {
-    top: f64,
-    bottom: f64,
-    full: f64,
-}
-
-impl Scale {
-    fn y(self, value: f64) -> f64 {
-        self.bottom - (self.bottom - self.top) * value.clamp(0.0, self.full) / self.full
-    }
-}
-
-const RATES: Scale = Scale { top: 136.0, bottom: 366.0, full: LINK_MBPS as f64 * 1.15 };
-const DELAYS: Scale = Scale { top: 408.0, bottom: 478.0, full: RTT_MS as f64 * 1.25 };
+const RATES: Axis = Axis { zero: 366.0, end: 136.0, full: LINK_MBPS as f64 * 1.15 };
+const DELAYS: Axis = Axis { zero: 478.0, end: 408.0, full: RTT_MS as f64 * 1.25 };
 
 /// Values over time, as (seconds, value).
 type Curve = [(f64, f64)];
@@ -61,7 +50,7 @@ struct Panel<'a> {
 
 impl Panel<'_> {
     fn x(&self, t: f64) -> f64 {
-        self.left + (self.right - self.left) * (t / self.seconds).clamp(0.0, 1.0)
+        Axis { zero: self.left, end: self.right, full: self.seconds }.place(t)
     }
 }
 
@@ -123,7 +112,7 @@ fn grid(svg: &mut Svg, panel: &Panel, labelled: bool) {
     let tick = Font { size: 11.0, anchor: "end", ..PLAIN };
     for (scale, step, limit) in [(RATES, 5, LINK_MBPS), (DELAYS, RTT_MS / 2, RTT_MS)] {
         for value in (0..=limit).step_by(step as usize) {
-            let y = scale.y(value as f64);
+            let y = scale.place(value as f64);
             svg.line(&across(y), GRID, 1.0, "");
             if labelled {
                 svg.text((panel.left - 7.0, y + 4.0), tick, &value.to_string());
@@ -132,14 +121,14 @@ fn grid(svg: &mut Svg, panel: &Panel, labelled: bool) {
     }
     if labelled {
         let unit = Font { size: 11.0, ..PLAIN };
-        svg.text((8.0, RATES.top - 2.0), unit, "Mbit/s");
-        svg.text((8.0, DELAYS.top - 2.0), unit, "ms");
+        svg.text((8.0, RATES.end - 2.0), unit, "Mbit/s");
+        svg.text((8.0, DELAYS.end - 2.0), unit, "ms");
     }
     let tick = Font { anchor: "middle", ..tick };
     let step = time_step(panel.seconds);
     for t in (0..=panel.seconds as u64).step_by(step as usize) {
         let unit = if t == 0 { " s" } else { "" };
-        svg.text((panel.x(t as f64), DELAYS.bottom + 17.0), tick, &format!("{t}{unit}"));
+        svg.text((panel.x(t as f64), DELAYS.zero + 17.0), tick, &format!("{t}{unit}"));
     }
 }
 
@@ -171,7 +160,7 @@ fn rates(svg: &mut Svg, panel: &Panel) {
         svg.area(&band(panel, RATES, &foreground, &both), BULK);
     }
     svg.area(&band(panel, RATES, &floor, &foreground), FOREGROUND);
-    let capacity = RATES.y(LINK_MBPS as f64);
+    let capacity = RATES.place(LINK_MBPS as f64);
     svg.line(&[(panel.left, capacity), (panel.right, capacity)], INK, 1.3, "5 4");
     if recording.act.number == 1 {
         let small = Font { size: 11.0, fill: INK, ..PLAIN };
@@ -186,7 +175,7 @@ fn label_rates(svg: &mut Svg, panel: &Panel, foreground: &Curve, both: &Curve) {
     let label = Font { size: 13.0, fill: "#ffffff", bold: true, anchor: "middle" };
     let text = |flow| format!("{:.1} Mbit/s", recording.mean(flow));
     let middle = (panel.left + panel.right) / 2.0;
-    let below = RATES.y(recording.mean(Flow::Foreground) / 2.0) + 4.0;
+    let below = RATES.place(recording.mean(Flow::Foreground) / 2.0) + 4.0;
     svg.text((middle, below), label, &text(Flow::Foreground));
     if recording.act.bulk == Bulk::Absent {
         return;
@@ -195,7 +184,7 @@ fn label_rates(svg: &mut Svg, panel: &Panel, foreground: &Curve, both: &Curve) {
     match room(panel, foreground, both) {
         Some((x, y)) => svg.text((x, y + 4.0), dark, &text(Flow::Bulk)),
         None => {
-            let above = RATES.y(LINK_MBPS as f64) - 7.0;
+            let above = RATES.place(LINK_MBPS as f64) - 7.0;
             let text = format!("bulk: {}", text(Flow::Bulk));
             svg.text((middle, above), dark, &text);
         }
@@ -211,7 +200,7 @@ fn room(panel: &Panel, lower: &Curve, upper: &Curve) -> Option<(f64, f64)> {
         let floor = lower.iter().map(|(_, value)| *value).fold(0.0, f64::max);
         let ceiling = upper.iter().map(|(_, value)| *value).fold(f64::MAX, f64::min);
         let middle = (lower.first()?.0 + lower.last()?.0) / 2.0;
-        Some((middle, RATES.y(floor), RATES.y(ceiling)))
+        Some((middle, RATES.place(floor), RATES.place(ceiling)))
     };
     let (middle, floor, ceiling) =
         places.filter_map(place).max_by(|a, b| f64::total_cmp(&(a.1 - a.2), &(b.1 - b.2)))?;
@@ -220,9 +209,9 @@ fn room(panel: &Panel, lower: &Curve, upper: &Curve) -> Option<(f64, f64)> {
 
 fn mark_deadline(svg: &mut Svg, panel: &Panel, deadline: &Deadline) {
     let x = panel.x(deadline.due);
-    svg.line(&[(x, RATES.top - 6.0), (x, RATES.bottom)], INK, 2.0, "");
+    svg.line(&[(x, RATES.end - 6.0), (x, RATES.zero)], INK, 2.0, "");
     let font = Font { size: 11.0, fill: INK, bold: false, anchor: "end" };
-    svg.text((x - 5.0, RATES.top + 10.0), font, &deadline.sentence());
+    svg.text((x - 5.0, RATES.end + 10.0), font, &deadline.sentence());
 }
 
 fn delays(svg: &mut Svg, panel: &Panel) {
@@ -232,11 +221,11 @@ fn delays(svg: &mut Svg, panel: &Panel) {
     svg.area(&band(panel, DELAYS, &floor, &series), QUEUE);
     let text = format!("mean {:.0} ms", mean(queue));
     let font = Font { size: 11.0, fill: INK, ..PLAIN };
-    svg.text((panel.left + 4.0, DELAYS.top + 5.0), font, &text);
+    svg.text((panel.left + 4.0, DELAYS.end + 5.0), font, &text);
 }
 
 /// What lies between two curves. Their first and last values hold up to the edges of their time.
-fn band(panel: &Panel, scale: Scale, lower: &Curve, upper: &Curve) -> Vec<(f64, f64)> {
+fn band(panel: &Panel, scale: Axis, lower: &Curve, upper: &Curve) -> Vec<(f64, f64)> {
     let edge = |curve: &Curve| -> Vec<(f64, f64)> {
         let half = curve.first().map_or(0.0, |(t, _)| *t);
         let first = curve.first().map(|(t, value)| (t - half, *value));
@@ -244,7 +233,7 @@ fn band(panel: &Panel, scale: Scale, lower: &Curve, upper: &Curve) -> Vec<(f64, 
         first.into_iter().chain(curve.iter().copied()).chain(last).collect()
     };
     let lower = edge(lower).into_iter().rev();
-    let place = |(t, value)| (panel.x(t), scale.y(value));
+    let place = |(t, value)| (panel.x(t), scale.place(value));
     edge(upper).into_iter().chain(lower).map(place).collect()
 }
 
@@ -282,11 +271,11 @@ mod tests {
         assert_eq!((panels[1].x(0.0), panels[1].x(20.0)), (panels[1].left, panels[1].right));
         let (lower, upper) = ([(0.5, 0.0), (1.5, 0.0)], [(0.5, 5.0), (1.5, 10.0)]);
         let band = band(&panels[0], RATES, &lower, &upper);
-        let (x, y) = (|t| panels[0].x(t), |rate| RATES.y(rate));
+        let (x, y) = (|t| panels[0].x(t), |rate| RATES.place(rate));
         assert_eq!(band[..2], [(x(0.0), y(5.0)), (x(0.5), y(5.0))]);
         assert_eq!(band[2..5], [(x(1.5), y(10.0)), (x(2.0), y(10.0)), (x(2.0), y(0.0))]);
-        assert_eq!(RATES.y(0.0), RATES.bottom);
-        assert_eq!(RATES.y(1e9), RATES.top);
+        assert_eq!(RATES.place(0.0), RATES.zero);
+        assert_eq!(RATES.place(1e9), RATES.end);
     }
 
     #[test]
@@ -300,7 +289,7 @@ mod tests {
         let late = curve(&|t| if t < 10 { 6.0 } else { 15.0 });
         let (x, y) = room(panel, &floor, &late).unwrap();
         assert!(x > panel.x(10.0) && x < panel.right);
-        assert!((y - RATES.y(10.0)).abs() < 1e-9);
+        assert!((y - RATES.place(10.0)).abs() < 1e-9);
         assert_eq!(room(panel, &[], &[]), None);
     }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use jiff::Zoned;
-use lowtide_kernel::{Caller, Cgroup, Controller, Direction, Exit, Law, Selection, Target, Transfer};
+use lowtide_kernel::{Caller, Cgroup, Controller, Direction, Exit, Selection, Target, Transfer};
 
 use super::{
     Kind, Plan, claim, clock::Clock, control, explain, first_steering, governor, job::Job, past::PastRuns,
@@ -40,7 +40,7 @@ fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     let signals = Signals::block(false)?;
     refuse_what_others_govern(&target)?;
-    let cgroup = Cgroup::existing(&target)?;
+    let cgroup = Cgroup::existing(&target).with_context(|| option(&target))?;
     let transfer = Transfer::attach(&plan.setup, &first_steering(&plan), &cgroup, &selection);
     let transfer = transfer.map_err(|error| explain(&plan, error))?;
     let governor = governor(&plan)?;
@@ -68,10 +68,20 @@ fn target(arguments: &AttachArguments) -> Result<Target> {
     })
 }
 
+/// The option that names it.
+fn option(target: &Target) -> String {
+    match target {
+        Target::Unit(unit) => format!("--unit {unit}"),
+        Target::Path(path) => format!("--cgroup {}", path.display()),
+        Target::Process(pid) => format!("--pid {pid}"),
+        Target::Container(container) => format!("--container {container}"),
+    }
+}
+
 fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result<Plan> {
     let clock = Clock::start();
     let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
-    let setup = control::setup(&arguments.law, Law::parse(&arguments.law.cc)?, Direction::Up)?;
+    let setup = control::setup(&arguments.law, control::law(&arguments.law)?, Direction::Up)?;
     if setup.law.needs_ecn() {
         bail!(
             "--cc {} needs ECN from a connection's begin; take tide, cubic or another law that does not",
@@ -101,7 +111,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result
 
 /// Two of them would take the same connections from each other.
 fn refuse_what_others_govern(target: &Target) -> Result<()> {
-    let kin = Cgroup::kin(target)?;
+    let kin = Cgroup::kin(target).with_context(|| option(target))?;
     let (others, _silent) = everybody(&Directory::usual()?)?;
     if let Some(other) = others.iter().find(|other| kin.contains(&other.group_id)) {
         bail!(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `--control` and `--actuator`: how the weight moves and what it acts on.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Bounds, Control, Cubic, FallbackReason, Model, Policy, RatioPolicy, RatioRule};
 use lowtide_kernel::{Actuator, Direction, Dscp, Law, Registration, Setup};
 
@@ -18,6 +18,11 @@ pub(super) fn setup(arguments: &LawArguments, law: Law, direction: Direction) ->
     Ok(Setup { direction, law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link })
 }
 
+/// The law asked for.
+pub(super) fn law(arguments: &LawArguments) -> Result<Law> {
+    Law::parse(&arguments.cc).context("--cc")
+}
+
 /// The actuator asked for, or the law's usual one.
 fn actuator(arguments: &LawArguments, law: &Law) -> Result<Actuator> {
     let actuator = match arguments.actuator {
@@ -26,7 +31,7 @@ fn actuator(arguments: &LawArguments, law: &Law) -> Result<Actuator> {
         Some(ActuatorArgument::Phantom) => Actuator::Phantom,
         Some(ActuatorArgument::Beta) => Actuator::Beta,
     };
-    actuator.check(law)?;
+    actuator.check(law).with_context(|| format!("--actuator {}", actuator.name()))?;
     Ok(actuator)
 }
 

@@ -24,12 +24,11 @@ mod words;
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Goal, Governor, Policy};
 use lowtide_kernel::{
-    Caller, Cgroup, Controller, Error, Law, Need, Program, Setup, Steering, Transfer, User, diagnose,
-    inherited_tcp_sockets,
+    Caller, Cgroup, Controller, Error, Need, Program, Setup, Steering, Transfer, User, diagnose, inherited_tcp_sockets,
 };
 
 use crate::{
@@ -119,9 +118,9 @@ pub fn run(arguments: &RunArguments) -> ExitCode {
 
 fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let caller = Caller::find()?;
-    let named = arguments.user.as_deref().map(User::named).transpose()?;
+    let named = arguments.user.as_deref().map(User::named).transpose().context("--user")?;
     restrictions::check(&caller, named.as_ref())?;
-    let user = caller.program_user(named)?;
+    let user = caller.program_user(named).context("--user")?;
     let plan = plan(arguments, &caller, user)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     // blocked before anything else starts, so that nothing is missed
@@ -173,7 +172,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
     if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
         bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
     }
-    let law = Law::parse(&arguments.law.cc)?;
+    let law = control::law(&arguments.law)?;
     let direction = control::direction(arguments, &law)?;
     let setup = control::setup(&arguments.law, law, direction)?;
     let policy = control::policy(&arguments.law, &setup)?;

@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lowtide_sim::output::{
-    chart::{Chart, Curve, Panel, Scale, Style},
+use lowtide_draw::{
     svg::{Font, Svg},
+    timeline::{Curve, Panel, Range, Style, Timeline},
 };
 
 use super::read::{Connection, Point, Trace};
@@ -36,7 +36,7 @@ pub(super) fn draw(trace: &Trace, name: &str) -> String {
         text
     };
     let drawings: Vec<Svg> =
-        drawn.iter().map(|(number, connection)| chart(connection, subtitle(**number), end).drawing()).collect();
+        drawn.iter().map(|(number, connection)| timeline(connection, subtitle(**number), end).drawing()).collect();
     page(&drawings, name)
 }
 
@@ -57,10 +57,10 @@ fn page(drawings: &[Svg], name: &str) -> String {
     page.finish()
 }
 
-fn chart(connection: &Connection, subtitle: String, end: f64) -> Chart {
+fn timeline(connection: &Connection, subtitle: String, end: f64) -> Timeline {
     let points = &connection.points;
     let panels = [Some(windows(points)), round_trips(points), events(points, end)];
-    Chart {
+    Timeline {
         title: format!("{}, to {}", connection.law, connection.peer),
         subtitle,
         duration: Duration::from_secs_f64(end),
@@ -80,7 +80,7 @@ fn windows(points: &[Point]) -> Panel {
         lines.insert(0, (ssthresh, Style::BOUND));
         legend.push(("ssthresh".to_owned(), Some(Style::BOUND)));
     }
-    let scale = Scale::up_to(lines.iter().map(|line| &line.0), 2.0);
+    let scale = Range::up_to(lines.iter().map(|line| &line.0), 2.0);
     Panel { title: "Window, segments".to_owned(), scale, lines, legend }
 }
 
@@ -92,7 +92,7 @@ fn round_trips(points: &[Point]) -> Option<Panel> {
         ("smoothed", milliseconds(|point| point.srtt_us), Style::link(0)),
     ];
     let some: Vec<_> = curves.into_iter().filter(|(_, curve, _)| !curve.is_empty()).collect();
-    let scale = Scale::up_to(some.iter().map(|(_, curve, _)| curve), 1.0);
+    let scale = Range::up_to(some.iter().map(|(_, curve, _)| curve), 1.0);
     let legend = some.iter().map(|(name, _, style)| ((*name).to_owned(), Some(*style))).collect();
     let lines: Vec<_> = some.into_iter().map(|(_, curve, style)| (curve, style)).collect();
     (!lines.is_empty()).then(|| Panel { title: "Round trip, ms".to_owned(), scale, lines, legend })
@@ -117,7 +117,7 @@ fn events(points: &[Point], end: f64) -> Option<Panel> {
             (vec![(t, bottom + 0.1), (t, bottom + 0.9)], style)
         }));
     }
-    (rows > 0).then(|| Panel { title: "Events".to_owned(), scale: Scale::Rows(rows), lines, legend })
+    (rows > 0).then(|| Panel { title: "Events".to_owned(), scale: Range::Rows(rows), lines, legend })
 }
 
 /// What the points have; where they are too many, the least and the greatest of each part of the time.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of `lowtide run` on the real kernel share: a run under watch, a receiver, a look at sockets and at the wire.
+//! What the tests of `lowtide run` on the real kernel share: a run under watch, a receiver, a look at sockets and at
+//! the wire.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -41,7 +42,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// DSCP LE in the octet of the IP header.
 pub(crate) const LE: u8 = 1 << 2;
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody asks for it.
+/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
+/// asks for it.
 pub(crate) fn kernel() -> bool {
     static OBSTACLE: OnceLock<Option<String>> = OnceLock::new();
     let obstacle = || diagnose().verdict(&[Need::Run, Need::OwnLaws, Need::Emulate]);
@@ -53,7 +55,8 @@ pub(crate) fn kernel() -> bool {
 pub(crate) fn lowtide<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
     lowtide_environment(command.args(arguments));
-    // a shell lets what it runs in the background ignore them, and so does nohup; a script cannot trap what its caller ignores
+    // a shell lets what it runs in the background ignore them, and so does nohup; a script cannot trap what its caller
+    // ignores
     let heed = || {
         for heeded in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
             // SAFETY: the default runs no code of ours.

@@ -22,7 +22,8 @@ pub(crate) const LINK: f64 = 20.0;
 const FOREGROUND_PORT: &str = "5201";
 const BULK_PORT: &str = "5202";
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody asks for it.
+/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
+/// asks for it.
 pub(crate) fn kernel_is_usable() -> bool {
     use lowtide_kernel::Need::{Emulate, OwnLaws, Run};
     let obstacle = lowtide_kernel::diagnose().verdict(&[Run, OwnLaws, Emulate]);
@@ -30,7 +31,8 @@ pub(crate) fn kernel_is_usable() -> bool {
     true
 }
 
-/// Runs `measure` three times at once, each on a link of its own, and sorts the results by `key`: the median is in the middle.
+/// Runs `measure` three times at once, each on a link of its own, and sorts the results by `key`: the median is in the
+/// middle.
 pub(crate) fn three<T: Send>(measure: impl Fn() -> T + Sync, key: impl Fn(&T) -> f64) -> [T; 3] {
     let mut results = thread::scope(|scope| {
         let threads = [(); 3].map(|()| scope.spawn(&measure));

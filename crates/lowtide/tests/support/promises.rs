@@ -117,7 +117,8 @@ pub(crate) fn eight_to_one(law: &str) -> f64 {
             |rate| *rate,
         )
     };
-    // one after the other: with six links at once what a small machine has no time for is lost to single connections first
+    // one after the other: with six links at once what a small machine has no time for is lost to single connections
+    // first
     rate("8") / rate("1")
 }
 

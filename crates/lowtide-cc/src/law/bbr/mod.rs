@@ -5,8 +5,9 @@
 //! Version 1 ([`bbr1`](super::bbr1)) is built from these parts directly. Versions 2 and 3 ([`bbr2`](super::bbr2),
 //! [`bbr3`](super::bbr3)) are one state machine, `machine`, whose few differences `Version` names.
 //!
-//! Inside, volumes are segments and rates segments per second, both fractional. BBR needs the delivery-rate samples of the
-//! transport ([`Ack::rate`]) and, in versions 2 and 3, is more exact when told of each loss ([`Lost`](crate::Lost)).
+//! Inside, volumes are segments and rates segments per second, both fractional. BBR needs the delivery-rate samples of
+//! the transport ([`Ack::rate`]) and, in versions 2 and 3, is more exact when told of each loss
+//! ([`Lost`](crate::Lost)).
 
 mod aggregation;
 mod bounds;

@@ -7,11 +7,12 @@
 //! increase = (1 - w)·Reno's + w·CUBIC's
 //! ```
 //!
-//! CUBIC's is what its own window would gain that had followed CUBIC since the last reduction. The window at hand would not
-//! do: CUBIC closes the gap to its curve within a round trip, and a tenth of that in each of ten rounds is all of CUBIC.
+//! CUBIC's is what its own window would gain that had followed CUBIC since the last reduction. The window at hand would
+//! not do: CUBIC closes the gap to its curve within a round trip, and a tenth of that in each of ten rounds is all of
+//! CUBIC.
 //!
-//! What a loss leaves of the window goes from the law's own part to CUBIC's in the same way: with CUBIC's growth and Reno's
-//! halving, a flow of weight 1 gets between half and two thirds of a CUBIC flow's share.
+//! What a loss leaves of the window goes from the law's own part to CUBIC's in the same way: with CUBIC's growth and
+//! Reno's halving, a flow of weight 1 gets between half and two thirds of a CUBIC flow's share.
 
 use crate::{
     Ack, Restart,

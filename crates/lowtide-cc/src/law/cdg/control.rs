@@ -314,8 +314,8 @@ impl CongestionControl for Cdg {
 }
 
 impl Weighted for Cdg {
-    /// The price of a round is g⁺/G₀; a weight multiplies prices by 1/w, that is, adds (1/w - 1) times as much. At w = 1 nothing
-    /// is added to the losses that an ordinary flow reacts to, so that no delay back-off is left.
+    /// The price of a round is g⁺/G₀; a weight multiplies prices by 1/w, that is, adds (1/w - 1) times as much. At w =
+    /// 1 nothing is added to the losses that an ordinary flow reacts to, so that no delay back-off is left.
     fn set_weight(&mut self, weight: f64) {
         // What is no number is as submissive as can be.
         let weight = if weight.is_nan() { 0.0 } else { weight };

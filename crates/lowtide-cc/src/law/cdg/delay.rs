@@ -13,7 +13,8 @@ values! {
     pub enum Delay {
         /// The round-trip time, as in all published versions.
         Rtt = "rtt",
-        /// The one-way delay. Only its differences matter, so the clocks' offset does not; the ACKs' path does not count.
+        /// The one-way delay. Only its differences matter, so the clocks' offset does not; the ACKs' path does not
+        /// count.
         Owd = "owd",
     }
 }
@@ -99,8 +100,8 @@ impl Delays {
         self.previous = self.current.take();
     }
 
-    /// Whether the least delay of the present round is so near the least ever seen that there was no queue: no more than
-    /// `floor` or a sixteenth of the base round-trip time above it.
+    /// Whether the least delay of the present round is so near the least ever seen that there was no queue: no more
+    /// than `floor` or a sixteenth of the base round-trip time above it.
     pub(super) fn queue_was_empty(&self, floor: Duration) -> bool {
         let slack = micros(floor).max(self.base_rtt / 16);
         !floor.is_zero() && self.current.is_some_and(|round| round.min - self.base <= slack)

@@ -2,9 +2,9 @@
 //! CDG, CAIA Delay-Gradient: backs off by chance, the likelier the faster the delay rises.
 //!
 //! D. A. Hayes and G. Armitage, "Revisiting TCP congestion control using delay gradients", IFIP Networking 2011; as
-//! mainline Linux has it (`net/ipv4/tcp_cdg.c`), as the thesis that brought it there (K. K. Jonassen, 2015, appendix B),
-//! and as FreeBSD (`sys/netinet/cc/cc_cdg.c`). Once per round, with the smoothed gradient g > 0 of the least (or else of
-//! the greatest) delay in a round:
+//! mainline Linux has it (`net/ipv4/tcp_cdg.c`), as the thesis that brought it there (K. K. Jonassen, 2015, appendix
+//! B), and as FreeBSD (`sys/netinet/cc/cc_cdg.c`). Once per round, with the smoothed gradient g > 0 of the least (or
+//! else of the greatest) delay in a round:
 //!
 //! ```text
 //! P = 1 - exp(-g/G)      cwnd = beta*cwnd with probability P
@@ -14,8 +14,8 @@
 //! back-offs, no tolerance of losses. The module's own defaults there are `shadow=on,ineff=5`.
 //!
 //! Notable differences from the sources:
-//! - Windows are fractional (Linux': `whole_segments=on`), slow start counts segments and not ACKs, and no reduction of any variant leaves less than
-//!   two segments (FreeBSD's has no minimum).
+//! - Windows are fractional (Linux': `whole_segments=on`), slow start counts segments and not ACKs, and no reduction of
+//!   any variant leaves less than two segments (FreeBSD's has no minimum).
 //! - G is any positive number. Linux has an integer factor instead, `1000/(G*window)` in mainline and `1000/G` in the
 //!   thesis, so with a window of 8 only G = 125/k exists there: 0.0019 (k = 65535), …, 2.976 (the default, k = 42), …,
 //!   62.5, 125. A paper's "G = 120" is 125. Mainline's product of factor and gradient wraps at 32 bits, ours does not.
@@ -23,13 +23,13 @@
 //! - Hybrid Slow Start sees every round-trip sample, not only those that the delayed-ACK filter lets pass.
 //! - FreeBSD's rounds end with its marked packets, here as in Linux; its window does not grow in recovery, nor while it
 //!   is not used; a delayed ACK may lower a minimum here.
-//! - Where half the shadow window is above the window, a loss raises the threshold and slow start follows, instead of the
-//!   window at once.
-//! - A price weight (the DA-LBE framework; until one is set, nothing of this holds) takes the place of G, as
-//!   `G = G0*w/(1 - w)`, and towards w = 1 turns growth and the answer to a loss into CUBIC's (`blend`). A loss's own inflation is the
-//!   [actuator](crate::actuator)'s.
-//! - A loss within the episode of a delay back-off or a mark reduces nothing more, as in all three, and a timeout there keeps the
-//!   threshold, as in Linux.
+//! - Where half the shadow window is above the window, a loss raises the threshold and slow start follows, instead of
+//!   the window at once.
+//! - A price weight (the DA-LBE framework; until one is set, nothing of this holds) takes the place of G, as `G =
+//!   G0*w/(1 - w)`, and towards w = 1 turns growth and the answer to a loss into CUBIC's (`blend`). A loss's own
+//!   inflation is the [actuator](crate::actuator)'s.
+//! - A loss within the episode of a delay back-off or a mark reduces nothing more, as in all three, and a timeout there
+//!   keeps the threshold, as in Linux.
 
 use crate::{
     CongestionControl, EcnUse, Flow,
@@ -53,8 +53,9 @@ pub use growth::Growth;
 pub use probability::Exp;
 
 values! {
-    /// Which published version. It decides what no other parameter names: when a gradient counts as falling, the rules of
-    /// the shadow window, the rounding before the state of the queue is read, and what happens in a reduction episode.
+    /// Which published version. It decides what no other parameter names: when a gradient counts as falling, the rules
+    /// of the shadow window, the rounding before the state of the queue is read, and what happens in a reduction
+    /// episode.
     pub enum Variant {
         /// Linux since 4.2.
         Mainline = "mainline",
@@ -79,8 +80,8 @@ parameters! {
         beta: f64 = 724.0 / 1024.0, in 0.0..=1.0;
         /// The factor that a loss leaves.
         beta_loss: f64 = 0.5, in 0.01..=1.0;
-        /// Whether a reduction rounds down to whole segments, before and after, as Linux does. Of three segments 0.707 leaves
-        /// two then; where the window is that small, this decides the share.
+        /// Whether a reduction rounds down to whole segments, before and after, as Linux does. Of three segments 0.707
+        /// leaves two then; where the window is that small, this decides the share.
         whole_segments: bool = false;
         /// How slow start ends early.
         hystart: HyStartKind = HyStartKind::On;
@@ -88,12 +89,14 @@ parameters! {
         paced: bool = false;
         /// Growth in congestion avoidance.
         increase: Growth = Growth::Reno;
-        /// With `increase=reno` and a price weight w: whether growth, and what a loss leaves, turn into CUBIC's as w goes to 1.
+        /// With `increase=reno` and a price weight w: whether growth, and what a loss leaves, turn into CUBIC's as w
+        /// goes to 1.
         blend: bool = true;
         /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one. Linux has no such
         /// growth: there it is as many rounds as gradients are averaged. FreeBSD's default is 0.
         alpha_inc: u32 = 8, in 0..=20;
-        /// Whether `alpha_inc` is as FreeBSD's code has it, where its first rounds add nothing, instead of as documented.
+        /// Whether `alpha_inc` is as FreeBSD's code has it, where its first rounds add nothing, instead of as
+        /// documented.
         alpha_as_coded: bool = false;
         /// Whether losses leave at least half of the shadow window.
         shadow: bool = false;

@@ -216,8 +216,8 @@ fn marks_per_round(law: &str, marking: Marking) -> f64 {
     marked as f64 / f64::from(rounds)
 }
 
-/// In a cycle of one episode (a round trip) and the wait for the next mark (`1/m`), the window loses `m/2` and gains one
-/// segment per round trip in which it grows.
+/// In a cycle of one episode (a round trip) and the wait for the next mark (`1/m`), the window loses `m/2` and gains
+/// one segment per round trip in which it grows.
 #[test]
 fn marks_per_round_trip() {
     let near = |marks: f64, expected: f64| (marks / expected - 1.0).abs() < 0.1;

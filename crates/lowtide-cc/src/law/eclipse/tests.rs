@@ -245,7 +245,8 @@ fn the_interval_follows_the_delay_within_its_bounds() {
 
 #[test]
 fn compressed_acks_make_no_ripple_of_ones_own_a_variation() {
-    // Alone on a link that takes 12 ms for a segment, with a ripple of less; ACKs of some rounds are held up and come in pairs.
+    // Alone on a link that takes 12 ms for a segment, with a ripple of less; ACKs of some rounds are held up and come
+    // in pairs.
     let mu_after = |held_up: &dyn Fn(u64) -> bool, one_way: bool| {
         let mut driver = Driver::new("");
         driver.law.window.ssthresh = 4.0;

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Eclipse under a price weight.
 //!
-//! The law grows by `1 - d/δ` segments per round trip, with d the delay above the least: one segment, which is any ordinary
-//! flow's growth, less a price. At the published `δ = β·R`, with R the range of delays, that price is `(1/β)·d/R`. So the delay's
-//! natural price is `d/R`, which is 1 where the buffer is full, and β the weight that it is inflated by. The framework has a
-//! source see `q/w`, that is, adds `q(1/w - 1)` to what an ordinary flow reacts to. To that flow delay costs nothing, so
+//! The law grows by `1 - d/δ` segments per round trip, with d the delay above the least: one segment, which is any
+//! ordinary flow's growth, less a price. At the published `δ = β·R`, with R the range of delays, that price is
+//! `(1/β)·d/R`. So the delay's natural price is `d/R`, which is 1 where the buffer is full, and β the weight that it is
+//! inflated by. The framework has a source see `q/w`, that is, adds `q(1/w - 1)` to what an ordinary flow reacts to. To
+//! that flow delay costs nothing, so
 //!
 //! ```text
 //! growth = 1 - (1/w - 1)·d/R      or      δ = R·w/(1 - w)
 //! ```
 //!
-//! as CDG's `G = G₀·w/(1 - w)`. The published β = 0.15 is w = 0.13; from w = 1/2 on the window never shrinks but by losses; at
-//! w = 1 the law is Reno. What else has to differ from the law without weight:
+//! as CDG's `G = G₀·w/(1 - w)`. The published β = 0.15 is w = 0.13; from w = 1/2 on the window never shrinks but by
+//! losses; at w = 1 the law is Reno. What else has to differ from the law without weight:
 //!
-//! - An empty queue has no price: δ is no less than 2 ms or a sixteenth of the least round-trip time (the bound of CDG's
-//!   `floor`), or else a small w gives a δ below the ripple of the flow's own packets, and the link is not filled.
-//! - Such a floor can make `s_min` climb, as can any above half of that ripple, so it rises only by delays that the law's own
-//!   queue cannot explain (`guard`).
-//! - With a small δ the bound on the decrease, (1/β - 1) segments per round trip, would be hundreds. It is half of the window,
-//!   as for any other signal.
+//! - An empty queue has no price: δ is no less than 2 ms or a sixteenth of the least round-trip time (the bound of
+//!   CDG's `floor`), or else a small w gives a δ below the ripple of the flow's own packets, and the link is not
+//!   filled.
+//! - Such a floor can make `s_min` climb, as can any above half of that ripple, so it rises only by delays that the
+//!   law's own queue cannot explain (`guard`).
+//! - With a small δ the bound on the decrease, (1/β - 1) segments per round trip, would be hundreds. It is half of the
+//!   window, as for any other signal.
 
 /// The least δ, milliseconds: below the 5 ms that CoDel and PIE aim at, above the noise of a least delay.
 const FLOOR: f64 = 2.0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detection of a classic ECN queue (`tcp_prague.c` v0.6, `prague_classic_ecn_detection()`).
 //!
-//! A queue that marks as it would drop varies a lot and stands high. A score adds up both, once per update of `alpha`; where
-//! it is high the law lowers its window by at least a classic amount.
+//! A queue that marks as it would drop varies a lot and stands high. A score adds up both, once per update of `alpha`;
+//! where it is high the law lowers its window by at least a classic amount.
 
 use std::time::Duration;
 

@@ -7,8 +7,8 @@
 //! Notable differences from the source:
 //! - Real numbers instead of fixed point; what is rounded there by half a unit is not rounded here.
 //! - The window comes down at once and the transport walks to it by PRR; there it falls by a segment per ACK.
-//! - After a timeout, slow start from one segment to half of the window (RFC 5681); there the window falls to two, and slow
-//!   start ends at an older threshold.
+//! - After a timeout, slow start from one segment to half of the window (RFC 5681); there the window falls to two, and
+//!   slow start ends at an older threshold.
 //! - v0.7 chooses smaller segments below 1 Mbit/s and limits bursts to 250 us, v0.6 too: both are the transport's.
 //! - v0.7 has no other [`RttMode`] than `rate`; here all can be had.
 //! - Whether ECN was negotiated a law cannot know. With `ecn=off` it is Reno, as Prague is then.
@@ -16,8 +16,8 @@
 //!   when that begins: a long average of round-trip times converts one into the other, where the source starts with the
 //!   latest.
 //!
-//! A made-up signal ([`Signal::Phantom`]) lowers the window by `alpha` too. Whoever makes it up counts it in [`Ack::marked`],
-//! or `alpha` does not see it.
+//! A made-up signal ([`Signal::Phantom`]) lowers the window by `alpha` too. Whoever makes it up counts it in
+//! [`Ack::marked`], or `alpha` does not see it.
 
 mod classic;
 mod parameters;
@@ -43,7 +43,8 @@ const HEADERS: f64 = 52.0;
 /// The segment that the additive increase of v0.7 counts in, bytes with headers (`MTU_SYS`).
 const MTU_SYS: f64 = 1500.0;
 
-/// Segments per second without a `min_rate`, since a rate that only ever halves would vanish: one in the longest timeout.
+/// Segments per second without a `min_rate`, since a rate that only ever halves would vanish: one in the longest
+/// timeout.
 const LEAST_RATE: f64 = 1.0 / 60.0;
 
 /// Least window that a transport can send by, segments.

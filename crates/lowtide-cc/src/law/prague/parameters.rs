@@ -11,8 +11,8 @@ use crate::{
 use std::{ops::RangeInclusive, time::Duration};
 
 values! {
-    /// The version of `tcp_prague.c`. It decides the other defaults, how small windows are, and (v0.7) that the additive
-    /// increase counts in segments of 1500 bytes.
+    /// The version of `tcp_prague.c`. It decides the other defaults, how small windows are, and (v0.7) that the
+    /// additive increase counts in segments of 1500 bytes.
     pub enum Variant {
         /// v0.6, of the time of Misund's paper: `alpha_mode=one,transition=500,cwnd_mode=window,min_rate=0`.
         V06 = "v0.6",
@@ -69,12 +69,13 @@ parameters! {
         cwnd_mode: CwndMode = CwndMode::Switch;
         /// The window up to which the rate steers, in units of 1500 bytes (`prague_cwnd_transit`).
         cwnd_transit: f64 = 4.0, in 0.0..=1000.0;
-        /// How much faster than its rate the flow sends in the first half of a virtual round trip, and slower in the second,
-        /// when the rate steers (`RATE_OFFSET`).
+        /// How much faster than its rate the flow sends in the first half of a virtual round trip, and slower in the
+        /// second, when the rate steers (`RATE_OFFSET`).
         rate_offset: f64 = 4.0 / 128.0, in 0.0..=0.5;
         /// The least rate, kbit/s (`MINIMUM_RATE`).
         min_rate: f64 = 100.0, in 0.0..=1e6;
-        /// Whether to detect classic ECN queues, and to yield to flows there as they do (`prague_ecn_fallback` of v0.6).
+        /// Whether to detect classic ECN queues, and to yield to flows there as they do (`prague_ecn_fallback` of
+        /// v0.6).
         fallback: bool = false;
         /// Paced sending.
         pacing: bool = true;

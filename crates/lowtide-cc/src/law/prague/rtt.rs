@@ -10,7 +10,8 @@ values! {
         None = "none",
         /// Not, below the target: one segment per target round-trip time, at the same rate.
         Rate = "rate",
-        /// Partly: more than with [`RttMode::Rate`] at very short ones, so that at least one mark comes in eight round trips.
+        /// Partly: more than with [`RttMode::Rate`] at very short ones, so that at least one mark comes in eight round
+        /// trips.
         Scalable = "scalable",
         /// As if it were longer by the target.
         Additive = "additive",

@@ -386,8 +386,8 @@ fn two_marks_per_round_trip() {
     assert!((marks(Marking::Chance(0.01, Random::new(7))) / (1.0 + 3f64.sqrt()) - 1.0).abs() < 0.1);
 }
 
-/// A step of 3 ms, 15 ms: the time to 95 % of a new capacity or to a queue below 5 ms, the longest wait in the queue, and
-/// the overloads.
+/// A step of 3 ms, 15 ms: the time to 95 % of a new capacity or to a queue below 5 ms, the longest wait in the queue,
+/// and the overloads.
 fn step(law: &str, from: f64, to: f64) -> (f64, Seen) {
     let mut path = Path::new(law, from, 0.015, Marking::Step(0.003));
     path.run(30.0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rate control: ascent along the gradient of utility (PCC Vivace's, with Proteus' majority of pairs). Rates are in Mbit/s.
+//! Rate control: ascent along the gradient of utility (PCC Vivace's, with Proteus' majority of pairs). Rates are in
+//! Mbit/s.
 
 use super::Parameters;
 use crate::Random;

@@ -98,7 +98,8 @@ impl Interval {
         self.yy += y * y;
     }
 
-    /// Whether all of it is known to have arrived or to be lost, if what was sent then has arrived. Losses show a little later.
+    /// Whether all of it is known to have arrived or to be lost, if what was sent then has arrived. Losses show a
+    /// little later.
     pub(super) fn is_over(&self, sent: Time, little: Duration) -> bool {
         self.end.is_some_and(|end| sent >= end + little)
     }

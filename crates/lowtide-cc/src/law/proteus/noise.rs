@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is noise and what is not (Proteus' noise tolerance): round trips that bursts of ACKs have spoilt, slopes that are less than their error,
-//! and what is usual on the path.
+//! What is noise and what is not (Proteus' noise tolerance): round trips that bursts of ACKs have spoilt, slopes that
+//! are less than their error, and what is usual on the path.
 
 use super::interval::Measured;
 use crate::Time;
 use std::time::Duration;
 
-/// Leaves out the round trips after ACKs were held up: those from a pair of unlike gaps on, until one is below the average.
+/// Leaves out the round trips after ACKs were held up: those from a pair of unlike gaps on, until one is below the
+/// average.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckFilter {
     latest: Option<Time>,
@@ -16,7 +17,8 @@ pub(super) struct AckFilter {
 }
 
 impl AckFilter {
-    /// Whether to believe this round trip. Two gaps between ACKs are unlike when one is more than `ratio` times the other.
+    /// Whether to believe this round trip. Two gaps between ACKs are unlike when one is more than `ratio` times the
+    /// other.
     pub(super) fn trusts(&mut self, now: Time, rtt: Duration, srtt: Duration, ratio: f64) -> bool {
         let gap = self.latest.map_or(Duration::ZERO, |latest| now - latest);
         self.latest = Some(now);
@@ -98,8 +100,8 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Takes the next interval, and tells what of it counts: all of it where the slope is greater than its error; else what is unusual by more than
-    /// `g1` or `g2` mean deviations.
+    /// Takes the next interval, and tells what of it counts: all of it where the slope is greater than its error; else
+    /// what is unusual by more than `g1` or `g2` mean deviations.
     pub(super) fn judge(&mut self, measured: &Measured, g1: f64, g2: f64) -> Counts {
         let significant = measured.gradient.abs() > measured.error;
         let mut counts = Counts { gradient: significant, deviation: significant };

@@ -57,7 +57,8 @@ fn it_begins_with_the_initial_window_in_a_round_trip_and_doubles() {
 
 #[test]
 fn it_bears_a_loss_of_one_percent_and_not_of_twenty() {
-    // c = 11.35: at 20 Mbit/s utility rises up to a loss of 0.9/(11.35·20^0.1) = 5.9 %. Intervals of 75 packets know theirs to 2 %.
+    // c = 11.35: at 20 Mbit/s utility rises up to a loss of 0.9/(11.35·20^0.1) = 5.9 %. Intervals of 75 packets know
+    // theirs to 2 %.
     let rate = |loss| {
         let mut path = path("proteus", 20.0, 30, 1000);
         path.loss = loss;

@@ -185,8 +185,8 @@ impl Sender {
     }
 
     /// Takes a round-trip sample if there is one that cannot be of a retransmission (Karn), and returns that of the
-    /// newest segment, with its one-way delay. The timeout is fed with that of the oldest, which contains the receiver's
-    /// delay.
+    /// newest segment, with its one-way delay. The timeout is fed with that of the oldest, which contains the
+    /// receiver's delay.
     fn sample_rtt(
         &mut self,
         now: Time,

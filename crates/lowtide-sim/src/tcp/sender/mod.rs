@@ -71,8 +71,8 @@ pub struct Statistics {
 
 /// The sending end of a connection.
 ///
-/// After each call of [`write`](Self::write), [`close`](Self::close), [`on_acknowledgement`](Self::on_acknowledgement) or
-/// [`on_timer`](Self::on_timer), call [`transmit`](Self::transmit) until it returns `None`, then ask
+/// After each call of [`write`](Self::write), [`close`](Self::close), [`on_acknowledgement`](Self::on_acknowledgement)
+/// or [`on_timer`](Self::on_timer), call [`transmit`](Self::transmit) until it returns `None`, then ask
 /// [`next_timer`](Self::next_timer). The first call of `transmit` opens the connection.
 pub struct Sender {
     law: Box<dyn CongestionControl>,

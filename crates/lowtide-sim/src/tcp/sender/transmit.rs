@@ -52,8 +52,8 @@ impl Sender {
         self.may_send(now, u64::from(bytes)).then(|| self.send_new(now, bytes, fin))
     }
 
-    /// Whether the window was what limited the sender in the last round trip. In slow start it may grow to twice what was
-    /// used (Linux: `tcp_is_cwnd_limited`).
+    /// Whether the window was what limited the sender in the last round trip. In slow start it may grow to twice what
+    /// was used (Linux: `tcp_is_cwnd_limited`).
     pub(super) fn is_window_limited(&self) -> bool {
         self.usage.limited
             || (self.law.ssthresh().is_none_or(|ssthresh| self.window < ssthresh)
@@ -121,8 +121,8 @@ impl Sender {
     }
 
     /// Whether the window would be full but for a pace that is the window's own: one that gives a window in each round
-    /// trip keeps the flight just below it for ever (RFC 9002, section 7.8). The pace follows the window by an ACK, hence
-    /// the tenth.
+    /// trip keeps the flight just below it for ever (RFC 9002, section 7.8). The pace follows the window by an ACK,
+    /// hence the tenth.
     fn would_fill_window(&self, rate: u64) -> bool {
         let sendable = self.unsent().min(self.right_edge.saturating_sub(self.board.nxt()));
         let per_round_trip = u128::from(rate) * u128::from(self.rtt.srtt()) / 1_000_000_000;

@@ -83,7 +83,8 @@ impl Link {
         }
     }
 
-    /// What the second connection's receiver got between [`FROM`] and [`TO`], and the honest first one's, of what the link carries.
+    /// What the second connection's receiver got between [`FROM`] and [`TO`], and the honest first one's, of what the
+    /// link carries.
     fn shares(mut self) -> (f64, f64) {
         self.ends.iter_mut().for_each(|end| end.sender.write(1 << 40));
         self.run(at(FROM));
