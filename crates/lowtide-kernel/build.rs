@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the BPF programs into a skeleton, and the laws' headers natively for the tests.
+//! Compiles the BPF programs into a skeleton.
 
 use std::{env, ffi::OsString, path::PathBuf, process::Command};
 
@@ -12,6 +12,9 @@ const CANDIDATES: [&str; 8] =
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=include");
+    // the crate of the laws says where they are
+    let laws = env::var("DEP_LOWTIDE_LAWS_INCLUDE").expect("lowtide-port sets DEP_LOWTIDE_LAWS_INCLUDE");
+    println!("cargo::rerun-if-changed={laws}/law");
     println!("cargo::rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
 
@@ -24,6 +27,7 @@ fn main() {
         "-Wno-unused-parameter",
         &format!("-I/usr/include/{arch}-linux-gnu"),
         "-Iinclude",
+        &format!("-I{laws}"),
     ]
     .iter()
     .map(OsString::from)
@@ -32,6 +36,7 @@ fn main() {
     // the tests compile a broken variant in the same way
     println!("cargo::rustc-env=LOWTIDE_CLANG={}", clang.display());
     println!("cargo::rustc-env=LOWTIDE_CLANG_INCLUDE=/usr/include/{arch}-linux-gnu");
+    println!("cargo::rustc-env=LOWTIDE_LAWS_INCLUDE={laws}");
     if let Err(error) = SkeletonBuilder::new()
         .source("bpf/transfer.bpf.c")
         .clang(&clang)
@@ -40,12 +45,6 @@ fn main() {
     {
         panic!("the BPF programs do not compile: {error:#}");
     }
-
-    cc::Build::new()
-        .file("bpf/law/native.c")
-        .flag("-Wno-unused-parameter")
-        .warnings(true)
-        .compile("lowtide_law_native");
 }
 
 /// The first clang that can build the programs; struct_ops by link and CO-RE bitfields need clang 16.

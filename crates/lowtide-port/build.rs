@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the laws' headers, which the BPF programs include, for this machine.
+//! Compiles the laws for this machine, and tells the build scripts of crates that depend on this one where their headers are
+//! (`DEP_LOWTIDE_LAWS_INCLUDE`, for `#include "law/NAME.h"`).
 
-const LAWS: &str = "../lowtide-kernel/bpf/law";
+use std::env;
 
 fn main() {
-    println!("cargo::rerun-if-changed={LAWS}");
-    println!("cargo::rerun-if-changed=src/laws.c");
+    let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    println!("cargo::metadata=include={here}");
+    for source in ["law", "src/laws.c", "src/native.c"] {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    compile("src/laws.c", "lowtide_laws");
+    compile("src/native.c", "lowtide_laws_native");
+}
+
+fn compile(file: &str, library: &str) {
     cc::Build::new()
-        .file("src/laws.c")
-        .include(LAWS)
+        .file(file)
+        .include("law")
         .flag("-fno-strict-aliasing")
         .flag("-Wno-unused-parameter")
         .warnings(true)
         .opt_level(2)
-        .compile("lowtide_laws");
+        .compile(library);
 }

@@ -165,7 +165,7 @@ struct lt_tracing {
 	u32 source;		/* what the records of these programs are to be known by */
 };
 
-/* Why there is a record; crates/lowtide-kernel/src/trace/names.rs has the names that people see. */
+/* Why there is a record; crates/lowtide-kernel/src/trace/record.rs has the names that people see. */
 enum lt_trace_event {
 	LT_TRACE_ROUND,		/* a round trip is over */
 	LT_TRACE_BACKOFF,	/* the law brings the window down by itself */

@@ -53,7 +53,7 @@ pub struct CdgParameters {
     pub increase: CdgIncrease,
 }
 
-/// How CDG's window grows in congestion avoidance; the numbers are those of `bpf/law/cdg.h`.
+/// How CDG's window grows in congestion avoidance; the numbers are those of `law/cdg.h` of lowtide-port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CdgIncrease {
     /// A segment per round trip, spread over its ACKs.

@@ -22,8 +22,6 @@ mod goals;
 mod kernel_words;
 mod law;
 mod machine;
-#[cfg(test)]
-mod native;
 mod price;
 mod program;
 mod programs;

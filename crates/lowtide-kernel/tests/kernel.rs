@@ -164,13 +164,8 @@ fn a_law_of_the_kernel_needs_none_of_ours() {
 fn variant(file: &str, changes: &[(&str, &str)]) -> Vec<u8> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let copy = tempfile::tempdir().unwrap();
-    fs::create_dir(copy.path().join("law")).unwrap();
-    for directory in ["", "law"] {
-        for entry in fs::read_dir(sources.join(directory)).unwrap().map(Result::unwrap) {
-            if entry.file_type().unwrap().is_file() {
-                fs::copy(entry.path(), copy.path().join(directory).join(entry.file_name())).unwrap();
-            }
-        }
+    for entry in fs::read_dir(sources).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
     }
     let mut text = fs::read_to_string(copy.path().join(file)).unwrap();
     for (from, to) in changes {
@@ -180,12 +175,16 @@ fn variant(file: &str, changes: &[(&str, &str)]) -> Vec<u8> {
     fs::write(copy.path().join(file), text).unwrap();
 
     let object = copy.path().join("variant.bpf.o");
-    let include = concat!("-I", env!("LOWTIDE_CLANG_INCLUDE"));
+    let includes = [
+        concat!("-I", env!("LOWTIDE_CLANG_INCLUDE")),
+        concat!("-I", env!("LOWTIDE_LAWS_INCLUDE")),
+        concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"),
+    ];
     SkeletonBuilder::new()
         .source(copy.path().join("transfer.bpf.c"))
         .obj(&object)
         .clang(env!("LOWTIDE_CLANG"))
-        .clang_args(["-mcpu=v3", include, concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include")])
+        .clang_args(["-mcpu=v3"].iter().chain(&includes))
         .build()
         .unwrap();
     fs::read(object).unwrap()

@@ -3,10 +3,10 @@
 //! whoever loaded them, [`Tracer`] listens to them, [`Record`] is what it hears, and [`names`] says what the laws' values are.
 
 mod find;
-pub mod names;
 mod record;
 mod tracer;
 
 pub use find::Traceable;
-pub use record::Record;
+pub use lowtide_port::values as names;
+pub use record::{EVENTS, Record, STATES};
 pub use tracer::Tracer;

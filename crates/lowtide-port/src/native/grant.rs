@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a receiver makes of the windows that it grants, `bpf/law/grant.h`: beside a path, a sender and clocks that we invent.
+//! What a receiver makes of the windows that it grants, `law/grant.h`: beside a path, a sender and clocks that we invent.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

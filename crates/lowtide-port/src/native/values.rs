@@ -2,10 +2,11 @@
 //! What CDG and phantom signals show of themselves in a trace, and that every law shows as many values as have names.
 
 use lowtide_cc::{Flow, Law};
-use lowtide_port::Ported;
-
 use super::{Cdg, Phantom, Q16, State, WINDOW};
-use crate::trace::names::{Shown, values};
+use crate::{
+    Ported,
+    values::{Shown, values},
+};
 
 unsafe extern "C" {
     fn native_cdg_inspect(state: *const State, window: u32, hazard_q16: u64, values: *mut i64) -> u32;

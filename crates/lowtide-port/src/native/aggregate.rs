@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several connections as one flow: `bpf/law/aggregate.h` beside its reference, driven by the same events.
+//! Several connections as one flow: `law/aggregate.h` beside its reference, driven by the same events.
 
 use lowtide_cc::{
     Ack, Time,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What every law of the window kind gets and gives, without kernel access. The kernel (../window_ops.h) and the native port for tests and
- * simulator (crates/lowtide-port) call the same functions in the same order:
+ * What every law of the window kind gets and gives, without kernel access. The kernel (window_ops.h of lowtide-kernel) and
+ * the native port for tests and simulator (src/port.rs) call the same functions in the same order:
  *
  *   X_begin    once; cwnd is the initial window
  *   X_sample   for each ACK that acknowledges something, in reduction episodes too
@@ -12,7 +12,7 @@
  *   X_undone   the loss or timeout was none; the window is restored already
  *   X_restart  the sender was idle, for so long
  *   X_inspect  what it knows and decided, for a trace: so many values, in the order of the law's table in
- *              crates/lowtide-kernel/src/trace/names.rs, which has their scales; LAW_NO_VALUE where there is none
+ *              src/values.rs, which has their scales; LAW_NO_VALUE where there is none
  *   X_timed_out  of a law of timeouts: a loss or a recovery has become one (where X_reduce hears of a timeout as such, it is called from there)
  *
  * A law of marks (marks.h) hears of more, for its rounds and its reactions go on in reduction episodes:
@@ -28,7 +28,7 @@
  *   X_least_burst  segments that leave at once at the least
  *
  * Windows are units of 2^-16 segments, times microseconds, parameters u32 in the order of the law's table in
- * crates/lowtide-port/src/parameters.rs.
+ * src/parameters.rs.
  */
 #ifndef LOWTIDE_LAW_H
 #define LOWTIDE_LAW_H

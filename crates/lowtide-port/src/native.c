@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* The laws' headers as ordinary functions, so that tests can drive the very code that the kernel runs. */
 #include <stdbool.h>
 #include <stdint.h>

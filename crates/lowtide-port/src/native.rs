@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The laws of `bpf/law`, compiled natively: tests of the very code that the kernel runs.
+//! The laws of `law/`, compiled natively: tests of the very code that the kernel runs.
 
 mod aggregate;
 mod beta;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scaling the decrease factor: the cut of the law in the kernel against that of the reference.
 
-use super::{Q16, native_budget_cut};
-use crate::CdgParameters;
+use super::{MAINLINE, Q16, native_budget_cut};
 use lowtide_cc::{Ack, Actuator, Congestion, CongestionControl, Flow, Law, Reaction, Signal, Time};
 use std::time::Duration;
 
@@ -64,7 +63,7 @@ fn a_delay_back_off_leaves_what_the_reference_leaves() {
                 law.on_ack(&ack) == Reaction::Reduced
             });
             assert!(reduced, "the reference backs off");
-            let keep = CdgParameters::default().beta_q10;
+            let keep = MAINLINE.beta_q10;
             close(cut(before, keep, weight), segments(&*law), &format!("{before} segments at w = {weight}"));
         }
     }
