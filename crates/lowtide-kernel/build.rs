@@ -13,8 +13,10 @@ fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=include");
     // the crate of the laws says where they are
-    let laws = env::var("DEP_LOWTIDE_LAWS_INCLUDE").expect("lowtide-port sets DEP_LOWTIDE_LAWS_INCLUDE");
+    let [laws, generated] = ["DEP_LOWTIDE_LAWS_INCLUDE", "DEP_LOWTIDE_LAWS_GENERATED"]
+        .map(|name| env::var(name).unwrap_or_else(|_| panic!("the build script of lowtide-port sets {name}")));
     println!("cargo::rerun-if-changed={laws}/law");
+    println!("cargo::rerun-if-changed={generated}");
     println!("cargo::rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
 
@@ -27,7 +29,9 @@ fn main() {
         "-Wno-unused-parameter",
         &format!("-I/usr/include/{arch}-linux-gnu"),
         "-Iinclude",
+        "-Ibpf", // for the generated headers
         &format!("-I{laws}"),
+        &format!("-I{generated}"),
     ]
     .iter()
     .map(OsString::from)
@@ -37,6 +41,7 @@ fn main() {
     println!("cargo::rustc-env=LOWTIDE_CLANG={}", clang.display());
     println!("cargo::rustc-env=LOWTIDE_CLANG_INCLUDE=/usr/include/{arch}-linux-gnu");
     println!("cargo::rustc-env=LOWTIDE_LAWS_INCLUDE={laws}");
+    println!("cargo::rustc-env=LOWTIDE_LAWS_GENERATED={generated}");
     if let Err(error) = SkeletonBuilder::new()
         .source("bpf/transfer.bpf.c")
         .clang(&clang)

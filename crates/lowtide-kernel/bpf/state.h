@@ -7,20 +7,11 @@
 #include "shared.h"
 #include "law/fixed.h"
 #include "law/budget.h"
-#include "law/cdg.h"
-#include "law/law.h"
 #include "law/owd.h"
-#include "law/vegas.h"
-#include "law/dctcp.h"
-#include "law/prague.h"
-#include "law/eclipse.h"
-#include "law/ledbat.h"
-#include "law/ledbatpp.h"
-#include "law/cubic.h"
-#include "law/tide.h"
 #include "law/aggregate.h"
 #include "law/phantom.h"
 #include "law/price.h"
+#include <laws.h>	/* all laws: crates/lowtide-port/build.rs writes it from the table of laws */
 #include <lowtide.h>
 
 #define NSEC_PER_USEC 1000ULL
@@ -65,6 +56,8 @@ struct lt_flow {
 	struct aggregate all;
 	struct tide tide;
 };
+
+#define LAW_STATE(law) struct law law;
 
 struct lt_socket {
 	u64 acked_base;		/* bytes_acked when the connection was established (it counts the SYN) */
@@ -130,14 +123,8 @@ struct lt_socket {
 	u32 received_to;	/* rcv_nxt before it */
 	union {			/* the law's own */
 		struct cdg cdg;
-		struct vegas vegas;
-		struct dctcp dctcp;
-		struct prague prague;
-		struct eclipse eclipse;
-		struct ledbat ledbat;
-		struct ledbatpp ledbatpp;
-		struct cubic cubic;
-		struct lt_flow flow;
+		struct lt_flow flow;	/* Tide's */
+		WINDOW_LAWS(LAW_STATE)
 	};
 };
 

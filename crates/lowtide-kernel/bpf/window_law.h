@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One law of the window kind as a TCP congestion control of the kernel; window_ops.h includes this for each, with its name in LAW. */
+/* One law of the window kind as a TCP congestion control of the kernel; window_laws.h includes this for each, with its name in LAW. */
 
 static __noinline void OF_LAW(trace)(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {

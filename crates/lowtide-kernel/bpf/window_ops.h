@@ -112,25 +112,6 @@ static inline u64 idle_us(const struct lt_socket *s)
 
 #include "marks_ops.h"
 
-#define LAW vegas
-#include "window_law.h"
-#define LAW eclipse
-#include "window_law.h"
-#define LAW ledbat
-#include "window_law.h"
-#define LAW ledbatpp
-#include "window_law.h"
-
-#define LAW_OF_TIMEOUTS
-#define LAW cubic
-#include "window_law.h"
-#undef LAW_OF_TIMEOUTS
-
-#define LAW_OF_MARKS
-#define LAW dctcp
-#include "window_law.h"
-#define LAW prague
-#include "window_law.h"
-#undef LAW_OF_MARKS
+#include <window_laws.h>	/* window_law.h for each; crates/lowtide-port/build.rs writes it from the table of laws */
 
 #endif

@@ -4,7 +4,7 @@
 
 use std::{
     ffi::c_char,
-    mem::MaybeUninit,
+    mem::{MaybeUninit, offset_of},
     os::fd::{AsFd, AsRawFd, BorrowedFd},
     path::Path,
 };
@@ -232,24 +232,15 @@ fn choose(
     &Choice { law, name, place, downloads }: &Choice<'_>,
 ) -> libbpf_rs::Result<()> {
     let ours = law.map(|(law, _)| law.program());
-    match ours {
-        Some("cdg") => write_text(&mut open.struct_ops.lt_cdg_mut().name, name),
-        Some("vegas") => write_text(&mut open.struct_ops.lt_vegas_mut().name, name),
-        Some("eclipse") => write_text(&mut open.struct_ops.lt_eclipse_mut().name, name),
-        Some("ledbat") => write_text(&mut open.struct_ops.lt_ledbat_mut().name, name),
-        Some("ledbatpp") => write_text(&mut open.struct_ops.lt_ledbatpp_mut().name, name),
-        Some("cubic") => write_text(&mut open.struct_ops.lt_cubic_mut().name, name),
-        Some("dctcp") => write_text(&mut open.struct_ops.lt_dctcp_mut().name, name),
-        Some("prague") => write_text(&mut open.struct_ops.lt_prague_mut().name, name),
-        Some("tide") => write_text(&mut open.struct_ops.lt_tide_mut().name, name),
-        _ => {}
-    }
     for mut map in open.open_object_mut().maps_mut() {
         if map.map_type() != MapType::StructOps {
             continue;
         }
         let is_it = map.name().to_str().and_then(|map| map.strip_prefix("lt_")) == ours;
         map.set_autocreate(is_it)?;
+        if is_it {
+            write_name(map.initial_value_mut().expect("a law has a structure"), name);
+        }
         if is_it && law.is_some_and(|(_, registration)| registration == Registration::Plain) {
             map.set_map_flags(0)?; // the section's name asks for a link
         }
@@ -326,6 +317,14 @@ fn write_text<const N: usize>(field: &mut [c_char; N], text: &str) {
     for (slot, byte) in field.iter_mut().take(N - 1).zip(text.bytes()) {
         *slot = byte as c_char;
     }
+}
+
+/// The same into the structure of a law, `struct tcp_congestion_ops`.
+fn write_name(law: &mut [u8], name: &str) {
+    let mut field = [0; 16];
+    write_text(&mut field, name);
+    let bytes = field.map(|byte| byte as u8);
+    law[offset_of!(types::tcp_congestion_ops, name)..][..bytes.len()].copy_from_slice(&bytes);
 }
 
 /// The text up to its zero.

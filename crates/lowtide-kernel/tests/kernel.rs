@@ -175,9 +175,12 @@ fn variant(file: &str, changes: &[(&str, &str)]) -> Vec<u8> {
     fs::write(copy.path().join(file), text).unwrap();
 
     let object = copy.path().join("variant.bpf.o");
+    let own = format!("-I{}", copy.path().display());
     let includes = [
+        own.as_str(), // for the generated headers
         concat!("-I", env!("LOWTIDE_CLANG_INCLUDE")),
         concat!("-I", env!("LOWTIDE_LAWS_INCLUDE")),
+        concat!("-I", env!("LOWTIDE_LAWS_GENERATED")),
         concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"),
     ];
     SkeletonBuilder::new()

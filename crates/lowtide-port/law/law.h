@@ -11,8 +11,8 @@
  *   X_recovered  the episode is over
  *   X_undone   the loss or timeout was none; the window is restored already
  *   X_restart  the sender was idle, for so long
- *   X_inspect  what it knows and decided, for a trace: so many values, in the order of the law's table in
- *              src/values.rs, which has their scales; LAW_NO_VALUE where there is none
+ *   X_inspect  what it knows and decided, for a trace: so many values, in the order of the law's entry in
+ *              src/table.rs, which has their scales; LAW_NO_VALUE where there is none
  *   X_timed_out  of a law of timeouts: a loss or a recovery has become one (where X_reduce hears of a timeout as such, it is called from there)
  *
  * A law of marks (marks.h) hears of more, for its rounds and its reactions go on in reduction episodes:
@@ -27,8 +27,7 @@
  *   X_pace     bytes per second; 0: not known yet
  *   X_least_burst  segments that leave at once at the least
  *
- * Windows are units of 2^-16 segments, times microseconds, parameters u32 in the order of the law's table in
- * src/parameters.rs.
+ * Windows are units of 2^-16 segments, times microseconds, parameters u32 in the order of the law's entry in src/table.rs.
  */
 #ifndef LOWTIDE_LAW_H
 #define LOWTIDE_LAW_H
