@@ -10,7 +10,7 @@
 #include "state.h"
 #include "tcp.h"
 
-#define CDG_PARAMETERS ((const struct cdg_parameters *)settings.parameters)
+#define CDG_PARAMETERS ((const struct cdg_parameters *)law_parameters)
 
 static __noinline void trace_cdg(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
@@ -86,7 +86,7 @@ static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32
 
 	s->signal = signal;
 	if (s->window_q16 >= PACED_BELOW_Q16) {
-		if (settings.whole_machine) {	/* nobody turns the signal into an episode */
+		if (setup.whole_machine) {	/* nobody turns the signal into an episode */
 			tp->snd_ssthresh = reduce(s, tp, now);
 			tp->snd_cwnd = at_least(tp->snd_ssthresh, 1);
 		}
@@ -202,7 +202,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
 		return;
 	}
-	if (settings.one_window && s->epoch != group.epoch) {
+	if (setup.one_window && s->epoch != group.epoch) {
 		u32 missed = group.epoch - s->epoch;
 
 		s->epoch = group.epoch;
@@ -249,7 +249,7 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	mend_window(s, tp);
 	if (sample->rtt_us > 0) {
 		delayed = cdg_round_trip(&s->cdg, CDG_PARAMETERS, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
-		if (settings.sockets > 1)	/* 0 means none yet, hence the 1 */
+		if (steering.sockets > 1)	/* 0 means none yet, hence the 1 */
 			cdg_fold(&group.cdg.cur, sample->rtt_us - s->cdg.delay_min_us + 1, delayed);
 	}
 	/* here and not with the growth, so that a reduction slows the sending at once */

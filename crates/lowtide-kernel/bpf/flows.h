@@ -66,7 +66,7 @@ static inline void flow_begin(struct lt_socket *s, const struct sock_common *sk)
 {
 	__builtin_memset(&s->member, 0, sizeof(s->member));
 	__builtin_memset(&s->flow, 0, offsetof(struct lt_flow, all));
-	if (settings.whole_machine || !path_of(sk, &s->member.path))
+	if (setup.whole_machine || !path_of(sk, &s->member.path))
 		return;
 	bpf_map_update_elem(&flows, &s->member.path, no_flow_yet, BPF_NOEXIST);
 	if (bpf_map_lookup_elem(&flows, &s->member.path))

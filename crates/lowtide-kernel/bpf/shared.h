@@ -24,7 +24,7 @@ struct lt_pressure {
 	u64 hazard_q16;		/* and to that of delay, which our law prices itself */
 	u64 kept_q16;		/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
 	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
-	u64 weight_q16;		/* w, to a law of the window kind; 0: as published */
+	u64 weight_q16;		/* the socket's part of w, to a law of the window kind; 0: as published */
 	u64 ratio_q16;		/* phi: the price of ordinary flows over that of such a law */
 	u64 increase_q16;	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
 };
@@ -36,37 +36,40 @@ struct lt_parameter {
 	u64 unit;		/* and 1 of what the program says */
 };
 
-/* Written by the controller, read by every program. One instance per transfer. */
-struct lt_settings {
-	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
-	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
-	struct lt_pressure pressure;	/* on sockets without a goal of their own */
-	u64 window_q16;		/* sum of the sending sockets' windows, segments */
-	u64 weight;		/* w, for those who ask: the bits of a double */
-	u32 sockets;		/* sockets that are sending: they share one flow's budget */
-	u32 socket_limit;	/* bytes per second that each may send, 0: as many as the law lets it; */
-	u32 limit_sockets;	/* while no more than so many are sending; 0: however many are */
-	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
-	u32 set_tos;
-	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
+/* Fixed before the programs are loaded: to the verifier these are constants, and code that they rule out is dropped. */
+struct lt_setup {
+	u32 uploads;		/* 1: what sockets send is governed */
 	u32 ours;		/* 1: the law is ours; 0: a law of the kernel, phantom signals only */
 	u32 needs_ecn;		/* 1: and asks for ECN whose every mark is echoed */
 	u32 weighs_marks;	/* 1: w acts on marks, and by signals only on sockets without ECN */
 	u32 one_window;		/* 1: and its sockets share one window */
-	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay has no grip */
-	u32 uploads;		/* 1: what sockets send is governed */
-	u32 download_weight_q16;	/* w of what sockets receive; 1 and above: the windows are left to the stack */
+	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay is no usable signal */
 	u32 whole_machine;	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
-	u32 parameters[LT_PARAMETERS];	/* of a law of ours, in the order of its structure */
-	struct lt_parameter settable[LT_PARAMETERS];	/* the same; none: not on single sockets */
+	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
+	u32 set_tos;
+	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
+	struct lt_parameter settable[LT_PARAMETERS];	/* in the order of the law's structure; none: not on single sockets */
 	/* Of a group that was there before us (takeover.h): */
 	u64 group_id;		/* its number in the kernel; 0: the group was made for the transfer */
 	u32 selective;		/* 1: of its connections only those with this port and this peer */
 	u32 port;		/* on either side; 0: any */
 	struct lt_address peer;	/* a network */
 	u32 peer_bits;		/* so many of its bits count */
+};
+
+/* Written by the controller while the transfer runs. */
+struct lt_steering {
+	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
+	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
+	struct lt_pressure pressure;	/* on sockets without a goal of their own */
+	u64 window_q16;		/* sum of the sending sockets' windows, segments */
+	u64 weight;		/* w of the transfer, for those who ask: the bits of a double */
+	u32 sockets;		/* sockets that are sending: they share one flow's budget */
+	u32 socket_limit;	/* bytes per second that each may send, 0: as many as the law lets it; */
+	u32 limit_sockets;	/* while no more than so many are sending; 0: however many are */
+	u32 download_weight_q16;	/* w of what sockets receive; 1 and above: the windows are left to the stack */
 };
 
 /* A socket that was open when its group was attached to: one for each look at it. */
@@ -107,7 +110,7 @@ struct lt_goal {
 	u64 deadline_ns;	/* CLOCK_BOOTTIME */
 };
 
-/* What its governor decided: the pressure in place of that of lt_settings, and what answers LOWTIDE_STATUS. */
+/* What its governor decided: the pressure in place of that of lt_steering, and what answers LOWTIDE_STATUS. */
 struct lt_decision {
 	u64 serial;		/* the goal decided on */
 	struct lt_pressure pressure;

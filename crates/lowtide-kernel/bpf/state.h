@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the programs of one transfer keep: settings, totals, the group's last reduction, and a record per socket. */
+/* What the programs of one transfer keep: setup and steering, totals, the group's last reduction, and a record per socket. */
 #ifndef LOWTIDE_STATE_H
 #define LOWTIDE_STATE_H
 
@@ -18,7 +18,13 @@
 #define NSEC_PER_SEC 1000000000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
 
-struct lt_settings settings = {};
+const volatile struct lt_setup setup SEC(".rodata.setup") = {};
+struct lt_steering steering = {};
+/*
+ * Of a law of ours, in the order of its structure. Fixed as well, but not constant to the verifier: a function that it verifies apart takes no
+ * pointer to constants.
+ */
+u32 law_parameters[LT_PARAMETERS] = {};
 struct lt_totals totals = {};
 struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
 struct lt_decision decision_layout = {};
@@ -146,12 +152,12 @@ static inline u32 in_flight(const struct tcp_sock *tp)
 
 static inline bool controller_alive(u64 now_ns)
 {
-	return now_ns - settings.heartbeat_ns < settings.stale_ns || now_ns < settings.heartbeat_ns;
+	return now_ns - steering.heartbeat_ns < steering.stale_ns || now_ns < steering.heartbeat_ns;
 }
 
 static inline u32 sharing_sockets(void)
 {
-	u32 n = settings.sockets;
+	u32 n = steering.sockets;
 
 	return n ? n : 1;
 }
@@ -170,7 +176,7 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 {
 	u64 at = group.at_ns;
 
-	if (!settings.one_window)
+	if (!setup.one_window)
 		return true;
 	/* another processor may have announced one after we looked at the clock, or just now */
 	if (sharing_sockets() > 1 &&
@@ -181,6 +187,13 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 	group.fresh = 1;
 	s->epoch = __sync_fetch_and_add(&group.epoch, 1) + 1;
 	return true;
+}
+
+/* `name` has room for LT_CC_NAME. */
+static inline void law_name(char *name)
+{
+	for (int i = 0; i < LT_CC_NAME; i++)
+		name[i] = setup.law[i];
 }
 
 #define LAW_WITHOUT_ECN "reno"	/* of the kernel, for a law that needs ECN where there is none */
@@ -196,7 +209,7 @@ static inline void note_without_ecn(struct lt_socket *s)
 /* Its own where a goal of its own rules, else everybody's. */
 static inline const struct lt_pressure *pressure_on(const struct lt_socket *s)
 {
-	return s->decision.governed ? &s->decision.pressure : &settings.pressure;
+	return s->decision.governed ? &s->decision.pressure : &steering.pressure;
 }
 
 /* Real congestion of a socket of our law costs all sockets one reduction, so it is one event. False: it has been counted for another one. */
@@ -213,7 +226,7 @@ static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 static inline void take_parameters(struct lt_socket *s)
 {
 	if (!s->own_parameters)
-		__builtin_memcpy(s->parameters, settings.parameters, sizeof(s->parameters));
+		__builtin_memcpy(s->parameters, law_parameters, sizeof(s->parameters));
 }
 
 static inline void remember_reduction(struct lt_socket *s, bool by_delay)
@@ -256,7 +269,7 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 /* What the limit on all sockets leaves one of them: less at once where some have begun since the controller divided it. 0: there is none. */
 static inline u32 limit_on_each(void)
 {
-	u32 each = settings.socket_limit, known = settings.limit_sockets, n = settings.sockets;
+	u32 each = steering.socket_limit, known = steering.limit_sockets, n = steering.sockets;
 
 	if (!each || !controller_alive(bpf_ktime_get_ns()))
 		return 0;
@@ -288,7 +301,7 @@ static inline bool pacing_is_the_programs(const struct lt_socket *s, u32 rate)
 /* By more than a part, or from and to unlimited; a limit on all sockets has to be exact. */
 static inline bool pacing_differs(u32 rate, u32 old, u32 part)
 {
-	if (settings.socket_limit || rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
+	if (steering.socket_limit || rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
 		return rate != old;
 	return rate > old ? rate - old > old / part : old - rate > old / part;
 }

@@ -114,9 +114,9 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 	r->time_ns = bpf_ktime_get_ns();
 	r->inode = sk->sk_socket && sk->sk_socket->file ? sk->sk_socket->file->f_inode->i_ino : 0;
 	r->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
-	r->cwnd_q16 = settings.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
+	r->cwnd_q16 = setup.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
 	r->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
-	r->weight = s->decision.governed ? s->decision.weight : settings.weight;
+	r->weight = s->decision.governed ? s->decision.weight : steering.weight;
 	r->values_count = 0;
 	r->source = t->source;
 	r->connection = round.connection;

@@ -89,7 +89,7 @@ static inline void OF_LAW(turn)(struct lt_socket *s, struct tcp_sock *tp)
 
 	if (OF_LAW(ack)(&s->LAW, PARAMETERS, &weight, &w, &s->ack)) {
 		count(delay_backoffs, 1);
-		if (s->window_q16 >= PACED_BELOW_Q16 && !is_walking(tp) && !settings.whole_machine) {	/* an episode, from the next segment on */
+		if (s->window_q16 >= PACED_BELOW_Q16 && !is_walking(tp) && !setup.whole_machine) {	/* an episode, from the next segment on */
 			s->target_q16 = w.cwnd_q16;
 			s->signal = SIGNAL_LAW;
 			return;

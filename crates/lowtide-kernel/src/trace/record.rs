@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::{fixed::Q16, programs::types::lt_trace_record};
+use crate::{bpf_skel::types::lt_trace_record, fixed::Q16};
 
 /// Why there is a record: `enum lt_trace_event` of `bpf/shared.h`, in its order.
 pub const EVENTS: [&str; 11] =
