@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lt_cdg: CDG as a TCP congestion control of the kernel. law/cdg.h decides, this file wires. A delay back-off has to become a
- * window-reduction episode (CWR); there is no kfunc for that, so the law leaves a signal in the socket's record and the
- * egress program (egress.h) hands it to the stack with the next segment. The stack then asks ssthresh() how far to go.
+ * lt_cdg: CDG as a TCP congestion control of the kernel. law/cdg.h decides, this file wires. A delay back-off has to
+ * become a window-reduction episode (CWR); there is no kfunc for that, so the law leaves a signal in the socket's
+ * record and the egress program (egress.h) hands it to the stack with the next segment. The stack then asks ssthresh()
+ * how far to go.
  */
 #ifndef LOWTIDE_CDG_OPS_H
 #define LOWTIDE_CDG_OPS_H
@@ -75,9 +76,9 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 }
 
 /*
- * A reduction that the law itself decides. A window becomes smaller in an episode of the stack's (CWR), which the signal starts with the
- * next segment. A paced share needs none, its cwnd stays; and as it hears of the group only every few round trips, it takes at once
- * all the reductions that it has missed.
+ * A reduction that the law itself decides. A window becomes smaller in an episode of the stack's (CWR), which the
+ * signal starts with the next segment. A paced share needs none, its cwnd stays; and as it hears of the group only
+ * every few round trips, it takes at once all the reductions that it has missed.
  */
 static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32 signal, u32 missed, u64 now)
 {
@@ -133,8 +134,9 @@ static inline u64 own_round(struct lt_socket *s, const struct tcp_sock *tp, u32 
 }
 
 /*
- * The gradient sum of the transfer's round if it is over, else 0; the socket that comes first ends it. A small share's own rounds would be
- * too long and too poor in samples. Other processors may fold in a sample meanwhile; at worst that one is lost.
+ * The gradient sum of the transfer's round if it is over, else 0; the socket that comes first ends it. A small share's
+ * own rounds would be too long and too poor in samples. Other processors may fold in a sample meanwhile; at worst that
+ * one is lost.
  */
 static inline u64 group_round(const struct lt_socket *s, u32 srtt_us, u64 now)
 {

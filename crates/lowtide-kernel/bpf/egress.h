@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Every packet that the transfer's sockets send or receive passes here. Returning CONGESTED makes the stack call
- * tcp_enter_cwr() on the sender: the phantom congestion signal of the framework, and CDG's way to a real reduction episode.
+ * tcp_enter_cwr() on the sender: the phantom congestion signal of the framework, and CDG's way to a real reduction
+ * episode.
  */
 #ifndef LOWTIDE_EGRESS_H
 #define LOWTIDE_EGRESS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The options of include/lowtide.h. In nested runs the programs of all groups are asked, the innermost first: each takes
- * the goal for its own governor, and the outermost one's answer is what the program reads.
+ * The options of include/lowtide.h. In nested runs the programs of all groups are asked, the innermost first: each
+ * takes the goal for its own governor, and the outermost one's answer is what the program reads.
  */
 #ifndef LOWTIDE_OPTIONS_H
 #define LOWTIDE_OPTIONS_H

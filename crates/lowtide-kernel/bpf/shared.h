@@ -20,13 +20,17 @@
 
 /* What the weight comes to on a socket. */
 struct lt_pressure {
-	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price by signals, per unit of price; 0: no signals */
+	/* 1/w - 1: what the weight adds to a price by signals, per unit of price; 0: no signals */
+	u64 surplus_q16;
 	u64 hazard_q16;		/* and to that of delay, which our law prices itself */
-	u64 kept_q16;		/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
-	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
+	/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
+	u64 kept_q16;
+	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
+	u64 phantom_q32;
 	u64 weight_q16;		/* the socket's part of w, to a law of the window kind; 0: as published */
 	u64 ratio_q16;		/* phi: the price of ordinary flows over that of such a law */
-	u64 increase_q16;	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
+	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
+	u64 increase_q16;
 };
 
 /* A parameter that a program may set on a socket of its own. */
@@ -44,13 +48,15 @@ struct lt_setup {
 	u32 weighs_marks;	/* 1: w acts on marks, and by signals only on sockets without ECN */
 	u32 one_window;		/* 1: and its sockets share one window */
 	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay is no usable signal */
-	u32 whole_machine;	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
+	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
+	u32 whole_machine;
 	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
 	u32 set_tos;
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
-	struct lt_parameter settable[LT_PARAMETERS];	/* in the order of the law's structure; none: not on single sockets */
+	/* in the order of the law's structure; none: not on single sockets */
+	struct lt_parameter settable[LT_PARAMETERS];
 	/* Of a group that was there before us (takeover.h): */
 	u64 group_id;		/* its number in the kernel; 0: the group was made for the transfer */
 	u32 selective;		/* 1: of its connections only those with this port and this peer */
@@ -140,7 +146,8 @@ struct lt_socket_record {
 	u32 own_law;
 	u32 held;		/* it has more to send than the limit on all sockets lets it */
 	u32 unused;		/* a multiple of eight bytes */
-	u32 delays;		/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
+	/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
+	u32 delays;
 	struct lt_path path;	/* whose flow it is part of; all 0: none */
 	struct lt_path download_path;	/* the same of what it receives */
 	u64 arrived_ns;		/* when data last came that a download is made of; 0: never */

@@ -27,8 +27,8 @@ static inline struct lt_socket *socket_of(struct bpf_sock_ops *ops, u64 flags)
 }
 
 /*
- * A client whose law needs ECN asks for it with ECT on its SYN, which a listener grants only if its own law needs ECN, too. Either then
- * echoes every mark. Another client may ask without ECT, but it echoes a mark until it sees CWR.
+ * A client whose law needs ECN asks for it with ECT on its SYN, which a listener grants only if its own law needs ECN,
+ * too. Either then echoes every mark. Another client may ask without ECT, but it echoes a mark until it sees CWR.
  */
 static inline bool peer_echoes_marks(struct bpf_sock_ops *ops)
 {
@@ -46,7 +46,10 @@ static inline bool peer_echoes_marks(struct bpf_sock_ops *ops)
 	return (syn[0] >> 4 == 6 ? syn[1] >> 4 : syn[1]) & 3;
 }
 
-/* One of the connections of a socket of MPTCP. A kernel without MPTCP has neither the field nor, for the verifier, what follows from it. */
+/*
+ * One of the connections of a socket of MPTCP. A kernel without MPTCP has neither the field nor, for the verifier, what
+ * follows from it.
+ */
 static inline bool is_subflow(struct bpf_sock_ops *ops)
 {
 	struct tcp_sock *tp = ops->sk ? bpf_skc_to_tcp_sock(ops->sk) : NULL;
@@ -108,7 +111,8 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 		return;
 	flow_join(f, s, bpf_ktime_get_ns());
 	s->window_q16 = s->member.part.grant_q16;
-	iw = s->member.waits ? 1 : at_least(at_most(s->window_q16 >> 16, LAW_INITIAL_WINDOW), 1);	/* which the stack does not pace */
+	/* which the stack does not pace */
+	iw = s->member.waits ? 1 : at_least(at_most(s->window_q16 >> 16, LAW_INITIAL_WINDOW), 1);
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	if (s->member.waits)
 		pace(ops, s, flow_waiting_pace(f, ops->mss_cache));
@@ -160,7 +164,10 @@ static inline void established(struct bpf_sock_ops *ops)
 		return;
 	}
 	if (n > 1 && controller_alive(bpf_ktime_get_ns())) {
-		/* Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer starts with its share. */
+		/*
+		 * Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer
+		 * starts with its share.
+		 */
 		share = ((u64)LAW_INITIAL_WINDOW << 16) / n;
 		if (setup.one_window && group.epoch) {
 			share = budget_join(steering.window_q16, LAW_INITIAL_WINDOW, n);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the programs of one transfer keep: setup and steering, totals, the group's last reduction, and a record per socket. */
+/*
+ * What the programs of one transfer keep: setup and steering, totals, the group's last reduction, and a record per
+ * socket.
+ */
 #ifndef LOWTIDE_STATE_H
 #define LOWTIDE_STATE_H
 
@@ -21,8 +24,8 @@
 const volatile struct lt_setup setup SEC(".rodata.setup") = {};
 struct lt_steering steering = {};
 /*
- * Of a law of ours, in the order of its structure. Fixed as well, but not constant to the verifier: a function that it verifies apart takes no
- * pointer to constants.
+ * Of a law of ours, in the order of its structure. Fixed as well, but not constant to the verifier: a function that it
+ * verifies apart takes no pointer to constants.
  */
 u32 law_parameters[LT_PARAMETERS] = {};
 struct lt_totals totals = {};
@@ -45,7 +48,10 @@ struct {
 	u64 goal_looks;
 	u64 lost_ns;	/* the latest real congestion */
 	u64 numbers;	/* sockets that share a flow (flows.h) have got, ever */
-	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
+	/*
+	 * Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own
+	 * connection's least by.
+	 */
 	u64 round_end_ns;
 	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
 	struct cdg cdg;
@@ -163,8 +169,8 @@ static inline u32 sharing_sockets(void)
 }
 
 /*
- * Of all sockets: drops of one overflow go on until the first reduction reaches the queue, and each is known a round trip later, so two
- * round trips are one event.
+ * Of all sockets: drops of one overflow go on until the first reduction reaches the queue, and each is known a round
+ * trip later, so two round trips are one event.
  */
 static inline bool same_event(u64 at_ns, u32 srtt_us, u64 now_ns)
 {
@@ -212,7 +218,10 @@ static inline const struct lt_pressure *pressure_on(const struct lt_socket *s)
 	return s->decision.governed ? &s->decision.pressure : &steering.pressure;
 }
 
-/* Real congestion of a socket of our law costs all sockets one reduction, so it is one event. False: it has been counted for another one. */
+/*
+ * Real congestion of a socket of our law costs all sockets one reduction, so it is one event. False: it has been
+ * counted for another one.
+ */
 static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 {
 	u64 at = group.lost_ns;
@@ -245,9 +254,9 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 }
 
 /*
- * Paces a socket: to its share where that is small, and otherwise by the stack's own rate, which
- * merely needs to be switched on. A window sent in bursts overflows a short queue before it is full, and loses to flows that pace.
- * A limit that the program set itself stays in force. `ctx`: what bpf_setsockopt takes.
+ * Paces a socket: to its share where that is small, and otherwise by the stack's own rate, which merely needs to be
+ * switched on. A window sent in bursts overflows a short queue before it is full, and loses to flows that pace. A limit
+ * that the program set itself stays in force. `ctx`: what bpf_setsockopt takes.
  */
 #define pace(ctx, s, wanted) pace_within(ctx, s, wanted, 8)
 
@@ -266,7 +275,10 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 		}                                                                                                     \
 	})
 
-/* What the limit on all sockets leaves one of them: less at once where some have begun since the controller divided it. 0: there is none. */
+/*
+ * What the limit on all sockets leaves one of them: less at once where some have begun since the controller divided it.
+ * 0: there is none.
+ */
 static inline u32 limit_on_each(void)
 {
 	u32 each = steering.socket_limit, known = steering.limit_sockets, n = steering.sockets;
@@ -277,8 +289,8 @@ static inline u32 limit_on_each(void)
 }
 
 /*
- * The least of what we want, what the program set and what all sockets together may send. The program may set 64 bits, BPF no more than 32: a limit
- * above that comes back as the most that we can set, once ours was below it.
+ * The least of what we want, what the program set and what all sockets together may send. The program may set 64 bits,
+ * BPF no more than 32: a limit above that comes back as the most that we can set, once ours was below it.
  */
 static inline u32 pacing_allowed(struct lt_socket *s, u32 wanted, u32 old)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A group that was there before us: its open connections get the law by an iterator, one read for each network namespace, and all of its connections
- * have at the end what they had before. Of a selective transfer only some connections are meant; the others have no record and are left alone.
+ * A group that was there before us: its open connections get the law by an iterator, one read for each network
+ * namespace, and all of its connections have at the end what they had before. Of a selective transfer only some
+ * connections are meant; the others have no record and are left alone.
  */
 #ifndef LOWTIDE_TAKEOVER_H
 #define LOWTIDE_TAKEOVER_H

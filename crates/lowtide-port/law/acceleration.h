@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Acceleration mode (J. Misund, "Delay based additive increase for scalable congestion controls", section 3), without kernel access: faster
- * additive increase when signals stay away. Names as there; the reference is part/acceleration.rs of lowtide-cc, differences from the
- * paper included. Rounds and increments are units of 2^-24, so that averages of whole rounds compare as in real numbers.
+ * Acceleration mode (J. Misund, "Delay based additive increase for scalable congestion controls", section 3), without
+ * kernel access: faster additive increase when signals stay away. Names as there; the reference is part/acceleration.rs
+ * of lowtide-cc, differences from the paper included. Rounds and increments are units of 2^-24, so that averages of
+ * whole rounds compare as in real numbers.
  */
 #ifndef LOWTIDE_ACCELERATION_H
 #define LOWTIDE_ACCELERATION_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Several connections over one path as one flow (the Congestion Manager, RFC 3124), without kernel access. The law hears the ACKs of all of them as
- * those of one flow, and its window is divided among them by what they have to send.
+ * Several connections over one path as one flow (the Congestion Manager, RFC 3124), without kernel access. The law
+ * hears the ACKs of all of them as those of one flow, and its window is divided among them by what they have to send.
  *
- * Sequence numbers of different connections say nothing of each other, times do. So the law's `una` is the time when the latest segment left that has
- * been acknowledged, of whichever connection, and its `nxt` is now, in microseconds, modulo 2^32. The delivery rate is that of all together.
+ * Sequence numbers of different connections say nothing of each other, times do. So the law's `una` is the time when
+ * the latest segment left that has been acknowledged, of whichever connection, and its `nxt` is now, in microseconds,
+ * modulo 2^32. The delivery rate is that of all together.
  */
 #ifndef LOWTIDE_AGGREGATE_H
 #define LOWTIDE_AGGREGATE_H
@@ -34,7 +35,8 @@ struct aggregate {
 	u32 sent;		/* `una`, less one */
 	u32 delivered;		/* segments */
 	u32 app_limited;	/* up to this count the program limited what was sent; 0: it does not */
-	u32 beside, beside_before;	/* segments outside of the window that were sent in this round trip, and in the one before */
+	/* segments outside of the window that were sent in this round trip, and in the one before */
+	u32 beside, beside_before;
 	u32 burst, burst_before;	/* segments of initial windows, which left at once */
 	u64 counts_us;		/* when this round trip began */
 	u32 last, from;		/* marks: the latest, and the one that the latest sample began with */
@@ -42,8 +44,8 @@ struct aggregate {
 };
 
 /*
- * What a connection does with its grant: it does not use it up; it would use more; it leaves it to others; or it takes at once what others leave of the
- * window, which it may where it is paced.
+ * What a connection does with its grant: it does not use it up; it would use more; it leaves it to others; or it takes
+ * at once what others leave of the window, which it may where it is paced.
  */
 enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS, AGGREGATE_CARRIES };
 
@@ -72,8 +74,9 @@ static inline u32 aggregate_srtt_us(const struct aggregate *g)
 }
 
 /*
- * The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what it took to send
- * and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone sends, its stack's own sample is better, and stays.
+ * The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what
+ * it took to send and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone sends, its
+ * stack's own sample is better, and stays.
  */
 VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 {
@@ -225,8 +228,9 @@ static inline u64 aggregate_equal_q16(const struct aggregate *g, const struct ag
 }
 
 /*
- * The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start, into what others leave; of an initial
- * window it has its equal part at once. Where others want more, what exceeds the equal part makes room half as fast as it is acknowledged.
+ * The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start, into
+ * what others leave; of an initial window it has its equal part at once. Where others want more, what exceeds the equal
+ * part makes room half as fast as it is acknowledged.
  */
 VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {

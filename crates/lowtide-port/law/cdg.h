@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * CDG, CAIA Delay-Gradient: the law, without kernel access. Compiled natively by the tests, included by cdg_ops.h for the kernel.
+ * CDG, CAIA Delay-Gradient: the law, without kernel access. Compiled natively by the tests, included by cdg_ops.h for
+ * the kernel.
  *
  * D. A. Hayes, G. Armitage, "Revisiting TCP congestion control using delay gradients", 2011, in the behaviour of the
- * mainline Linux module (net/ipv4/tcp_cdg.c) or, where asked for, of the thesis that brought it there (K. K. Jonassen, 2015, appendix B);
- * lowtide-cc's CDG is the reference (law/cdg). Notable differences:
+ * mainline Linux module (net/ipv4/tcp_cdg.c) or, where asked for, of the thesis that brought it there (K. K. Jonassen,
+ * 2015, appendix B); lowtide-cc's CDG is the reference (law/cdg). Notable differences:
  *   - The scale G is not a global parameter but follows the price weight w of the transfer: a round with smoothed
- *     gradient g backs off with probability 1 - exp(-(g/G0)(1/w - 1)), so none do at w = 1 and G is about G0*w for small w.
+ *     gradient g backs off with probability 1 - exp(-(g/G0)(1/w - 1)), so none do at w = 1 and G is about G0*w for
+ *     small w.
  *   - The sockets of a transfer are one flow (budget.h): one round, one gradient, one decision for all of them.
- *   - A round in which the queue was empty (queue.h) has no hazard: with G below a millisecond the noise of the gradients alone would
- *     keep a flow from filling an idle link. A floor of 0 gives CDG as published.
+ *   - A round in which the queue was empty (queue.h) has no hazard: with G below a millisecond the noise of the
+ *     gradients alone would keep a flow from filling an idle link. A floor of 0 gives CDG as published.
  *   - 64-bit products: window sums and scales do not wrap.
  *   - Growth can be CUBIC's (cubic.h), of the window that all sockets have together; each gets its part.
  */
@@ -49,7 +51,8 @@ struct cdg_parameters {
 	u32 filter;		/* leave out samples of ACKs that were probably delayed */
 	u32 extrapolate;	/* a part-filled ring is extrapolated, else padded with zeros */
 	u32 unsmoothed;		/* unsmoothed gradients are preferred in slow start */
-	u32 increase;		/* enum cdg_increase: a segment a round trip, CUBIC's, or a segment at the end of a round */
+	/* enum cdg_increase: a segment a round trip, CUBIC's, or a segment at the end of a round */
+	u32 increase;
 };
 
 enum cdg_queue { CDG_UNKNOWN, CDG_NONFULL, CDG_FULL, CDG_BACKOFF };
@@ -101,7 +104,10 @@ static inline struct cubic_shape cdg_cubic(const struct cdg_parameters *p)
 	return shape;
 }
 
-/* Whether an ACK of `acked` segments may have waited for the receiver's timer rather than in the queue. `holes`: SACK blocks are outstanding. */
+/*
+ * Whether an ACK of `acked` segments may have waited for the receiver's timer rather than in the queue. `holes`: SACK
+ * blocks are outstanding.
+ */
 static inline bool cdg_ack_was_delayed(struct cdg *c, const struct cdg_parameters *p, u32 acked, bool holes)
 {
 	if (!p->filter || holes)
@@ -136,7 +142,9 @@ static inline bool cdg_round_trip(struct cdg *c, const struct cdg_parameters *p,
 	return delayed;
 }
 
-/* Slow start should end here (Hybrid Slow Start in the form that CDG uses). Only a window that is used makes a train. */
+/*
+ * Slow start should end here (Hybrid Slow Start in the form that CDG uses). Only a window that is used makes a train.
+ */
 static inline bool cdg_hystart(struct cdg *c, const struct cdg_parameters *p, u32 now_us, bool window_limited)
 {
 	u32 threshold;
@@ -286,8 +294,9 @@ static inline u64 cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64
 }
 
 /*
- * Whether a round with this hazard backs off; `random` is uniform over 32 bits. After `use_ineff` back-offs without effect the next ones
- * are held: all of them, or `hold`, after which it begins anew. The thesis' shadow remembers the window of a held one, too.
+ * Whether a round with this hazard backs off; `random` is uniform over 32 bits. After `use_ineff` back-offs without
+ * effect the next ones are held: all of them, or `hold`, after which it begins anew. The thesis' shadow remembers the
+ * window of a held one, too.
  */
 static inline bool cdg_backs_off(struct cdg *c, const struct cdg_parameters *p, u64 hazard_q16, u64 window_q16, u32 random)
 {
@@ -329,7 +338,10 @@ static inline u64 cdg_cut_by_delay(struct cdg *c, const struct cdg_parameters *p
 	return budget_cut(window_q16, p->beta_q10, kept_q16, sockets);
 }
 
-/* The threshold that congestion leaves; above the window if half the shadow is. `loss`: it can turn out to have been none. */
+/*
+ * The threshold that congestion leaves; above the window if half the shadow is. `loss`: it can turn out to have been
+ * none.
+ */
 static inline u64 cdg_cut_by_congestion(struct cdg *c, const struct cdg_parameters *p, u64 window_q16, u64 kept_q16, u32 sockets, bool loss)
 {
 	struct cubic_shape shape = cdg_cubic(p);
@@ -347,8 +359,8 @@ static inline u64 cdg_cut_by_congestion(struct cdg *c, const struct cdg_paramete
 }
 
 /*
- * The share after `acked` more segments. CUBIC sees what all sockets have, and as much acknowledged; each gets its part of the gain.
- * `round_over`: with this ACK.
+ * The share after `acked` more segments. CUBIC sees what all sockets have, and as much acknowledged; each gets its part
+ * of the gain. `round_over`: with this ACK.
  */
 static inline u64 cdg_grow(struct cdg *c, const struct cdg_parameters *p, u64 window_q16, u64 ssthresh_q16, u32 acked, bool round_over,
 			   u64 increase_q16, u32 sockets, u64 now_us)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * CDG of one socket in the frame of law.h, without kernel access: what cdg_ops.h does where a transfer has one, for the tests and the
- * simulator. A weight is the hazard's: 1/w - 1 of G0 = 125 ms, instead of 1 of the parameter's G.
+ * CDG of one socket in the frame of law.h, without kernel access: what cdg_ops.h does where a transfer has one, for the
+ * tests and the simulator. A weight is the hazard's: 1/w - 1 of G0 = 125 ms, instead of 1 of the parameter's G.
  *
- * Besides what the frame says it needs `random` and `holes` of an ACK, and counts the random numbers that it has used. Losses and marks
- * within the episode of a delay back-off or a mark are not its business (the stack does not ask), but for timeouts: X_answered.
+ * Besides what the frame says it needs `random` and `holes` of an ACK, and counts the random numbers that it has used.
+ * Losses and marks within the episode of a delay back-off or a mark are not its business (the stack does not ask), but
+ * for timeouts: X_answered.
  */
 #ifndef LOWTIDE_CDG_FLOW_H
 #define LOWTIDE_CDG_FLOW_H

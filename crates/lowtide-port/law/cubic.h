@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * TCP CUBIC as RFC 9438 has it, as Linux has it (net/ipv4/tcp_cubic.c), or as the paper of 2008, without kernel access. The window is a cubic
- * function of the time since the last reduction, flat around the window at which that came, and at least what Reno's would be. Its
- * growth (cubic_growth) serves other laws, too.
+ * TCP CUBIC as RFC 9438 has it, as Linux has it (net/ipv4/tcp_cubic.c), or as the paper of 2008, without kernel access.
+ * The window is a cubic function of the time since the last reduction, flat around the window at which that came, and
+ * at least what Reno's would be. Its growth (cubic_growth) serves other laws, too.
  *
- * Notable differences from RFC 9438, which the reference (lowtide-cc, law/cubic.rs and part/cubic.rs) shares: slow start ends by Hybrid Slow
- * Start, the threshold is a part of the window, not of what is in flight, the function is evaluated one least round trip ahead, and while no saturation
- * point is known the window grows by 5 % a round trip (Linux). A window that is not used does not grow.
+ * Notable differences from RFC 9438, which the reference (lowtide-cc, law/cubic.rs and part/cubic.rs) shares: slow
+ * start ends by Hybrid Slow Start, the threshold is a part of the window, not of what is in flight, the function is
+ * evaluated one least round trip ahead, and while no saturation point is known the window grows by 5 % a round trip
+ * (Linux). A window that is not used does not grow.
  */
 #ifndef LOWTIDE_CUBIC_H
 #define LOWTIDE_CUBIC_H
@@ -52,7 +53,8 @@ struct cubic_growth {
 	struct cubic_point at, before;	/* `before` the latest reduction */
 	u32 rtt_min_us;		/* 0: none */
 	u32 undoable;		/* the latest reduction was for a loss */
-	u32 less_q16;		/* kept back of Reno's growth and of the search, by a flow that grows less than an ordinary one */
+	/* kept back of Reno's growth and of the search, by a flow that grows less than an ordinary one */
+	u32 less_q16;
 	u32 unused;
 };
 
@@ -76,8 +78,9 @@ static inline u32 cubic_normalise(u64 *x)
 }
 
 /*
- * The cube root of x >= 2^61, rounded down: 21 bits. By Newton's method from above, 2^22, which is 3.2 times too much at most; 2.2, 1.5, 1.2,
- * 1.02, 1.0004 and 1.0000002 times are left by the steps, and then the last bit, which the eighth or the comparison mends.
+ * The cube root of x >= 2^61, rounded down: 21 bits. By Newton's method from above, 2^22, which is 3.2 times too much
+ * at most; 2.2, 1.5, 1.2, 1.02, 1.0004 and 1.0000002 times are left by the steps, and then the last bit, which the
+ * eighth or the comparison mends.
  */
 static inline u64 cubic_root(u64 x)
 {
@@ -89,8 +92,8 @@ static inline u64 cubic_root(u64 x)
 }
 
 /*
- * K = cbrt(below/C) in 2^-20 s. The quotient is below 2^31/1e-4 and at least 2^-16/1000; it is brought to 2^61 .. 2^64 by a multiple of three bits,
- * so that the root is exact to 2^-20 of itself, and K to that and 2^-20 s.
+ * K = cbrt(below/C) in 2^-20 s. The quotient is below 2^31/1e-4 and at least 2^-16/1000; it is brought to 2^61 .. 2^64
+ * by a multiple of three bits, so that the root is exact to 2^-20 of itself, and K to that and 2^-20 s.
  */
 static inline u64 cubic_k_q20(u64 below_q16, u32 c_q22)
 {
@@ -152,7 +155,10 @@ static inline void cubic_growth_start(struct cubic_growth *g, const struct cubic
 	at->begun = 1;
 }
 
-/* Reno's growth per round trip that gives the same mean window with beta (RFC 9438, section 4.3, figure 4), in 2^-20 segments. */
+/*
+ * Reno's growth per round trip that gives the same mean window with beta (RFC 9438, section 4.3, figure 4), in 2^-20
+ * segments.
+ */
 static inline u64 cubic_slope_q20(const struct cubic_point *at, const struct cubic_shape *p)
 {
 	u64 beta_q24 = ((u64)p->beta_q32 + (1 << 7)) >> 8;
@@ -195,7 +201,8 @@ VERIFIED_APART u64 cubic_growth_ack(struct cubic_growth *g, const struct cubic_s
 
 	if (!g || !p || !acked_q16)
 		return cwnd_q16;
-	most = p->variant == CUBIC_2008 ? acked_q16 : acked_q16 / 2;	/* it may aim at twice the window, or one and a half */
+	/* it may aim at twice the window, or one and a half */
+	most = p->variant == CUBIC_2008 ? acked_q16 : acked_q16 / 2;
 	if (!g->at.begun)
 		cubic_growth_start(g, p, cwnd, now_us);
 	room = cubic_target_q16(g, p, cwnd, now_us);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Data Center TCP (RFC 8257), without kernel access: the window comes down by half the marked part. With acceleration and overload mode
- * it is Misund's dctcp-fast. The reference is law/dctcp.rs of lowtide-cc, and its differences from the RFC are here, too.
+ * Data Center TCP (RFC 8257), without kernel access: the window comes down by half the marked part. With acceleration
+ * and overload mode it is Misund's dctcp-fast. The reference is law/dctcp.rs of lowtide-cc, and its differences from
+ * the RFC are here, too.
  */
 #ifndef LOWTIDE_DCTCP_H
 #define LOWTIDE_DCTCP_H

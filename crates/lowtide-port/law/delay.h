@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* Base and current delay (RFC 6817, section 2.4.2), without kernel access. Delays are microseconds of which only differences mean anything. */
+/*
+ * Base and current delay (RFC 6817, section 2.4.2), without kernel access. Delays are microseconds of which only
+ * differences mean anything.
+ */
 #ifndef LOWTIDE_DELAY_H
 #define LOWTIDE_DELAY_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Eclipse (Adhari, Dreibholz, Werner, Rathgeb: "Eclipse: A New Dynamic Delay-based Congestion Control Algorithm for Background
- * Traffic"), without kernel access: steers the delay to a small part of the range that it was seen to have.
+ * Eclipse (Adhari, Dreibholz, Werner, Rathgeb: "Eclipse: A New Dynamic Delay-based Congestion Control Algorithm for
+ * Background Traffic"), without kernel access: steers the delay to a small part of the range that it was seen to have.
  *
- * What the paper leaves open is settled as in the reference (lowtide-cc, law/eclipse.rs), which says why; with a price weight, delta follows
- * from it (law/eclipse/weighted.rs). Delays are units of 2^-8 us above the first one, and may be up to 8 s apart.
+ * What the paper leaves open is settled as in the reference (lowtide-cc, law/eclipse.rs), which says why; with a price
+ * weight, delta follows from it (law/eclipse/weighted.rs). Delays are units of 2^-8 us above the first one, and may be
+ * up to 8 s apart.
  */
 #ifndef LOWTIDE_ECLIPSE_H
 #define LOWTIDE_ECLIPSE_H
@@ -108,7 +109,10 @@ static inline bool eclipse_delay(struct eclipse *e, const struct law_ack *a)
 	return true;
 }
 
-/* The next interval, before its bounds: half where the delay was stable, double where a trend runs through, else the rise of the delay. */
+/*
+ * The next interval, before its bounds: half where the delay was stable, double where a trend runs through, else the
+ * rise of the delay.
+ */
 static inline u64 eclipse_next_mu(const struct eclipse *e, const struct eclipse_interval *i, u64 now_us, u64 stable)
 {
 	u64 length = now_us - i->start_us, first, last, rise, shorter = e->mu_q16 - e->mu_q16 / 8;
@@ -217,7 +221,9 @@ static inline void eclipse_drain(struct eclipse *e, const struct eclipse_paramet
 	}
 }
 
-/* 1 - d/delta segments per round trip (section III-B); not below -(1/beta - 1), or under a weight half of the window. */
+/*
+ * 1 - d/delta segments per round trip (section III-B); not below -(1/beta - 1), or under a weight half of the window.
+ */
 static inline void eclipse_steer(const struct eclipse *e, const struct eclipse_parameters *p, const struct law_weight *weight,
 				 struct law_window *w, const struct law_ack *a)
 {

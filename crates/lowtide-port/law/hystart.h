@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Hybrid Slow Start (Ha and Rhee, 2008) as Linux has it in CUBIC (net/ipv4/tcp_cubic.c), without kernel access: slow start ends where a
- * round's ACKs come as one train longer than the way there, or where the round trip has risen. CDG's is another one (cdg.h).
+ * Hybrid Slow Start (Ha and Rhee, 2008) as Linux has it in CUBIC (net/ipv4/tcp_cubic.c), without kernel access: slow
+ * start ends where a round's ACKs come as one train longer than the way there, or where the round trip has risen. CDG's
+ * is another one (cdg.h).
  *
- * Notable differences from Linux, which the reference (lowtide-cc, part/hystart.rs) shares: no allowance for large packets
- * (hystart_ack_delay), and the least delay also takes samples of the first second after a reduction.
+ * Notable differences from Linux, which the reference (lowtide-cc, part/hystart.rs) shares: no allowance for large
+ * packets (hystart_ack_delay), and the least delay also takes samples of the first second after a reduction.
  */
 #ifndef LOWTIDE_HYSTART_H
 #define LOWTIDE_HYSTART_H

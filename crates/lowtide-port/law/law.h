@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What every law of the window kind gets and gives, without kernel access. The kernel (window_ops.h of lowtide-kernel) and
- * the native port for tests and simulator (src/port.rs) call the same functions in the same order:
+ * What every law of the window kind gets and gives, without kernel access. The kernel (window_ops.h of lowtide-kernel)
+ * and the native port for tests and simulator (src/port.rs) call the same functions in the same order:
  *
  *   X_begin    once; cwnd is the initial window
  *   X_sample   for each ACK that acknowledges something, in reduction episodes too
- *   X_ack      after it, outside of them: the window moves; true: it came down for congestion that the law found by itself
+ *   X_ack      after it, outside of them: the window moves; true: it came down for congestion that the law found by
+ *              itself
  *   X_reduce   congestion: the window comes down to ssthresh; the stack walks there by PRR
  *   X_answered  a loss that belongs to a reduction made already
  *   X_recovered  the episode is over
@@ -13,7 +14,8 @@
  *   X_restart  the sender was idle, for so long
  *   X_inspect  what it knows and decided, for a trace: so many values, in the order of the law's entry in
  *              src/table.rs, which has their scales; LAW_NO_VALUE where there is none
- *   X_timed_out  of a law of timeouts: a loss or a recovery has become one (where X_reduce hears of a timeout as such, it is called from there)
+ *   X_timed_out  of a law of timeouts: a loss or a recovery has become one (where X_reduce hears of a timeout as such,
+ *              it is called from there)
  *
  * A law of marks (marks.h) hears of more, for its rounds and its reactions go on in reduction episodes:
  *
@@ -27,7 +29,8 @@
  *   X_pace     bytes per second; 0: not known yet
  *   X_least_burst  segments that leave at once at the least
  *
- * Windows are units of 2^-16 segments, times microseconds, parameters u32 in the order of the law's entry in src/table.rs.
+ * Windows are units of 2^-16 segments, times microseconds, parameters u32 in the order of the law's entry in
+ * src/table.rs.
  */
 #ifndef LOWTIDE_LAW_H
 #define LOWTIDE_LAW_H
@@ -36,7 +39,8 @@
 #include "budget.h"
 
 #define LAW_PARAMETERS 24	/* of one law, at most */
-#define LAW_INITIAL_WINDOW 10	/* segments that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1) */
+/* segments that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1) */
+#define LAW_INITIAL_WINDOW 10
 #define LAW_NO_THRESHOLD_Q16 (0x7fffffffULL << 16)	/* TCP_INFINITE_SSTHRESH */
 #define LAW_SHORT_Q16 6	/* 1e-4 */
 #define LAW_PACKETS_MAX (1 << 15)	/* of one ACK that count */
@@ -51,7 +55,8 @@ struct law_ack {
 	u32 marked;		/* of those, with CE */
 	u32 rtt_us;		/* 0: no sample */
 	u32 srtt_us;
-	s64 delay_us;		/* of the newest segment to the receiver's clock (owd.h), or its round trip; only differences mean anything */
+	/* of the newest segment to the receiver's clock (owd.h), or its round trip; only differences mean anything */
+	s64 delay_us;
 	u32 has_delay;
 	u32 una, nxt;		/* sequence numbers */
 	u32 in_flight;		/* segments, before this ACK */
@@ -61,14 +66,19 @@ struct law_ack {
 	u32 reducing;		/* in a reduction episode that goes on; not after a timeout */
 	u32 mss;		/* payload bytes of a full segment */
 	u32 lost;		/* segments newly marked lost */
-	u32 rate_delivered, rate_interval_us, rate_app_limited;	/* the latest rate sample: so many segments in so much time; an interval of 0: none */
+	/* the latest rate sample: so many segments in so much time; an interval of 0: none */
+	u32 rate_delivered, rate_interval_us, rate_app_limited;
 	u32 app_limited;	/* segments are on their way that the program had no more of */
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 holes;		/* SACK blocks are outstanding; for cdg_flow.h alone, as what follows */
 	u32 random;		/* uniform over 32 bits */
 	u32 senders;		/* connections whose ACKs these are, where several are one flow (aggregate.h) */
 	u32 burst;		/* segments that connections of that flow began with at once: one waits for the other */
-	u32 beside;		/* segments of other connections of that flow, outside of its window, that may have met those that tell of the queue */
+	/*
+	 * segments of other connections of that flow, outside of its window, that may have met those that tell of the
+	 * queue
+	 */
+	u32 beside;
 };
 
 struct law_window {
@@ -90,7 +100,10 @@ static inline bool law_in_slow_start(const struct law_window *w)
 	return w->cwnd_q16 < w->ssthresh_q16;
 }
 
-/* The same where real numbers would be there: a window just below its threshold, by what thirds of a segment lack of whole ones, is at it. */
+/*
+ * The same where real numbers would be there: a window just below its threshold, by what thirds of a segment lack of
+ * whole ones, is at it.
+ */
 static inline bool law_starts(const struct law_window *w)
 {
 	return w->cwnd_q16 + LAW_SHORT_Q16 < w->ssthresh_q16;
@@ -141,8 +154,8 @@ static inline void law_grow(struct law_window *w, const struct law_ack *a)
 }
 
 /*
- * What so many segments acknowledged come to of `per_round`, the window's change in a round trip. It is finer than windows are, since what
- * its rounding loses adds up: at most 2^16 segments.
+ * What so many segments acknowledged come to of `per_round`, the window's change in a round trip. It is finer than
+ * windows are, since what its rounding loses adds up: at most 2^16 segments.
  */
 static inline u64 law_in_round(const struct law_window *w, u64 per_round_q24, u32 packets)
 {
@@ -153,7 +166,10 @@ static inline u64 law_in_round(const struct law_window *w, u64 per_round_q24, u3
 	return (((per_round_q24 * acked) << 8) + cwnd / 2) / cwnd;
 }
 
-/* The threshold comes down to `left`, of which a weight may keep a part, but not below `least`; the window to the threshold, but not up to it. */
+/*
+ * The threshold comes down to `left`, of which a weight may keep a part, but not below `least`; the window to the
+ * threshold, but not up to it.
+ */
 static inline void law_lower_to(struct law_window *w, const struct law_weight *weight, u64 left_q16, u64 least_q16, enum law_signal signal)
 {
 	w->ssthresh_q16 = at_least((left_q16 * weight->kept_q16) >> 16, least_q16);

@@ -2,9 +2,9 @@
 /*
  * LEDBAT (RFC 6817): keeps the queueing delay at TARGET by a linear controller, without kernel access.
  *
- * Notable differences from the RFC, which the reference (lowtide-cc, law/ledbat.rs) shares: the window follows the delay outside of
- * reduction episodes only, the congestion timeout is TCP's, and slow start, if asked for, ends at TARGET. In the kernel the first
- * flight is TCP's initial window; INIT_CWND counts from its first ACK.
+ * Notable differences from the RFC, which the reference (lowtide-cc, law/ledbat.rs) shares: the window follows the
+ * delay outside of reduction episodes only, the congestion timeout is TCP's, and slow start, if asked for, ends at
+ * TARGET. In the kernel the first flight is TCP's initial window; INIT_CWND counts from its first ACK.
  */
 #ifndef LOWTIDE_LEDBAT_H
 #define LOWTIDE_LEDBAT_H
@@ -51,7 +51,10 @@ static inline void ledbat_sample(struct ledbat *l, const struct ledbat_parameter
 		l->queuing_us = current > base ? current - base : 0;
 }
 
-/* GAIN off_target acked/cwnd, of either sign (RFC 6817, section 2.4.2). What is in flight limits the window, so that it cannot grow unused. */
+/*
+ * GAIN off_target acked/cwnd, of either sign (RFC 6817, section 2.4.2). What is in flight limits the window, so that it
+ * cannot grow unused.
+ */
 static inline void ledbat_follow(struct ledbat *l, const struct ledbat_parameters *p, struct law_window *w, const struct law_ack *a)
 {
 	u64 target = at_least(p->target_us, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), without kernel access: LEDBAT on round trips, with a gain that goes with the base
- * delay, a multiplicative decrease, and slowdowns in which the queue drains and the base delay shows. The differences from the
- * draft are those of the reference (lowtide-cc, law/ledbatpp.rs).
+ * LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), without kernel access: LEDBAT on round trips, with a gain that goes
+ * with the base delay, a multiplicative decrease, and slowdowns in which the queue drains and the base delay shows. The
+ * differences from the draft are those of the reference (lowtide-cc, law/ledbatpp.rs).
  */
 #ifndef LOWTIDE_LEDBATPP_H
 #define LOWTIDE_LEDBATPP_H
@@ -37,7 +37,8 @@ struct ledbatpp {
 	u32 divisor;		/* GAIN is one over it */
 	u32 phase;		/* enum ledbatpp_phase */
 	u32 known;		/* there is a delay */
-	u32 rest;		/* that divisions in slow start left, so that thirds of a segment add up to whole ones */
+	/* that divisions in slow start left, so that thirds of a segment add up to whole ones */
+	u32 rest;
 };
 
 static inline void ledbatpp_begin(struct ledbatpp *l, const struct ledbatpp_parameters *p, struct law_window *w, u32 nxt)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* What laws of marks have in common, without kernel access: marks counted and averaged, and growth by other than a segment a round trip. */
+/*
+ * What laws of marks have in common, without kernel access: marks counted and averaged, and growth by other than a
+ * segment a round trip.
+ */
 #ifndef LOWTIDE_MARKS_H
 #define LOWTIDE_MARKS_H
 
@@ -51,8 +54,8 @@ static inline u64 part_of(u64 window_q16, u32 part)
 }
 
 /*
- * Grows by `step_q24` segments per round trip, up to 2^16; 2^-24 segments that are not yet one of 2^-16 are carried on, for a step of a
- * hundredth of a segment is not more than that per ACK.
+ * Grows by `step_q24` segments per round trip, up to 2^16; 2^-24 segments that are not yet one of 2^-16 are carried on,
+ * for a step of a hundredth of a segment is not more than that per ACK.
  */
 static inline u64 law_step(u64 cwnd_q16, u64 acked_q16, u64 step_q24, u32 *carry)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Overload mode (Misund's paper, sections 1 and 6.2), without kernel access: one large reduction where the queue grows unusually. What the
- * paper leaves open is defined in the reference, part/overload.rs of lowtide-cc. Times are microseconds.
+ * Overload mode (Misund's paper, sections 1 and 6.2), without kernel access: one large reduction where the queue grows
+ * unusually. What the paper leaves open is defined in the reference, part/overload.rs of lowtide-cc. Times are
+ * microseconds.
  */
 #ifndef LOWTIDE_OVERLOAD_H
 #define LOWTIDE_OVERLOAD_H
@@ -69,8 +70,8 @@ static inline void overload_learn(struct overload *o, const struct overload_para
 }
 
 /*
- * A round ended, with this part of its segments marked. Gives what is left of the window where it was overload: 1 - max(F/2, r_q), over what
- * the law itself took off in the same round; PART_ONE otherwise. `*judged`: it was.
+ * A round ended, with this part of its segments marked. Gives what is left of the window where it was overload: 1 -
+ * max(F/2, r_q), over what the law itself took off in the same round; PART_ONE otherwise. `*judged`: it was.
  */
 static inline u32 overload_round(struct overload *o, const struct overload_parameters *p, u32 marked, u32 latency_us, bool *judged)
 {

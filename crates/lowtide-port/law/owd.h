@@ -2,19 +2,22 @@
 /*
  * One-way delay from TCP timestamps (RFC 7323), without kernel access.
  *
- * The receiver's clock at the ACK less our clock when the newest segment that it covers left is the forward delay plus the clocks' offset. (TSecr
- * would not do: it is of the oldest such segment, and the time that the ACK was delayed would count.) A clock of whole milliseconds is too
- * coarse for laws that look for less, and two clocks drift apart; so the forward delay plus the least return delay is bounded from above twice:
+ * The receiver's clock at the ACK less our clock when the newest segment that it covers left is the forward delay plus
+ * the clocks' offset. (TSecr would not do: it is of the oldest such segment, and the time that the ACK was delayed
+ * would count.) A clock of whole milliseconds is too coarse for laws that look for less, and two clocks drift apart; so
+ * the forward delay plus the least return delay is bounded from above twice:
  *
  *   by the round trip, exactly: that is how much more than it there can be, if the ACK waited on its way;
  *   by the receiver's clock, one tick late, with the offset of the ACK that waited least.
  *
- * The smaller one is the delay. With a return path that is quiet it is the round trip to the microsecond, and what the ACKs wait for beyond a
- * tick does not count. The two never part by more than the return path explains, so a law can hear one after the other. Where the
- * receiver sends no timestamps, or its clock is none that we know, the round trip remains.
+ * The smaller one is the delay. With a return path that is quiet it is the round trip to the microsecond, and what the
+ * ACKs wait for beyond a tick does not count. The two never part by more than the return path explains, so a law can
+ * hear one after the other. Where the receiver sends no timestamps, or its clock is none that we know, the round trip
+ * remains.
  *
- * The offset follows the clocks' drift: it is that of the last few seconds, rising no faster than clocks part. And no delay is below
- * the least round trip; a clock that says so by more than ACKs can have waited has stepped, or ticks otherwise than we thought.
+ * The offset follows the clocks' drift: it is that of the last few seconds, rising no faster than clocks part. And no
+ * delay is below the least round trip; a clock that says so by more than ACKs can have waited has stepped, or ticks
+ * otherwise than we thought.
  */
 #ifndef LOWTIDE_OWD_H
 #define LOWTIDE_OWD_H
@@ -43,7 +46,10 @@ struct owd {
 	u32 raised_us;		/* what the offset was too low by in this window, at least */
 };
 
-/* The rate of a clock that made so many ticks in so many us, 0: none that we know. A tick or two, and a little that ACKs wait, are missing. */
+/*
+ * The rate of a clock that made so many ticks in so many us, 0: none that we know. A tick or two, and a little that
+ * ACKs wait, are missing.
+ */
 static inline u32 owd_rate(u32 ticks, u64 passed_us)
 {
 	const u32 known[] = { 1, 1000, 4000, 10000 };
@@ -126,8 +132,8 @@ static inline s64 owd_waited(struct owd *o, u32 tsval, u64 now_us)
 }
 
 /*
- * The delay for an ACK that came now; `rtt_us` is that of the newest segment, 0: unknown, and so is the delay then. `stamped`: it carried a
- * timestamp, `tsval`.
+ * The delay for an ACK that came now; `rtt_us` is that of the newest segment, 0: unknown, and so is the delay then.
+ * `stamped`: it carried a timestamp, `tsval`.
  */
 static inline u32 owd_delay(struct owd *o, bool stamped, u32 tsval, u64 now_us, u32 rtt_us)
 {

@@ -44,8 +44,8 @@ static inline void phantom_next_round(struct phantom *p)
 }
 
 /*
- * No signals over an empty queue either: without that, a suppressed flow cannot tell its own silence from the network's, and tau,
- * which it measures itself, grows with every suppression.
+ * No signals over an empty queue either: without that, a suppressed flow cannot tell its own silence from the
+ * network's, and tau, which it measures itself, grows with every suppression.
  *
  * Chance, in 2^-32, that `segments` sent now carry a phantom signal. `chance_q32`: p(1/w - 1).
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * TCP Prague (L4STeam/linux, net/ipv4/tcp_prague.c, v0.6 and v0.7; RFC 9331, section 4), without kernel access: DCTCP that is independent of
- * short round trips, grows by unmarked segments only, and does so in reduction episodes, too. The reference is law/prague of
- * lowtide-cc; what it has and this has not: the detection of classic queues, and pacing, which is the stack's.
+ * TCP Prague (L4STeam/linux, net/ipv4/tcp_prague.c, v0.6 and v0.7; RFC 9331, section 4), without kernel access: DCTCP
+ * that is independent of short round trips, grows by unmarked segments only, and does so in reduction episodes, too.
+ * The reference is law/prague of lowtide-cc; what it has and this has not: the detection of classic queues, and pacing,
+ * which is the stack's.
  */
 #ifndef LOWTIDE_PRAGUE_H
 #define LOWTIDE_PRAGUE_H
@@ -137,7 +138,10 @@ static inline u64 prague_floor_q16(const struct prague *g, const struct prague_p
 	return floor < least_q16 ? floor : least_q16;
 }
 
-/* The rate that a window gives, and the window that lets a rate through; the least rate where there is no round trip yet. */
+/*
+ * The rate that a window gives, and the window that lets a rate through; the least rate where there is no round trip
+ * yet.
+ */
 static inline u64 prague_rate_of_q16(const struct prague *g, u64 cwnd_q16)
 {
 	return g->slow_srtt_q8 ? cwnd_q16 * 16000000 / at_least(g->slow_srtt_q8 >> 4, 1) : g->rate_q16;

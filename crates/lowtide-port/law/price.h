@@ -2,9 +2,10 @@
 /*
  * The network's own congestion signals, told from ours, without kernel access: the price that the controller goes by.
  *
- * The stack reduces a window in episodes, and keeps in high_seq what was sent when one began. An episode is looked at with each segment
- * that leaves. Recovery retransmits, so none passes unseen. A signal of ours begins an episode too, but neither recovery nor a mark.
- * All losses and marks of one window of data are one event, as they are to a law: a timeout within recovery is part of it.
+ * The stack reduces a window in episodes, and keeps in high_seq what was sent when one began. An episode is looked at
+ * with each segment that leaves. Recovery retransmits, so none passes unseen. A signal of ours begins an episode too,
+ * but neither recovery nor a mark. All losses and marks of one window of data are one event, as they are to a law: a
+ * timeout within recovery is part of it.
  */
 #ifndef LOWTIDE_PRICE_H
 #define LOWTIDE_PRICE_H

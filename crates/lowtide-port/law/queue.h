@@ -6,8 +6,9 @@
 #define QUEUE_FLOOR_US 2000	/* below the 5 ms that CoDel and PIE aim at, above the noise of a smallest round trip */
 
 /*
- * The smallest round trip of a round is (nearly) the smallest ever seen: the queue was empty. An empty queue has no price, and
- * nothing times 1/w is nothing: neither the noise of a gradient nor a loss of long ago may hold a flow down then.
+ * The smallest round trip of a round is (nearly) the smallest ever seen: the queue was empty. An empty queue has no
+ * price, and nothing times 1/w is nothing: neither the noise of a gradient nor a loss of long ago may hold a flow down
+ * then.
  */
 static inline bool queue_is_empty(u32 round_min_us, u32 min_rtt_us, u32 floor_us)
 {

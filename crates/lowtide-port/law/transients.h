@@ -49,7 +49,10 @@ static inline void transients_reaction(struct transients *t, const struct transi
 	overload_reaction(&t->overload, &p->overload, left, !slow_start);
 }
 
-/* An ACK came, and the law has grown its window by it. Gives what an overload leaves of the window, PART_ONE if it is none. */
+/*
+ * An ACK came, and the law has grown its window by it. Gives what an overload leaves of the window, PART_ONE if it is
+ * none.
+ */
 static inline u32 transients_ack(struct transients *t, const struct transients_parameters *p, const struct law_window *w,
 				 const struct law_ack *a, bool recovering)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995) as Linux has it (net/ipv4/tcp_vegas.c), without kernel access. Once per round
- * trip the window is compared with what the path holds without a queue; the difference is kept between alpha and beta segments.
+ * TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995) as Linux has it (net/ipv4/tcp_vegas.c), without kernel access.
+ * Once per round trip the window is compared with what the path holds without a queue; the difference is kept between
+ * alpha and beta segments.
  *
  * Notable differences from Linux, which the reference (lowtide-cc, law/vegas.rs) shares:
- *   - alpha follows the price weight: clamp(w phi alpha_base, 1, alpha_max), and beta = alpha + gap (the DA-LBE framework, section IV-B).
- *     Of weight 1 and with phi above 1 it answers only every phi-th loss: it pays the rest in delay.
+ *   - alpha follows the price weight: clamp(w phi alpha_base, 1, alpha_max), and beta = alpha + gap (the DA-LBE
+ *     framework, section IV-B). Of weight 1 and with phi above 1 it answers only every phi-th loss: it pays the rest in delay.
  *   - A window that is not used does not grow.
  *   - Windows have fractions while Vegas is off after a loss and Reno grows them.
  */
@@ -100,7 +101,10 @@ static inline void vegas_avoid(struct vegas *v, const struct vegas_parameters *p
 	w->ssthresh_q16 = at_least(w->ssthresh_q16, w->cwnd_q16 - w->cwnd_q16 / 4);
 }
 
-/* The rate that the window is expected to give less the actual one, in segments: more than the queue holds, by the factor rtt/base. */
+/*
+ * The rate that the window is expected to give less the actual one, in segments: more than the queue holds, by the
+ * factor rtt/base.
+ */
 static inline void vegas_round(struct vegas *v, const struct vegas_parameters *p, const struct law_weight *weight,
 			       struct law_window *w, const struct law_ack *a)
 {
