@@ -83,7 +83,7 @@ struct lt_socket {
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 pacing;		/* the one in force */
 	u32 held;		/* that is by the limit on all sockets */
-	u32 burst_end;		/* what is sent up to here leaves with what was sent before (bursts.h) */
+	u32 burst_end;		/* what is sent up to here leaves with what was sent before (burst_pacing.h) */
 	u32 ssthresh;		/* what the law answered last */
 	u32 round_end;		/* CDG's round */
 	u32 epoch;		/* last group reduction heard of */

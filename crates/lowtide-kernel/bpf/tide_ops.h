@@ -9,7 +9,7 @@
 #define LOWTIDE_TIDE_OPS_H
 
 #include "window_ops.h"
-#include "bursts.h"
+#include "burst_pacing.h"
 #include "flows.h"
 
 VERIFIED_APART u32 tide_values(const struct lt_flow *f, const struct lt_socket *s, struct lt_trace_record *r)

@@ -3,8 +3,8 @@
  * Bursts where the stack hands down fewer segments at once: through IPsec, and to devices with a small gso_max_segs. It
  * paces each by itself there, and the second of a pair of probes would leave when the receiver no longer waits for it.
  */
-#ifndef LOWTIDE_BURSTS_H
-#define LOWTIDE_BURSTS_H
+#ifndef LOWTIDE_BURST_PACING_H
+#define LOWTIDE_BURST_PACING_H
 
 #include "law/burst.h"
 #include "state.h"
