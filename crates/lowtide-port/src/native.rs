@@ -13,6 +13,8 @@ mod price;
 mod transients;
 mod values;
 
+use crate::{Ported, parameters::PARAMETERS};
+use lowtide_cc::Law;
 use proptest::prelude::*;
 
 const Q16: u64 = 1 << 16;
@@ -97,43 +99,15 @@ fn exp_neg(x: f64) -> f64 {
 }
 
 /// `struct cdg_parameters`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Parameters {
-    variant: u32,
-    window: u32,
-    g0_us: u32,
-    floor_us: u32,
-    beta_q10: u32,
-    use_shadow: u32,
-    use_ineff: u32,
-    hold: u32,
-    use_tolerance: u32,
-    hystart: u32,
-    paced: u32,
-    filter: u32,
-    extrapolate: u32,
-    unsmoothed: u32,
-    increase: u32,
-}
+type Parameters = [u32; PARAMETERS];
 
-const MAINLINE: Parameters = Parameters {
-    variant: 0,
-    window: WINDOW,
-    g0_us: G0_US,
-    floor_us: 0,
-    beta_q10: 724,
-    use_shadow: 0,
-    use_ineff: 0,
-    hold: 0,
-    use_tolerance: 0,
-    hystart: 2,
-    paced: 0,
-    filter: 1,
-    extrapolate: 1,
-    unsmoothed: 0,
-    increase: 0,
-};
+/// Mainline's CDG with the G of a weight; its slow start ends by delay alone.
+const MAINLINE: &str = "g=125,hystart=delay";
+
+/// That, but for these parameters.
+fn mainline(but: &str) -> String {
+    format!("{MAINLINE},{but}")
+}
 
 struct Cdg(Box<State>, Parameters);
 
@@ -142,11 +116,12 @@ impl Cdg {
         Cdg::with(MAINLINE)
     }
 
-    fn with(parameters: Parameters) -> Cdg {
+    fn with(parameters: &str) -> Cdg {
         assert!(unsafe { native_cdg_size() } as usize <= size_of::<State>());
         let mut state = Box::new(State([0xa5; 4096]));
         unsafe { native_cdg_reset(&mut *state, 10) };
-        Cdg(state, parameters)
+        let law: Law = format!("cdg:{parameters}").parse().unwrap();
+        Cdg(state, *Ported::new(&law).unwrap().parameters())
     }
 
     fn sample(&mut self, rtt_us: u32, acked: u32) {
@@ -243,7 +218,7 @@ fn no_gradient_no_back_off() {
 
 #[test]
 fn ineffectual_back_offs_end_after_five_if_asked() {
-    let mut cdg = Cdg::with(Parameters { use_ineff: 5, ..MAINLINE });
+    let mut cdg = Cdg::with(&mainline("ineff=5"));
     let taken: Vec<bool> = (0..7).map(|_| cdg.backs_off(30 * Q16, u32::MAX)).collect();
     assert_eq!(taken, [true, true, true, true, true, false, false]);
 }

@@ -58,17 +58,17 @@ impl Traceable {
     /// `None`: it has gone meanwhile.
     fn open(switch: u32, programs: Vec<u32>, maps: &[u32]) -> Result<Option<Traceable>> {
         let find = |name: &str| maps.iter().find_map(|id| named(*id, name));
-        let (Some(switch), Some(ring), Some(drops), Some(setup)) =
-            (named(switch, "lt_tracing"), find("lt_trace"), find("lt_trace_drops"), find(".rodata.setup"))
+        let (Some(switch), Some(ring), Some(drops)) =
+            (named(switch, "lt_tracing"), find("lt_trace"), find("lt_trace_drops"))
         else {
             return Ok(None);
         };
-        if setup.value_size() as usize != size_of::<types::rodata_setup>()
-            || switch.value_size() as usize != size_of::<types::lt_tracing>()
-        {
+        let is_ours = |map: &MapHandle, size: usize| map.value_size() as usize == size;
+        let setup = find(".rodata.setup").filter(|map| is_ours(map, size_of::<types::rodata_setup>()));
+        let Some(setup) = setup.filter(|_| is_ours(&switch, size_of::<types::lt_tracing>())) else {
             let sentence = "a transfer or a law in the kernel is of another version of lowtide; trace it with that one";
             return Err(Error::Law(sentence.to_owned()));
-        }
+        };
         let bytes = setup.lookup(&KEY, MapFlags::ANY).map_err(unread)?.unwrap_or_default();
         if bytes.len() != size_of::<types::rodata_setup>() {
             return Err(unread(io::Error::from(io::ErrorKind::InvalidData)));

@@ -5,20 +5,7 @@ use super::*;
 
 const ONE: u64 = Q16;
 
-/// As the thesis has it.
-const THESIS: Parameters = Parameters {
-    variant: 1,
-    g0_us: 3003,
-    beta_q10: 716,
-    use_shadow: 1,
-    use_ineff: 5,
-    hold: 5,
-    hystart: 0,
-    extrapolate: 0,
-    unsmoothed: 1,
-    increase: 2,
-    ..MAINLINE
-};
+const THESIS: &str = "variant=thesis";
 
 impl Cdg {
     fn excuses(&mut self, mark: bool) -> bool {
@@ -52,8 +39,8 @@ impl Cdg {
 
 #[test]
 fn the_delayed_ack_filter_can_be_switched_off() {
-    for (filter, sum) in [(1, 0), (0, 320_000)] {
-        let mut cdg = Cdg::with(Parameters { filter, ..MAINLINE });
+    for (filter, sum) in [("on", 0), ("off", 320_000)] {
+        let mut cdg = Cdg::with(&mainline(&format!("filter={filter}")));
         cdg.round(40_000, 40_000);
         cdg.sample(40_000, 2);
         cdg.sample(80_000, 1); // the receiver's timer
@@ -63,8 +50,8 @@ fn the_delayed_ack_filter_can_be_switched_off() {
 
 #[test]
 fn a_ring_that_is_not_full_is_extrapolated_or_padded() {
-    for (extrapolate, sum) in [(1, 8000), (0, 1000)] {
-        let mut cdg = Cdg::with(Parameters { extrapolate, ..MAINLINE });
+    for (extrapolate, sum) in [("on", 8000), ("off", 1000)] {
+        let mut cdg = Cdg::with(&mainline(&format!("extrapolate={extrapolate}")));
         cdg.round(40_000, 40_000);
         assert_eq!(cdg.round(41_000, 41_000), sum);
     }
@@ -72,8 +59,8 @@ fn a_ring_that_is_not_full_is_extrapolated_or_padded() {
 
 #[test]
 fn slow_start_can_prefer_what_is_not_smoothed() {
-    for (unsmoothed, slow_start, sum) in [(0, true, 1000), (1, false, 1000), (1, true, 8000)] {
-        let mut cdg = Cdg::with(Parameters { unsmoothed, extrapolate: 0, ..MAINLINE });
+    for (unsmoothed, slow_start, sum) in [("off", true, 1000), ("on", false, 1000), ("on", true, 8000)] {
+        let mut cdg = Cdg::with(&mainline(&format!("unsmoothed={unsmoothed},extrapolate=off")));
         cdg.round(40_000, 40_000);
         cdg.sample(41_000, 2);
         assert_eq!(cdg.end_round(slow_start), sum, "{unsmoothed} {slow_start}");
@@ -88,7 +75,7 @@ fn slow_start_can_prefer_what_is_not_smoothed() {
 
 #[test]
 fn the_thesis_has_means_in_whole_microseconds() {
-    for (parameters, rise, sum) in [(THESIS, 3, 0), (THESIS, 4, 8), (Parameters { extrapolate: 0, ..MAINLINE }, 3, 3)] {
+    for (parameters, rise, sum) in [(THESIS, 3, 0), (THESIS, 4, 8), (mainline("extrapolate=off").as_str(), 3, 3)] {
         let mut cdg = Cdg::with(parameters);
         cdg.round(40_000, 40_000);
         assert_eq!(cdg.round(40_000 + rise, 40_000 + rise), sum);
@@ -96,7 +83,7 @@ fn the_thesis_has_means_in_whole_microseconds() {
 }
 
 /// After these back-offs and a fall of the delay by so much, are the next ones taken again?
-fn forgives(parameters: Parameters, fall_us: u32) -> bool {
+fn forgives(parameters: &str, fall_us: u32) -> bool {
     let mut cdg = Cdg::with(parameters);
     cdg.round(40_000, 40_000);
     for _ in 0..6 {
@@ -109,10 +96,9 @@ fn forgives(parameters: Parameters, fall_us: u32) -> bool {
 
 #[test]
 fn ineffectual_back_offs_end_with_a_falling_delay() {
-    let mainline = Parameters { use_ineff: 5, ..MAINLINE };
-    let thesis = Parameters { hold: 100, ..THESIS };
-    assert_eq!([31, 32].map(|fall| forgives(mainline, fall)), [false, true]);
-    assert_eq!([3, 4].map(|fall| forgives(thesis, fall)), [false, true], "a mean of half a microsecond is one");
+    let (mainline, thesis) = (mainline("ineff=5"), format!("{THESIS},hold=100"));
+    assert_eq!([31, 32].map(|fall| forgives(&mainline, fall)), [false, true]);
+    assert_eq!([3, 4].map(|fall| forgives(&thesis, fall)), [false, true], "a mean of half a microsecond is one");
 }
 
 #[test]
@@ -126,7 +112,7 @@ fn the_thesis_holds_five_and_begins_anew() {
 #[test]
 fn a_loss_leaves_half_of_the_shadow_window() {
     // back-offs from 40 segments on, then a loss: the shadow remembers 40
-    for (parameters, left) in [(MAINLINE, 7.0), (Parameters { use_shadow: 1, ..MAINLINE }, 14.0), (THESIS, 20.0)] {
+    for (parameters, left) in [(MAINLINE, 7.0), (mainline("shadow=on").as_str(), 14.0), (THESIS, 20.0)] {
         let mut cdg = Cdg::with(parameters);
         cdg.delay(40);
         assert_eq!(cdg.loss(14), left, "mainline bounds the shadow by the window");
@@ -136,19 +122,19 @@ fn a_loss_leaves_half_of_the_shadow_window() {
 #[test]
 fn an_unused_window_bounds_its_shadow() {
     // growth by what the window grows, in mainline; by a segment a round in the thesis
-    for (parameters, rounds, left) in [(Parameters { use_shadow: 1, ..MAINLINE }, 10, 20.0), (THESIS, 10, 25.0)] {
+    for (parameters, rounds, left) in [(mainline("shadow=on").as_str(), 10, 20.0), (THESIS, 10, 25.0)] {
         let mut cdg = Cdg::with(parameters);
         cdg.delay(40);
         for _ in 0..rounds {
             cdg.grown(20.0, 10, 20, true, 0);
         }
-        assert!((cdg.loss(20) - left).abs() < 0.01, "{}", parameters.variant);
+        assert!((cdg.loss(20) - left).abs() < 0.01, "{parameters}");
     }
 }
 
 #[test]
 fn an_empty_queue_empties_the_thesis_shadow() {
-    for (parameters, left) in [(Parameters { use_shadow: 1, ..MAINLINE }, 20.0), (THESIS, 10.0)] {
+    for (parameters, left) in [(mainline("shadow=on").as_str(), 20.0), (THESIS, 10.0)] {
         let mut cdg = Cdg::with(parameters);
         cdg.delay(40);
         cdg.round(40_000, 50_000);
@@ -159,22 +145,22 @@ fn an_empty_queue_empties_the_thesis_shadow() {
 
 #[test]
 fn losses_are_excused_while_the_queue_is_not_full() {
-    let tolerant = Parameters { use_tolerance: 1, ..MAINLINE };
+    let (tolerant, thesis) = (&*mainline("tolerance=on"), &*format!("{THESIS},tolerance=on"));
     for (parameters, min, max, excused) in [
         (tolerant, 41_000, 51_000, true),  // both rise
         (tolerant, 41_000, 50_000, false), // only the least: full
         (tolerant, 39_000, 49_000, true),  // both fall
         (tolerant, 40_031, 50_031, false), // too little to be read
-        (Parameters { use_tolerance: 1, ..THESIS }, 40_031, 50_031, true),
+        (thesis, 40_031, 50_031, true),
         (MAINLINE, 41_000, 51_000, false),
     ] {
         let mut cdg = Cdg::with(parameters);
         cdg.round(40_000, 50_000);
         cdg.round(min, max);
-        assert_eq!(cdg.excuses(false), excused, "{} {min} {max}", parameters.variant);
+        assert_eq!(cdg.excuses(false), excused, "{parameters} {min} {max}");
     }
     // a mark tells the thesis that the queue is not known
-    for (parameters, excused) in [(tolerant, true), (Parameters { use_tolerance: 1, ..THESIS }, false)] {
+    for (parameters, excused) in [(tolerant, true), (thesis, false)] {
         let mut cdg = Cdg::with(parameters);
         cdg.round(40_000, 50_000);
         cdg.round(41_000, 51_000);
@@ -191,14 +177,15 @@ fn losses_are_excused_while_the_queue_is_not_full() {
 #[test]
 fn slow_start_ends_by_a_train_longer_than_half_the_round_trip() {
     // ACKs a millisecond apart, of a round trip of 40 ms
-    for (hystart, paced, acks, ends) in
-        [(1, 0, 21, false), (1, 0, 22, true), (1, 1, 41, false), (1, 1, 42, true), (0, 0, 99, false)]
+    let train = "g=125,hystart=train";
+    let paced = &*format!("{train},paced=on");
+    for (parameters, acks, ends) in
+        [(train, 21, false), (train, 22, true), (paced, 41, false), (paced, 42, true), ("g=125,hystart=off", 99, false)]
     {
-        let mut cdg = Cdg::with(Parameters { hystart, paced, ..MAINLINE });
+        let mut cdg = Cdg::with(parameters);
         cdg.sample(40_000, 2);
-        assert_eq!(cdg.hystart(acks, 1000, |_| true), ends, "{hystart} {paced} {acks}");
+        assert_eq!(cdg.hystart(acks, 1000, |_| true), ends, "{parameters} {acks}");
     }
-    let train = Parameters { hystart: 1, ..MAINLINE };
     let mut cdg = Cdg::with(train);
     cdg.sample(40_000, 2);
     assert!(!cdg.hystart(99, 3000, |_| true), "too far apart for a train");
@@ -209,8 +196,8 @@ fn slow_start_ends_by_a_train_longer_than_half_the_round_trip() {
 
 #[test]
 fn growth_can_be_renos_the_thesis_or_cubics() {
-    let grown = |increase: u32, seconds: u64| {
-        let mut cdg = Cdg::with(Parameters { increase, ..MAINLINE });
+    let grown = |increase: &str, seconds: u64| {
+        let mut cdg = Cdg::with(&mainline(&format!("increase={increase}")));
         cdg.sample(100_000, 2);
         let mut window = cdg.delay(200);
         for round in 0..10 * seconds {
@@ -222,11 +209,11 @@ fn growth_can_be_renos_the_thesis_or_cubics() {
         window
     };
     // Reno and the thesis: a segment in each of 100 rounds
-    assert!((grown(0, 10) - 241.4).abs() < 5.0, "{}", grown(0, 10));
-    assert!((grown(2, 10) - 241.4).abs() < 1.0, "{}", grown(2, 10));
+    assert!((grown("reno", 10) - 241.4).abs() < 5.0, "{}", grown("reno", 10));
+    assert!((grown("round", 10) - 241.4).abs() < 1.0, "{}", grown("round", 10));
     // CUBIC: 200 + 0.4 (t - cbrt(58.6/0.4))^3
-    assert!((grown(1, 5) - 200.0).abs() < 2.0, "{}", grown(1, 5));
-    assert!((grown(1, 10) - 243.0).abs() < 4.0, "{}", grown(1, 10));
+    assert!((grown("cubic", 5) - 200.0).abs() < 2.0, "{}", grown("cubic", 5));
+    assert!((grown("cubic", 10) - 243.0).abs() < 4.0, "{}", grown("cubic", 10));
 }
 
 #[test]
@@ -243,7 +230,7 @@ fn the_thesis_slow_start_goes_one_beyond_its_threshold() {
 fn many_sockets_grow_as_one_cubic() {
     let grown = |sockets: u32| {
         let n = f64::from(sockets);
-        let mut cdg = Cdg::with(Parameters { increase: 1, ..MAINLINE });
+        let mut cdg = Cdg::with(&mainline("increase=cubic"));
         cdg.sample(100_000, 2);
         let left = unsafe {
             native_cdg_cut_by_delay(&mut *cdg.0, &raw const cdg.1, 800 * ONE / u64::from(sockets), ONE, sockets)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What CDG and phantom signals show of themselves in a trace, and that every law shows as many values as have names.
 
-use lowtide_cc::{Flow, Law};
 use super::{Cdg, Phantom, Q16, State, WINDOW};
 use crate::{
     Ported,
     values::{Shown, values},
 };
+use lowtide_cc::{Flow, Law};
 
 unsafe extern "C" {
     fn native_cdg_inspect(state: *const State, window: u32, hazard_q16: u64, values: *mut i64) -> u32;
