@@ -27,7 +27,7 @@ struct lt_steering steering = {};
  * Of a law of ours, in the order of its structure. Fixed as well, but not constant to the verifier: a function that it
  * verifies apart takes no pointer to constants.
  */
-u32 law_parameters[LT_PARAMETERS] = {};
+u32 law_parameters[LT_PARAMETERS] __attribute__((aligned(8))) = {};	/* copied by words */
 struct lt_totals totals = {};
 struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
 struct lt_decision decision_layout = {};

@@ -165,7 +165,9 @@ fn variant(file: &str, changes: &[(&str, &str)]) -> Vec<u8> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let copy = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(sources).unwrap().map(Result::unwrap) {
-        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+        }
     }
     let mut text = fs::read_to_string(copy.path().join(file)).unwrap();
     for (from, to) in changes {
