@@ -16,8 +16,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use crate::{
     Error, Law, Result,
     bpf_skel::types,
-    kernel_words::KernelWords,
     law::is_available,
+    libbpf_log::LibbpfLog,
     programs::{Programs, text_of},
 };
 
@@ -70,10 +70,10 @@ impl MachineLaw {
                 law.name()
             )));
         }
-        let words = KernelWords::listen();
-        let mut programs = Programs::of_machine(law, weight, &name, &words)?;
-        let registration = programs.register(law, &words)?;
-        let sockets = programs.observe(&words)?;
+        let log = LibbpfLog::listen();
+        let mut programs = Programs::of_machine(law, weight, &name, &log)?;
+        let registration = programs.register(law, &log)?;
+        let sockets = programs.observe(&log)?;
         Ok(MachineLaw { registration, sockets, programs, name })
     }
 

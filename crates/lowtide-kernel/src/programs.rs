@@ -21,7 +21,7 @@ use crate::{
     clock::monotonic_now,
     fixed::{Q16, pressure_value},
     foreign::{self, Foreign},
-    kernel_words::KernelWords,
+    libbpf_log::LibbpfLog,
     takeover::Selection,
 };
 
@@ -65,14 +65,14 @@ impl Programs {
         setup: &Setup,
         first: &Steering,
         group: Option<(&Cgroup, &Selection)>,
-        words: &KernelWords,
+        log: &LibbpfLog,
     ) -> Result<Programs> {
         let direction = setup.direction;
         let law = (setup.law.is_ours() && direction.has_up()).then_some((&setup.law, setup.registration));
         let name = if setup.law.is_ours() { own_name(setup.law.program()) } else { setup.law.name().to_owned() };
         let place = if group.is_some() { Place::Existing } else { Place::Made };
         let choice = Choice { law, name: &name, place, downloads: direction.has_down() };
-        Programs::load(&choice, words, |fixed, variables| {
+        Programs::load(&choice, log, |fixed, variables| {
             configure(fixed, variables, &setup.law, &name);
             fixed.uploads = direction.has_up().into();
             fixed.by_delay = (setup.actuator == Actuator::Native).into();
@@ -92,10 +92,10 @@ impl Programs {
     }
 
     /// A law of ours under this name, for sockets that have nothing to do with each other. It has no controller to die.
-    pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, words: &KernelWords) -> Result<Programs> {
+    pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, log: &LibbpfLog) -> Result<Programs> {
         let law_too = Some((law, Registration::Link));
         let choice = Choice { law: law_too, name, place: Place::Machine, downloads: false };
-        Programs::load(&choice, words, |fixed, variables| {
+        Programs::load(&choice, log, |fixed, variables| {
             configure(fixed, variables, law, name);
             fixed.one_window = 0;
             fixed.whole_machine = 1;
@@ -108,29 +108,29 @@ impl Programs {
 
     fn load(
         choice: &Choice<'_>,
-        words: &KernelWords,
+        log: &LibbpfLog,
         set: impl FnOnce(&mut types::lt_setup, &mut types::bss),
     ) -> Result<Programs> {
         // The skeleton borrows its object for as long as it lives; one small allocation each time is never freed.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| words.refusal(error))?;
-        choose(&mut open, choice).map_err(|error| words.refusal(error))?;
+        let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| log.refusal(error))?;
+        choose(&mut open, choice).map_err(|error| log.refusal(error))?;
         let fixed = open.maps.rodata_setup_data.as_deref_mut().expect(SETUP);
         set(&mut fixed.setup, open.maps.bss_data.as_deref_mut().expect(VARIABLES));
-        let skeleton = open.load().map_err(|error| words.refusal(error))?;
+        let skeleton = open.load().map_err(|error| log.refusal(error))?;
         Ok(Programs { skeleton })
     }
 
     /// Makes the law known to the kernel as long as the link lives.
-    pub(crate) fn register(&mut self, law: &Law, words: &KernelWords) -> Result<Link> {
+    pub(crate) fn register(&mut self, law: &Law, log: &LibbpfLog) -> Result<Link> {
         let wanted = Law::registered(law.program());
         let map = self.skeleton.object_mut().maps_mut().find(|map| map.name() == wanted.as_str());
         let link = map.expect("every law of ours is in the object").attach_struct_ops();
-        attached("the control law", link, words)
+        attached("the control law", link, log)
     }
 
     /// Attaches what goes to a group.
-    pub(crate) fn attach(&self, cgroup: &Cgroup, words: &KernelWords) -> Result<Vec<Link>> {
+    pub(crate) fn attach(&self, cgroup: &Cgroup, log: &LibbpfLog) -> Result<Vec<Link>> {
         let (fd, programs) = (cgroup.as_fd().as_raw_fd(), &self.skeleton.progs);
         [
             ("the egress program", &programs.lt_egress),
@@ -147,7 +147,7 @@ impl Programs {
             let attach_type = program.attach_type() as u32;
             match refused.then(|| foreign::forbidding(cgroup.path(), attach_type)).flatten() {
                 Some(Foreign { group, id }) => Err(Error::ForbiddenByAnother { what, group, id }),
-                None => attached(what, link, words),
+                None => attached(what, link, log),
             }
         })
         .collect()
@@ -181,9 +181,9 @@ impl Programs {
     }
 
     /// What reads all sockets.
-    pub(crate) fn observe(&self, words: &KernelWords) -> Result<Link> {
+    pub(crate) fn observe(&self, log: &LibbpfLog) -> Result<Link> {
         let sockets = self.skeleton.maps.sockets.as_fd();
-        attached("the socket iterator", self.skeleton.progs.lt_observe.attach_iter(sockets), words)
+        attached("the socket iterator", self.skeleton.progs.lt_observe.attach_iter(sockets), log)
     }
 
     pub(crate) fn maps(&self) -> &TransferMaps<'static> {
@@ -195,9 +195,9 @@ impl Programs {
     }
 
     /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network namespace.
-    pub(crate) fn takeover(&self, words: &KernelWords) -> Result<[Link; 2]> {
+    pub(crate) fn takeover(&self, log: &LibbpfLog) -> Result<[Link; 2]> {
         let [take, give_back] = [&self.skeleton.progs.lt_take, &self.skeleton.progs.lt_give_back]
-            .map(|program| attached("the program for open sockets", program.attach(), words));
+            .map(|program| attached("the program for open sockets", program.attach(), log));
         Ok([take?, give_back?])
     }
 
@@ -222,8 +222,8 @@ impl Programs {
     }
 }
 
-fn attached(what: &'static str, link: libbpf_rs::Result<Link>, words: &KernelWords) -> Result<Link> {
-    link.map_err(|error| Error::Attach { what, reason: words.reason(&error) })
+fn attached(what: &'static str, link: libbpf_rs::Result<Link>, log: &LibbpfLog) -> Result<Link> {
+    link.map_err(|error| Error::Attach { what, reason: log.reason(&error) })
 }
 
 /// Of our laws the kernel gets the one that is asked for, under this name, or none; and without a group nothing that goes to one.

@@ -11,7 +11,7 @@ use crate::{
     clock::monotonic_now,
     fixed::{Q16, Q32},
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
-    kernel_words::KernelWords,
+    libbpf_log::LibbpfLog,
     programs::{Programs, apply, text_of},
     takeover::{Networks, Selection, Taken},
 };
@@ -171,17 +171,17 @@ impl Transfer {
     }
 
     fn load(setup: &Setup, first: &Steering, (cgroup, existing): (&Cgroup, Option<&Selection>)) -> Result<Transfer> {
-        let words = KernelWords::listen();
+        let log = LibbpfLog::listen();
         let group = existing.map(|selection| (cgroup, selection));
-        let mut programs = Programs::of_transfer(setup, first, group, &words)?;
+        let mut programs = Programs::of_transfer(setup, first, group, &log)?;
         let (up, downloads) = (setup.direction.has_up(), setup.direction.has_down());
-        let law = (setup.law.is_ours() && up).then(|| programs.register(&setup.law, &words)).transpose()?;
-        let links = programs.attach(cgroup, &words)?;
+        let law = (setup.law.is_ours() && up).then(|| programs.register(&setup.law, &log)).transpose()?;
+        let links = programs.attach(cgroup, &log)?;
         if downloads {
             programs.attach_downloads(cgroup)?;
         }
-        let observer = programs.observe(&words)?;
-        let takeover = existing.map(|_| programs.takeover(&words)).transpose()?;
+        let observer = programs.observe(&log)?;
+        let takeover = existing.map(|_| programs.takeover(&log)).transpose()?;
         let takeover = takeover.map(|[take, give_back]| Takeover { take, give_back, networks: Networks::default() });
         Ok(Transfer { observer, takeover, links, _law: law, programs, downloads, acknowledged: 0, goals: Vec::new() })
     }
@@ -325,9 +325,9 @@ impl Transfer {
 /// [`Error::Load`], with the kernel's reason.
 #[doc(hidden)]
 pub fn load_object(object: &[u8]) -> Result<()> {
-    let words = KernelWords::listen();
+    let log = LibbpfLog::listen();
     let load = || ObjectBuilder::default().open_memory(object)?.load().map(drop);
-    load().map_err(|error| words.refusal(error))
+    load().map_err(|error| log.refusal(error))
 }
 
 fn record(bytes: impl AsRef<[u8]>) -> types::lt_socket_record {

@@ -7,24 +7,24 @@ use libbpf_rs::PrintLevel;
 
 use crate::Error;
 
-static WORDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Collects what libbpf and the verifier have to say, which error codes alone do not.
-pub(crate) struct KernelWords;
+pub(crate) struct LibbpfLog;
 
-impl KernelWords {
-    pub(crate) fn listen() -> KernelWords {
-        WORDS.lock().expect("no panic while held").clear();
+impl LibbpfLog {
+    pub(crate) fn listen() -> LibbpfLog {
+        LINES.lock().expect("no panic while held").clear();
         libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-            WORDS.lock().expect("no panic while held").push(text.trim_end().to_owned());
+            LINES.lock().expect("no panic while held").push(text.trim_end().to_owned());
         })));
-        KernelWords
+        LibbpfLog
     }
 
     /// The error, and the last lines that explain it.
     pub(crate) fn reason(&self, error: &libbpf_rs::Error) -> String {
-        let words = WORDS.lock().expect("no panic while held");
-        let lines: Vec<&str> = words
+        let texts = LINES.lock().expect("no panic while held");
+        let lines: Vec<&str> = texts
             .iter()
             .flat_map(|text| text.lines())
             .map(str::trim)
