@@ -264,21 +264,6 @@ pub(crate) const LAWS: &[Entry] = &[
         ],
     },
     Entry {
-        name: "reno",
-        prefix: "reno",
-        spelled: &["lt_reno"],
-        hooks: Hooks::Window,
-        takes_weight: false,
-        takes_one_way_delay: false,
-        exponent: RENO,
-        parameters: &[&[("beta", Form::Q16)]],
-        values: &[
-            BASE,
-            value("reductions", "", Number(1.0), "window reductions so far"),
-            value("beta", "", Number(Q16), "part of the window that congestion leaves"),
-        ],
-    },
-    Entry {
         name: "dctcp",
         prefix: "dctcp",
         spelled: &["dctcp"],

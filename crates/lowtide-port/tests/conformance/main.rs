@@ -114,8 +114,6 @@ const CASES: &[Case] = &[
         segments: 2.01,
     },
     Case { law: CDG_CUBIC, marks: false, weights: &[], part: 0.01, segments: 2.01 },
-    Case { law: "reno", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
-    Case { law: "reno:beta=0.7", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
     Case { law: "cubic", marks: false, weights: &[], part: 1e-3, segments: 0.01 },
     Case { law: "cubic:variant=linux,paced=on", marks: false, weights: &[], part: 1e-3, segments: 1.01 },
     Case {
