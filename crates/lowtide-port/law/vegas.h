@@ -6,7 +6,8 @@
  *
  * Notable differences from Linux, which the reference (lowtide-cc, law/vegas.rs) shares:
  *   - alpha follows the price weight: clamp(w phi alpha_base, 1, alpha_max), and beta = alpha + gap (the DA-LBE
- *     framework, section IV-B). Of weight 1 and with phi above 1 it answers only every phi-th loss: it pays the rest in delay.
+ *     framework, section IV-B). Of weight 1 and with phi above 1 it answers only every phi-th loss: it pays the rest in
+ *     delay.
  *   - A window that is not used does not grow.
  *   - Windows have fractions while Vegas is off after a loss and Reno grows them.
  */
