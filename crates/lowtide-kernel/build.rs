@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the BPF programs into a skeleton, and the laws' headers natively for the tests.
+//! Compiles the BPF programs into a skeleton.
 
 use std::{env, ffi::OsString, path::PathBuf, process::Command};
 
@@ -12,6 +12,11 @@ const CANDIDATES: [&str; 8] =
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=include");
+    // the crate of the laws says where they are
+    let [laws, generated] = ["DEP_LOWTIDE_LAWS_INCLUDE", "DEP_LOWTIDE_LAWS_GENERATED"]
+        .map(|name| env::var(name).unwrap_or_else(|_| panic!("the build script of lowtide-port sets {name}")));
+    println!("cargo::rerun-if-changed={laws}/law");
+    println!("cargo::rerun-if-changed={generated}");
     println!("cargo::rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
 
@@ -24,6 +29,9 @@ fn main() {
         "-Wno-unused-parameter",
         &format!("-I/usr/include/{arch}-linux-gnu"),
         "-Iinclude",
+        "-Ibpf", // for the generated headers
+        &format!("-I{laws}"),
+        &format!("-I{generated}"),
     ]
     .iter()
     .map(OsString::from)
@@ -32,6 +40,8 @@ fn main() {
     // the tests compile a broken variant in the same way
     println!("cargo::rustc-env=LOWTIDE_CLANG={}", clang.display());
     println!("cargo::rustc-env=LOWTIDE_CLANG_INCLUDE=/usr/include/{arch}-linux-gnu");
+    println!("cargo::rustc-env=LOWTIDE_LAWS_INCLUDE={laws}");
+    println!("cargo::rustc-env=LOWTIDE_LAWS_GENERATED={generated}");
     if let Err(error) = SkeletonBuilder::new()
         .source("bpf/transfer.bpf.c")
         .clang(&clang)
@@ -40,12 +50,6 @@ fn main() {
     {
         panic!("the BPF programs do not compile: {error:#}");
     }
-
-    cc::Build::new()
-        .file("bpf/law/native.c")
-        .flag("-Wno-unused-parameter")
-        .warnings(true)
-        .compile("lowtide_law_native");
 }
 
 /// The first clang that can build the programs; struct_ops by link and CO-RE bitfields need clang 16.

@@ -20,9 +20,7 @@ pub(crate) fn below(top: &Path, name: &str) -> io::Result<BTreeSet<PathBuf>> {
     with_below(top, dependencies(&manifest(top, name)?))
 }
 
-/// The source files of these crates and of those that they depend on. Files and directories, by their paths from the
-/// top of the workspace. Where a crate's build takes in files from outside its directory, `package.metadata.sources` in
-/// its manifest names them.
+/// The source files of these crates and of those that they depend on. Files and directories, by their paths from the top of the workspace.
 pub(crate) fn with_below(top: &Path, names: impl IntoIterator<Item = String>) -> io::Result<BTreeSet<PathBuf>> {
     let (mut found, mut paths) = (BTreeSet::new(), BTreeSet::new());
     let mut open: Vec<String> = names.into_iter().collect();
@@ -36,10 +34,6 @@ pub(crate) fn with_below(top: &Path, names: impl IntoIterator<Item = String>) ->
             if BESIDE.iter().all(|beside| file != *beside) {
                 paths.insert(directory.join(file));
             }
-        }
-        let outside = manifest.get("package").and_then(|it| it.get("metadata")?.get("sources")?.as_array());
-        for path in outside.into_iter().flatten().filter_map(toml::Value::as_str) {
-            paths.insert(plain(&directory.join(path)));
         }
         open.extend(dependencies(&manifest));
     }
@@ -58,18 +52,6 @@ fn dependencies(manifest: &toml::Table) -> Vec<String> {
     let kinds = ["dependencies", "build-dependencies"];
     let lists = tables.flat_map(|table| kinds.map(|kind| table.get(kind).and_then(toml::Value::as_table)));
     lists.flatten().flat_map(toml::Table::keys).filter(|name| name.starts_with(OURS)).cloned().collect()
-}
-
-/// A path without `..`.
-fn plain(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut plain, part| {
-        if part.as_os_str() == ".." {
-            plain.pop();
-        } else {
-            plain.push(part);
-        }
-        plain
-    })
 }
 
 /// A hash of files and directories, given by their paths from the top of the workspace, and of what else is given.

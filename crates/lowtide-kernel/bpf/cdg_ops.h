@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lt_cdg: CDG as a TCP congestion control of the kernel. law/cdg.h decides, this file wires. A delay back-off has to become a
- * window-reduction episode (CWR); there is no kfunc for that, so the law leaves a signal in the socket's record and the
- * egress program (egress.h) hands it to the stack with the next segment. The stack then asks ssthresh() how far to go.
+ * lt_cdg: CDG as a TCP congestion control of the kernel. law/cdg.h decides, this file wires. A delay back-off has to
+ * become a window-reduction episode (CWR); there is no kfunc for that, so the law leaves a signal in the socket's
+ * record and the egress program (egress.h) hands it to the stack with the next segment. The stack then asks ssthresh()
+ * how far to go.
  */
 #ifndef LOWTIDE_CDG_OPS_H
 #define LOWTIDE_CDG_OPS_H
@@ -10,7 +11,7 @@
 #include "state.h"
 #include "tcp.h"
 
-#define CDG_PARAMETERS ((const struct cdg_parameters *)settings.parameters)
+#define CDG_PARAMETERS ((const struct cdg_parameters *)law_parameters)
 
 static __noinline void trace_cdg(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
@@ -75,9 +76,9 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 }
 
 /*
- * A reduction that the law itself decides. A window becomes smaller in an episode of the stack's (CWR), which the signal starts with the
- * next segment. A paced share needs none, its cwnd stays; and as it hears of the group only every few round trips, it takes at once
- * all the reductions that it has missed.
+ * A reduction that the law itself decides. A window becomes smaller in an episode of the stack's (CWR), which the
+ * signal starts with the next segment. A paced share needs none, its cwnd stays; and as it hears of the group only
+ * every few round trips, it takes at once all the reductions that it has missed.
  */
 static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32 signal, u32 missed, u64 now)
 {
@@ -86,7 +87,7 @@ static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32
 
 	s->signal = signal;
 	if (s->window_q16 >= PACED_BELOW_Q16) {
-		if (settings.whole_machine) {	/* nobody turns the signal into an episode */
+		if (setup.whole_machine) {	/* nobody turns the signal into an episode */
 			tp->snd_ssthresh = reduce(s, tp, now);
 			tp->snd_cwnd = at_least(tp->snd_ssthresh, 1);
 		}
@@ -133,8 +134,9 @@ static inline u64 own_round(struct lt_socket *s, const struct tcp_sock *tp, u32 
 }
 
 /*
- * The gradient sum of the transfer's round if it is over, else 0; the socket that comes first ends it. A small share's own rounds would be
- * too long and too poor in samples. Other processors may fold in a sample meanwhile; at worst that one is lost.
+ * The gradient sum of the transfer's round if it is over, else 0; the socket that comes first ends it. A small share's
+ * own rounds would be too long and too poor in samples. Other processors may fold in a sample meanwhile; at worst that
+ * one is lost.
  */
 static inline u64 group_round(const struct lt_socket *s, u32 srtt_us, u64 now)
 {
@@ -202,7 +204,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		begin_reduction(s, tp, SIGNAL_DELAY, 1, now);
 		return;
 	}
-	if (settings.one_window && s->epoch != group.epoch) {
+	if (setup.one_window && s->epoch != group.epoch) {
 		u32 missed = group.epoch - s->epoch;
 
 		s->epoch = group.epoch;
@@ -249,7 +251,7 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	mend_window(s, tp);
 	if (sample->rtt_us > 0) {
 		delayed = cdg_round_trip(&s->cdg, CDG_PARAMETERS, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
-		if (settings.sockets > 1)	/* 0 means none yet, hence the 1 */
+		if (steering.sockets > 1)	/* 0 means none yet, hence the 1 */
 			cdg_fold(&group.cdg.cur, sample->rtt_us - s->cdg.delay_min_us + 1, delayed);
 	}
 	/* here and not with the growth, so that a reduction slows the sending at once */

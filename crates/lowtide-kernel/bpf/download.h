@@ -66,11 +66,11 @@ struct {
 
 u64 download_numbers = 0;
 
-#define DOWNLOAD_PARAMETERS ((const void *)settings.parameters)
+#define DOWNLOAD_PARAMETERS ((const void *)law_parameters)
 
 static inline bool downloads_are_governed(u64 now_ns)
 {
-	return settings.download_weight_q16 < Q16_ONE && controller_alive(now_ns);
+	return steering.download_weight_q16 < Q16_ONE && controller_alive(now_ns);
 }
 
 static __always_inline struct lt_flow *download_flow(struct lt_download *d)
@@ -184,7 +184,7 @@ static inline struct law_window download_window(const struct lt_flow *f, u32 now
 
 static inline struct law_weight download_weight(void)
 {
-	struct law_weight weight = { .weight_q16 = settings.download_weight_q16, .ratio_q16 = Q16_ONE, .kept_q16 = Q16_ONE };
+	struct law_weight weight = { .weight_q16 = steering.download_weight_q16, .ratio_q16 = Q16_ONE, .kept_q16 = Q16_ONE };
 
 	return weight;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Every packet that the transfer's sockets send or receive passes here. Returning CONGESTED makes the stack call
- * tcp_enter_cwr() on the sender: the phantom congestion signal of the framework, and CDG's way to a real reduction episode.
+ * tcp_enter_cwr() on the sender: the phantom congestion signal of the framework, and CDG's way to a real reduction
+ * episode.
  */
 #ifndef LOWTIDE_EGRESS_H
 #define LOWTIDE_EGRESS_H
@@ -53,14 +54,14 @@ static __noinline void trace_kernel_law(struct lt_socket *s, const struct tcp_so
 
 	if (!r)
 		return;
-	if (!settings.ours)
+	if (!setup.ours)
 		r->values_count = phantom_inspect(&s->phantom, pressure_on(s)->phantom_q32, r->time_ns, r->values);
 	bpf_ringbuf_submit(r, 0);
 }
 
 static inline bool has_kernel_law(const struct lt_socket *s)
 {
-	return (!settings.ours || s->without_ecn) && !s->own_law;
+	return (!setup.ours || s->without_ecn) && !s->own_law;
 }
 
 static inline u32 congestion_event(u32 ca_state)
@@ -78,7 +79,7 @@ static inline void note_activity(struct lt_socket *s, u64 now, u32 srtt_us)
 	if (!s->last_sent_ns)
 		s->phantom.start_ns = now;
 	if (!s->last_sent_ns || now - s->last_sent_ns > idle)
-		__sync_fetch_and_add(&settings.sockets, 1);
+		__sync_fetch_and_add(&steering.sockets, 1);
 	s->last_sent_ns = now;
 }
 
@@ -89,7 +90,7 @@ static inline void note_losses(struct lt_socket *s, const struct tcp_sock *tp, u
 	phantom_real_signal(&s->phantom, now);
 	if (has_kernel_law(s))
 		TRACE(trace_kernel_law, s, tp, congestion_event(ca_state));
-	if (!settings.one_window || first_of_the_group(tp->srtt_us >> 3, now))
+	if (!setup.one_window || first_of_the_group(tp->srtt_us >> 3, now))
 		count(losses, 1);
 }
 
@@ -102,9 +103,9 @@ static inline bool phantom_signal(struct lt_socket *s, const struct tcp_sock *tp
 		phantom_next_round(&s->phantom);
 		s->phantom.round_end = tp->snd_nxt;
 	}
-	if (settings.weighs_marks && !s->without_ecn)
+	if (setup.weighs_marks && !s->without_ecn)
 		return false;
-	if (settings.by_delay && !s->without_ecn && (!s->phantom.last_real_ns || !delay_has_no_grip(s)))
+	if (setup.by_delay && !s->without_ecn && (!s->phantom.last_real_ns || !delay_has_no_grip(s)))
 		return false;
 	chance = phantom_chance_q32(&s->phantom, now, tp->srtt_us >> 3, tp->rtt_min.s[0].v, tp->snd_cwnd < tp->snd_ssthresh,
 				    pressure_on(s)->surplus_q16, pressure_on(s)->phantom_q32, segments);
@@ -125,7 +126,7 @@ int lt_egress(struct __sk_buff *skb)
 		return PASS;
 	if (packet.protocol == PROTO_UDP)
 		count(udp_sent, skb->len);
-	if (packet.protocol != PROTO_TCP || !packet.payload || !sk || !settings.uploads)
+	if (packet.protocol != PROTO_TCP || !packet.payload || !sk || !setup.uploads)
 		return PASS;
 	sk = bpf_sk_fullsock(sk);
 	if (!sk)
@@ -150,7 +151,7 @@ int lt_egress(struct __sk_buff *skb)
 		return PASS;
 	}
 	if (s->signal == SIGNAL_NONE && phantom_signal(s, tp, segments, now)) {
-		if (settings.one_window && !announce_reduction(s, SIGNAL_GROUP_LOSS, tp->srtt_us >> 3, now))
+		if (setup.one_window && !announce_reduction(s, SIGNAL_GROUP_LOSS, tp->srtt_us >> 3, now))
 			return PASS;
 		s->signal = SIGNAL_PHANTOM;
 		count(phantoms, 1);
@@ -159,7 +160,7 @@ int lt_egress(struct __sk_buff *skb)
 	}
 	if (s->signal == SIGNAL_NONE)
 		return PASS;
-	if (!settings.ours || s->without_ecn)
+	if (!setup.ours || s->without_ecn)
 		s->signal = SIGNAL_NONE;	/* a law of the kernel does not read it back */
 	return CONGESTED;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Connections of one transfer over one path are one flow (law/aggregate.h): what the law knows belongs to the path, and they divide its window. A
- * newcomer knows the path at its first packet, one that ends hands nothing over.
+ * Connections of one transfer over one path are one flow (law/aggregate.h): what the law knows belongs to the path, and
+ * they divide its window. A newcomer knows the path at its first packet, one that ends hands nothing over.
  *
- * Many that fill the window together meet in the queue by chance, and hide from each other whether others are served in turn. So one of them has a
- * token: it carries what the window allows, and probes while the law listens. The others wait, with a segment now and then, as programs give up
- * connections that stand still. The token goes round. Who has less to send than the window lets it needs none, nor does who is new: a short
- * connection never waits. A socket with a goal of its own is a flow by itself.
+ * Many that fill the window together meet in the queue by chance, and hide from each other whether others are served in
+ * turn. So one of them has a token: it carries what the window allows, and probes while the law listens. The others
+ * wait, with a segment now and then, as programs give up connections that stand still. The token goes round. Who has
+ * less to send than the window lets it needs none, nor does who is new: a short connection never waits. A socket with a
+ * goal of its own is a flow by itself.
  */
 #ifndef LOWTIDE_FLOWS_H
 #define LOWTIDE_FLOWS_H
@@ -18,9 +19,12 @@
 #define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* between probes, at the most */
 #define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long one has the token, or is new, and 16 round trips at the least */
 #define FLOW_TURN_ROUND_TRIPS 16
-#define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)	/* not held back for so long, and four round trips: it has too little to send */
-#define WAITING_RATE 4000		/* bytes per second of one that waits while the law listens, or knows little of the link, at the most */
-#define WAITING_PART 50			/* all of them take this part of the link together: a program that sees less than 1,000 bytes per second may give up */
+/* not held back for so long, and four round trips: it has too little to send */
+#define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)
+/* bytes per second of one that waits while the law listens, or knows little of the link, at the most */
+#define WAITING_RATE 4000
+/* all of them take this part of the link together: a program that sees less than 1,000 bytes per second may give up */
+#define WAITING_PART 50
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -66,14 +70,17 @@ static inline void flow_begin(struct lt_socket *s, const struct sock_common *sk)
 {
 	__builtin_memset(&s->member, 0, sizeof(s->member));
 	__builtin_memset(&s->flow, 0, offsetof(struct lt_flow, all));
-	if (settings.whole_machine || !path_of(sk, &s->member.path))
+	if (setup.whole_machine || !path_of(sk, &s->member.path))
 		return;
 	bpf_map_update_elem(&flows, &s->member.path, no_flow_yet, BPF_NOEXIST);
 	if (bpf_map_lookup_elem(&flows, &s->member.path))
 		s->member.number = __sync_fetch_and_add(&group.numbers, 1) + 1;
 }
 
-/* False: another processor is at it. It is not waited for, as that one may have been interrupted: what is to be done then is done at the next ACK. */
+/*
+ * False: another processor is at it. It is not waited for, as that one may have been interrupted: what is to be done
+ * then is done at the next ACK.
+ */
 static inline bool flow_enter(struct lt_flow *f, u64 now_ns)
 {
 	u64 busy = f->busy_ns;
@@ -122,8 +129,8 @@ static inline u64 flow_unused_ns(const struct lt_flow *f)
 }
 
 /*
- * Whether the connection has the token, which it takes where it is free or has been with another one for long enough. `may_send`: at once; one that
- * waits may only when its segment leaves.
+ * Whether the connection has the token, which it takes where it is free or has been with another one for long enough.
+ * `may_send`: at once; one that waits may only when its segment leaves.
  */
 static inline bool flow_carries(struct lt_flow *f, const struct lt_socket *s, bool wants, bool may_send, u64 now_ns)
 {
@@ -148,8 +155,8 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 }
 
 /*
- * At an ACK: what a connection does with its grant that has more to send than it may (`limited`), or that is idle, as all that it had is sent: what
- * comes then is as short as a new connection's, until it is not.
+ * At an ACK: what a connection does with its grant that has more to send than it may (`limited`), or that is idle, as
+ * all that it had is sent: what comes then is as short as a new connection's, until it is not.
  */
 VERIFIED_APART u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, u64 now_ns)
 {
@@ -214,7 +221,10 @@ static inline void flow_leave(struct lt_socket *s)
 	__sync_val_compare_and_swap(&f->carrier, s->member.number, 0);
 }
 
-/* At an ACK: a connection that has got a goal or parameters of its own is a flow by itself from now on, and one whose goal has ended no longer. */
+/*
+ * At an ACK: a connection that has got a goal or parameters of its own is a flow by itself from now on, and one whose
+ * goal has ended no longer.
+ */
 static inline void flow_choose(struct lt_socket *s)
 {
 	u32 alone = !shares_flow(s);

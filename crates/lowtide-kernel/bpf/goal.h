@@ -30,7 +30,10 @@ static inline const struct lt_goal *goal_of(const struct lt_socket *s)
 	return &s->goals[s->goal_version & 1];
 }
 
-/* The controller looks without that lock, so a goal is written beside the one in force, and then takes its place at once. */
+/*
+ * The controller looks without that lock, so a goal is written beside the one in force, and then takes its place at
+ * once.
+ */
 static inline void goal_write(struct lt_socket *s, const struct lt_goal *goal)
 {
 	s->goals[(s->goal_version + 1) & 1] = *goal;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What laws of marks (law/marks.h) need of the kernel beyond the others: ECN, which has to be negotiated; a receiver that echoes every mark;
- * and to be heard on each ACK, in reduction episodes too.
+ * What laws of marks (law/marks.h) need of the kernel beyond the others: ECN, which has to be negotiated; a receiver
+ * that echoes every mark; and to be heard on each ACK, in reduction episodes too.
  */
 #ifndef LOWTIDE_MARKS_OPS_H
 #define LOWTIDE_MARKS_OPS_H
@@ -10,8 +10,9 @@
 #include "tcp.h"
 
 /*
- * Where ECN was not negotiated the stack would send ECT all the same, so the socket leaves the law. Sockets of the group do it when they are
- * established (sockops.h); this is for those that a program gives the law itself, whose first call comes then.
+ * Where ECN was not negotiated the stack would send ECT all the same, so the socket leaves the law. Sockets of the
+ * group do it when they are established (sockops.h); this is for those that a program gives the law itself, whose first
+ * call comes then.
  */
 static inline void leaves_for_lack_of_ecn(struct sock *sk, struct tcp_sock *tp, struct lt_socket *s)
 {
@@ -24,8 +25,9 @@ static inline void leaves_for_lack_of_ecn(struct sock *sk, struct tcp_sock *tp, 
 }
 
 /*
- * The receiver's part (RFC 8257, section 3.2): ACKs carry ECE if and only if the segments that they acknowledge had CE. Where that changes,
- * the segments before are acknowledged at once, which a delayed ACK would have mixed with the new one.
+ * The receiver's part (RFC 8257, section 3.2): ACKs carry ECE if and only if the segments that they acknowledge had CE.
+ * Where that changes, the segments before are acknowledged at once, which a delayed ACK would have mixed with the new
+ * one.
  */
 static inline void echo_marks(struct sock *sk, bool ce)
 {

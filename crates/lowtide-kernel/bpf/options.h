@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The options of include/lowtide.h. In nested runs the programs of all groups are asked, the innermost first: each takes
- * the goal for its own governor, and the outermost one's answer is what the program reads.
+ * The options of include/lowtide.h. In nested runs the programs of all groups are asked, the innermost first: each
+ * takes the goal for its own governor, and the outermost one's answer is what the program reads.
  */
 #ifndef LOWTIDE_OPTIONS_H
 #define LOWTIDE_OPTIONS_H
@@ -105,31 +105,30 @@ static inline bool read_double(u64 bits, u64 *whole, u64 *part_q32)
 }
 
 /* By words, which takes the verifier an eighth of what bytes do. */
-static inline bool same_name(const u64 *asked, const char *known)
+static inline bool same_name(const u64 *asked, const volatile char *known)
 {
-	u64 words[LOWTIDE_PARAMETER_NAME / sizeof(u64)];
+	const volatile u64 *words = (const volatile u64 *)known;	/* lt_parameter begins with it */
 
-	__builtin_memcpy(words, known, sizeof(words));
 	return words[0] == asked[0] && words[1] == asked[1] && words[2] == asked[2];
 }
 
 static inline int set_parameter(struct bpf_sockopt *ctx, struct lt_socket *s)
 {
 	const struct lowtide_parameter *asked = ctx->optval;
-	const struct lt_parameter *known;
+	const volatile struct lt_parameter *known;
 	u64 bits, whole, part_q32, value, name[LOWTIDE_PARAMETER_NAME / sizeof(u64)];
 	bool there;
 	u32 i;
 
 	if ((void *)(asked + 1) > ctx->optval_end)
 		return refuse(EINVAL);
-	if (s->own_law || !settings.settable[0].name[0])
+	if (s->own_law || !setup.settable[0].name[0])
 		return refuse(EOPNOTSUPP);
 	__builtin_memcpy(&bits, &asked->value, sizeof(bits));
 	__builtin_memcpy(name, asked->name, sizeof(name));
 	there = read_double(bits, &whole, &part_q32);
 	for (i = 0; i < LT_PARAMETERS; i++) {
-		known = &settings.settable[i];
+		known = &setup.settable[i];
 		if (known->name[0] && same_name(name, known->name))
 			break;
 	}
@@ -196,7 +195,7 @@ static inline int set_option(struct bpf_sockopt *ctx)
 
 static inline void fill_status(struct lowtide_status *status, const struct lt_socket *s, const struct bpf_tcp_sock *tp)
 {
-	u64 now = bpf_ktime_get_boot_ns(), weight = settings.weight;
+	u64 now = bpf_ktime_get_boot_ns(), weight = steering.weight;
 	const struct lt_goal *goal;
 
 	__builtin_memset(status, 0, sizeof(*status));

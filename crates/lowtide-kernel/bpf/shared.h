@@ -20,13 +20,17 @@
 
 /* What the weight comes to on a socket. */
 struct lt_pressure {
-	u64 surplus_q16;	/* 1/w - 1: what the weight adds to a price by signals, per unit of price; 0: no signals */
+	/* 1/w - 1: what the weight adds to a price by signals, per unit of price; 0: no signals */
+	u64 surplus_q16;
 	u64 hazard_q16;		/* and to that of delay, which our law prices itself */
-	u64 kept_q16;		/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
-	u64 phantom_q32;	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
-	u64 weight_q16;		/* w, to a law of the window kind; 0: as published */
+	/* the part that our law keeps of what a reduction for real congestion leaves: 1, or w (beta scaling) */
+	u64 kept_q16;
+	/* chance of a phantom signal per segment sent while a loss is recent: p(1/w - 1), p the loss price */
+	u64 phantom_q32;
+	u64 weight_q16;		/* the socket's part of w, to a law of the window kind; 0: as published */
 	u64 ratio_q16;		/* phi: the price of ordinary flows over that of such a law */
-	u64 increase_q16;	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
+	/* segments per round trip that our law's budget grows by: 1, or w above 1, or a part of it */
+	u64 increase_q16;
 };
 
 /* A parameter that a program may set on a socket of its own. */
@@ -36,37 +40,42 @@ struct lt_parameter {
 	u64 unit;		/* and 1 of what the program says */
 };
 
-/* Written by the controller, read by every program. One instance per transfer. */
-struct lt_settings {
-	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
-	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
-	struct lt_pressure pressure;	/* on sockets without a goal of their own */
-	u64 window_q16;		/* sum of the sending sockets' windows, segments */
-	u64 weight;		/* w, for those who ask: the bits of a double */
-	u32 sockets;		/* sockets that are sending: they share one flow's budget */
-	u32 socket_limit;	/* bytes per second that each may send, 0: as many as the law lets it; */
-	u32 limit_sockets;	/* while no more than so many are sending; 0: however many are */
-	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
-	u32 set_tos;
-	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
+/* Fixed before the programs are loaded: to the verifier these are constants, and code that they rule out is dropped. */
+struct lt_setup {
+	u32 uploads;		/* 1: what sockets send is governed */
 	u32 ours;		/* 1: the law is ours; 0: a law of the kernel, phantom signals only */
 	u32 needs_ecn;		/* 1: and asks for ECN whose every mark is echoed */
 	u32 weighs_marks;	/* 1: w acts on marks, and by signals only on sockets without ECN */
 	u32 one_window;		/* 1: and its sockets share one window */
-	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay has no grip */
-	u32 uploads;		/* 1: what sockets send is governed */
-	u32 download_weight_q16;	/* w of what sockets receive; 1 and above: the windows are left to the stack */
-	u32 whole_machine;	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
-	u32 parameters[LT_PARAMETERS];	/* of a law of ours, in the order of its structure */
-	struct lt_parameter settable[LT_PARAMETERS];	/* the same; none: not on single sockets */
+	u32 by_delay;		/* 1: w acts on delay, and by signals only where delay is no usable signal */
+	/* 1: sockets are strangers to each other, and no program of a group turns signals into episodes */
+	u32 whole_machine;
+	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is swallowed, 0: obeyed and counted */
+	u32 set_tos;
+	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* with its parameters, for people */
+	/* in the order of the law's structure; none: not on single sockets */
+	struct lt_parameter settable[LT_PARAMETERS];
 	/* Of a group that was there before us (takeover.h): */
 	u64 group_id;		/* its number in the kernel; 0: the group was made for the transfer */
 	u32 selective;		/* 1: of its connections only those with this port and this peer */
 	u32 port;		/* on either side; 0: any */
 	struct lt_address peer;	/* a network */
 	u32 peer_bits;		/* so many of its bits count */
+};
+
+/* Written by the controller while the transfer runs. */
+struct lt_steering {
+	u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the controller's last sign of life */
+	u64 stale_ns;		/* older than this, the controller is dead: behave as plain TCP (2 T_w) */
+	struct lt_pressure pressure;	/* on sockets without a goal of their own */
+	u64 window_q16;		/* sum of the sending sockets' windows, segments */
+	u64 weight;		/* w of the transfer, for those who ask: the bits of a double */
+	u32 sockets;		/* sockets that are sending: they share one flow's budget */
+	u32 socket_limit;	/* bytes per second that each may send, 0: as many as the law lets it; */
+	u32 limit_sockets;	/* while no more than so many are sending; 0: however many are */
+	u32 download_weight_q16;	/* w of what sockets receive; 1 and above: the windows are left to the stack */
 };
 
 /* A socket that was open when its group was attached to: one for each look at it. */
@@ -107,7 +116,7 @@ struct lt_goal {
 	u64 deadline_ns;	/* CLOCK_BOOTTIME */
 };
 
-/* What its governor decided: the pressure in place of that of lt_settings, and what answers LOWTIDE_STATUS. */
+/* What its governor decided: the pressure in place of that of lt_steering, and what answers LOWTIDE_STATUS. */
 struct lt_decision {
 	u64 serial;		/* the goal decided on */
 	struct lt_pressure pressure;
@@ -137,7 +146,8 @@ struct lt_socket_record {
 	u32 own_law;
 	u32 held;		/* it has more to send than the limit on all sockets lets it */
 	u32 unused;		/* a multiple of eight bytes */
-	u32 delays;		/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
+	/* LT_ONE_WAY, LT_ROUND_TRIPS: which ones a law of the window kind has; 0: not known yet */
+	u32 delays;
 	struct lt_path path;	/* whose flow it is part of; all 0: none */
 	struct lt_path download_path;	/* the same of what it receives */
 	u64 arrived_ns;		/* when data last came that a download is made of; 0: never */
@@ -165,7 +175,7 @@ struct lt_tracing {
 	u32 source;		/* what the records of these programs are to be known by */
 };
 
-/* Why there is a record; crates/lowtide-kernel/src/trace/names.rs has the names that people see. */
+/* Why there is a record; crates/lowtide-kernel/src/trace/record.rs has the names that people see. */
 enum lt_trace_event {
 	LT_TRACE_ROUND,		/* a round trip is over */
 	LT_TRACE_BACKOFF,	/* the law brings the window down by itself */

@@ -10,9 +10,9 @@
 
 static inline void set_traffic_class(struct bpf_sock_ops *ops)
 {
-	int tos = settings.tos;
+	int tos = setup.tos;
 
-	if (!settings.set_tos)
+	if (!setup.set_tos)
 		return;
 	bpf_setsockopt(ops, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 	if (ops->family == AF_INET6)
@@ -27,8 +27,8 @@ static inline struct lt_socket *socket_of(struct bpf_sock_ops *ops, u64 flags)
 }
 
 /*
- * A client whose law needs ECN asks for it with ECT on its SYN, which a listener grants only if its own law needs ECN, too. Either then
- * echoes every mark. Another client may ask without ECT, but it echoes a mark until it sees CWR.
+ * A client whose law needs ECN asks for it with ECT on its SYN, which a listener grants only if its own law needs ECN,
+ * too. Either then echoes every mark. Another client may ask without ECT, but it echoes a mark until it sees CWR.
  */
 static inline bool peer_echoes_marks(struct bpf_sock_ops *ops)
 {
@@ -46,7 +46,10 @@ static inline bool peer_echoes_marks(struct bpf_sock_ops *ops)
 	return (syn[0] >> 4 == 6 ? syn[1] >> 4 : syn[1]) & 3;
 }
 
-/* One of the connections of a socket of MPTCP. A kernel without MPTCP has neither the field nor, for the verifier, what follows from it. */
+/*
+ * One of the connections of a socket of MPTCP. A kernel without MPTCP has neither the field nor, for the verifier, what
+ * follows from it.
+ */
 static inline bool is_subflow(struct bpf_sock_ops *ops)
 {
 	struct tcp_sock *tp = ops->sk ? bpf_skc_to_tcp_sock(ops->sk) : NULL;
@@ -80,19 +83,19 @@ static inline bool has_own_law(struct bpf_sock_ops *ops, struct lt_socket *s)
 
 static inline void adopt(struct bpf_sock_ops *ops)
 {
-	struct lt_socket *s = socket_of(ops, settings.group_id ? BPF_SK_STORAGE_GET_F_CREATE : 0);
+	struct lt_socket *s = socket_of(ops, setup.group_id ? BPF_SK_STORAGE_GET_F_CREATE : 0);
 	char law[LT_CC_NAME];
 	int yes = 1;
 
-	if (settings.group_id && s)
+	if (setup.group_id && s)
 		remember_former(ops, s);
-	if (!settings.uploads)
+	if (!setup.uploads)
 		return;
 	set_traffic_class(ops);
 	if (has_own_law(ops, s))
 		return;
-	__builtin_memcpy(law, settings.law, sizeof(law));
-	if (settings.needs_ecn && ops->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
+	law_name(law);
+	if (setup.needs_ecn && ops->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
 		bpf_setsockopt(ops, IPPROTO_TCP, TCP_SAVE_SYN, &yes, sizeof(yes));
 	if (bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law)))
 		count(law_refused, 1);
@@ -108,7 +111,8 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 		return;
 	flow_join(f, s, bpf_ktime_get_ns());
 	s->window_q16 = s->member.part.grant_q16;
-	iw = s->member.waits ? 1 : at_least(at_most(s->window_q16 >> 16, LAW_INITIAL_WINDOW), 1);	/* which the stack does not pace */
+	/* which the stack does not pace */
+	iw = s->member.waits ? 1 : at_least(at_most(s->window_q16 >> 16, LAW_INITIAL_WINDOW), 1);
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	if (s->member.waits)
 		pace(ops, s, flow_waiting_pace(f, ops->mss_cache));
@@ -132,18 +136,18 @@ static inline void connects(struct bpf_sock_ops *ops)
 static inline void established(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, BPF_SK_STORAGE_GET_F_CREATE);
-	u32 n = settings.sockets + 1;	/* with this one */
+	u32 n = steering.sockets + 1;	/* with this one */
 	u64 share;
 	int iw, calls;
 
 	calls = ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
-	if (settings.uploads && (!settings.ours || is_subflow(ops)))
+	if (setup.uploads && (!setup.ours || is_subflow(ops)))
 		calls |= BPF_SOCK_OPS_RTT_CB_FLAG;	/* pace_kernel_law(), keep_subflow() */
 	bpf_sock_ops_cb_flags_set(ops, calls);
 	count(sockets_opened, 1);
 	if (!s)
 		return;
-	if (settings.uploads && settings.needs_ecn && !has_own_law(ops, s) && !peer_echoes_marks(ops)) {
+	if (setup.uploads && setup.needs_ecn && !has_own_law(ops, s) && !peer_echoes_marks(ops)) {
 		note_without_ecn(s);
 		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
 	}
@@ -151,19 +155,22 @@ static inline void established(struct bpf_sock_ops *ops)
 	/* at connect, where the law was set, there was no sequence number yet */
 	s->round_end = s->phantom.round_end = ops->snd_nxt;
 	s->begun = 0;
-	if (!settings.uploads)
+	if (!setup.uploads)
 		return;
-	if (settings.ours && !s->without_ecn)
+	if (setup.ours && !s->without_ecn)
 		s->window_q16 = (u64)ops->snd_cwnd << 16;
 	if (s->member.number) {
 		established_in_flow(ops, s);
 		return;
 	}
 	if (n > 1 && controller_alive(bpf_ktime_get_ns())) {
-		/* Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer starts with its share. */
+		/*
+		 * Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer
+		 * starts with its share.
+		 */
 		share = ((u64)LAW_INITIAL_WINDOW << 16) / n;
-		if (settings.one_window && group.epoch) {
-			share = budget_join(settings.window_q16, LAW_INITIAL_WINDOW, n);
+		if (setup.one_window && group.epoch) {
+			share = budget_join(steering.window_q16, LAW_INITIAL_WINDOW, n);
 			s->window_q16 = share;
 			s->joins = 1;
 		}
@@ -233,11 +240,11 @@ static inline bool is_left_alone(struct bpf_sock_ops *ops)
 {
 	struct tcp_sock *tp;
 
-	if (!settings.group_id)
+	if (!setup.group_id)
 		return false;
 	if (ops->op == BPF_SOCK_OPS_TCP_LISTEN_CB)
 		return true;
-	tp = settings.selective && ops->sk ? bpf_skc_to_tcp_sock(ops->sk) : NULL;
+	tp = setup.selective && ops->sk ? bpf_skc_to_tcp_sock(ops->sk) : NULL;
 	return tp && !is_meant(&((struct sock *)tp)->__sk_common);
 }
 
@@ -266,7 +273,7 @@ int lt_sockops(struct bpf_sock_ops *ops)
 		break;
 	case BPF_SOCK_OPS_RTT_CB:
 		keep_subflow(ops);
-		if (!settings.ours)
+		if (!setup.ours)
 			pace_kernel_law(ops);
 		break;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A program's own wishes for its sockets: its law and its DSCP are swallowed (unless allowed), its pacing limit is kept.
- * Lowtide's own options (options.h) are served here too.
+ * A program's own wishes for its sockets: its law and its DSCP are swallowed (unless allowed), its pacing limit is
+ * kept. Lowtide's own options (options.h) are served here too.
  */
 #ifndef LOWTIDE_SOCKOPT_H
 #define LOWTIDE_SOCKOPT_H
@@ -63,17 +63,20 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 		ctx->optlen = 0;
 	if (!ctx->sk || !is_governed(ctx->sk))
 		return 1;
-	/* of a group that was there before only what has the law is held to it: which connection this will be is not known before */
-	s = settings.group_id ? bpf_sk_storage_get(&sockets, ctx->sk, NULL, 0) : NULL;
-	if (settings.group_id && (!s || !s->former.known))
+	/*
+	 * of a group that was there before only what has the law is held to it: which connection this will be is not
+	 * known before
+	 */
+	s = setup.group_id ? bpf_sk_storage_get(&sockets, ctx->sk, NULL, 0) : NULL;
+	if (setup.group_id && (!s || !s->former.known))
 		return 1;
 	if (ctx->level == SOL_LOWTIDE)
-		return settings.uploads ? set_option(ctx) : refuse(EOPNOTSUPP);	/* goals are of what is sent */
-	if (!settings.uploads)
+		return setup.uploads ? set_option(ctx) : refuse(EOPNOTSUPP);	/* goals are of what is sent */
+	if (!setup.uploads)
 		return 1;
 	if (wants_law(ctx)) {
 		count(own_law, 1);
-		if (settings.keep_law) {
+		if (setup.keep_law) {
 			if (s)
 				choose_former(ctx, s);
 			ctx->optlen = SWALLOW;
@@ -82,13 +85,14 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 		s = bpf_sk_storage_get(&sockets, ctx->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (s)
 			s->own_law = 1;
-	} else if (settings.set_tos && wants_traffic_class(ctx)) {
+	} else if (setup.set_tos && wants_traffic_class(ctx)) {
 		ctx->optlen = SWALLOW;
 	} else if (ctx->level == SOL_SOCKET && ctx->optname == SO_MAX_PACING_RATE && read_pacing(ctx, &pacing)) {
 		s = bpf_sk_storage_get(&sockets, ctx->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (s) {
 			s->program_pacing = pacing;
-			s->pacing = 0;	/* the kernel applies the program's; ours comes back with the next ACK if it is smaller */
+			/* the kernel applies the program's; ours comes back with the next ACK if it is smaller */
+			s->pacing = 0;
 		}
 	}
 	return 1;

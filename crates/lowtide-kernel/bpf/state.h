@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the programs of one transfer keep: settings, totals, the group's last reduction, and a record per socket. */
+/*
+ * What the programs of one transfer keep: setup and steering, totals, the group's last reduction, and a record per
+ * socket.
+ */
 #ifndef LOWTIDE_STATE_H
 #define LOWTIDE_STATE_H
 
@@ -7,27 +10,24 @@
 #include "shared.h"
 #include "law/fixed.h"
 #include "law/budget.h"
-#include "law/cdg.h"
-#include "law/law.h"
 #include "law/owd.h"
-#include "law/vegas.h"
-#include "law/dctcp.h"
-#include "law/prague.h"
-#include "law/eclipse.h"
-#include "law/ledbat.h"
-#include "law/ledbatpp.h"
-#include "law/cubic.h"
-#include "law/tide.h"
 #include "law/aggregate.h"
 #include "law/phantom.h"
 #include "law/price.h"
+#include <laws.h>	/* all laws: crates/lowtide-port/build.rs writes it from the table of laws */
 #include <lowtide.h>
 
 #define NSEC_PER_USEC 1000ULL
 #define NSEC_PER_SEC 1000000000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
 
-struct lt_settings settings = {};
+const volatile struct lt_setup setup SEC(".rodata.setup") = {};
+struct lt_steering steering = {};
+/*
+ * Of a law of ours, in the order of its structure. Fixed as well, but not constant to the verifier: a function that it
+ * verifies apart takes no pointer to constants.
+ */
+u32 law_parameters[LT_PARAMETERS] __attribute__((aligned(8))) = {};	/* copied by words */
 struct lt_totals totals = {};
 struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
 struct lt_decision decision_layout = {};
@@ -48,7 +48,10 @@ struct {
 	u64 goal_looks;
 	u64 lost_ns;	/* the latest real congestion */
 	u64 numbers;	/* sockets that share a flow (flows.h) have got, ever */
-	/* Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own connection's least by. */
+	/*
+	 * Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own
+	 * connection's least by.
+	 */
 	u64 round_end_ns;
 	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
 	struct cdg cdg;
@@ -66,6 +69,8 @@ struct lt_flow {
 	struct tide tide;
 };
 
+#define LAW_STATE(law) struct law law;
+
 struct lt_socket {
 	u64 acked_base;		/* bytes_acked when the connection was established (it counts the SYN) */
 	u64 last_sent_ns;
@@ -78,7 +83,7 @@ struct lt_socket {
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
 	u32 pacing;		/* the one in force */
 	u32 held;		/* that is by the limit on all sockets */
-	u32 burst_end;		/* what is sent up to here leaves with what was sent before (bursts.h) */
+	u32 burst_end;		/* what is sent up to here leaves with what was sent before (burst_pacing.h) */
 	u32 ssthresh;		/* what the law answered last */
 	u32 round_end;		/* CDG's round */
 	u32 epoch;		/* last group reduction heard of */
@@ -130,14 +135,8 @@ struct lt_socket {
 	u32 received_to;	/* rcv_nxt before it */
 	union {			/* the law's own */
 		struct cdg cdg;
-		struct vegas vegas;
-		struct dctcp dctcp;
-		struct prague prague;
-		struct eclipse eclipse;
-		struct ledbat ledbat;
-		struct ledbatpp ledbatpp;
-		struct cubic cubic;
-		struct lt_flow flow;
+		struct lt_flow flow;	/* Tide's */
+		WINDOW_LAWS(LAW_STATE)
 	};
 };
 
@@ -159,19 +158,19 @@ static inline u32 in_flight(const struct tcp_sock *tp)
 
 static inline bool controller_alive(u64 now_ns)
 {
-	return now_ns - settings.heartbeat_ns < settings.stale_ns || now_ns < settings.heartbeat_ns;
+	return now_ns - steering.heartbeat_ns < steering.stale_ns || now_ns < steering.heartbeat_ns;
 }
 
 static inline u32 sharing_sockets(void)
 {
-	u32 n = settings.sockets;
+	u32 n = steering.sockets;
 
 	return n ? n : 1;
 }
 
 /*
- * Of all sockets: drops of one overflow go on until the first reduction reaches the queue, and each is known a round trip later, so two
- * round trips are one event.
+ * Of all sockets: drops of one overflow go on until the first reduction reaches the queue, and each is known a round
+ * trip later, so two round trips are one event.
  */
 static inline bool same_event(u64 at_ns, u32 srtt_us, u64 now_ns)
 {
@@ -183,7 +182,7 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 {
 	u64 at = group.at_ns;
 
-	if (!settings.one_window)
+	if (!setup.one_window)
 		return true;
 	/* another processor may have announced one after we looked at the clock, or just now */
 	if (sharing_sockets() > 1 &&
@@ -194,6 +193,13 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 	group.fresh = 1;
 	s->epoch = __sync_fetch_and_add(&group.epoch, 1) + 1;
 	return true;
+}
+
+/* `name` has room for LT_CC_NAME. */
+static inline void law_name(char *name)
+{
+	for (int i = 0; i < LT_CC_NAME; i++)
+		name[i] = setup.law[i];
 }
 
 #define LAW_WITHOUT_ECN "reno"	/* of the kernel, for a law that needs ECN where there is none */
@@ -209,10 +215,13 @@ static inline void note_without_ecn(struct lt_socket *s)
 /* Its own where a goal of its own rules, else everybody's. */
 static inline const struct lt_pressure *pressure_on(const struct lt_socket *s)
 {
-	return s->decision.governed ? &s->decision.pressure : &settings.pressure;
+	return s->decision.governed ? &s->decision.pressure : &steering.pressure;
 }
 
-/* Real congestion of a socket of our law costs all sockets one reduction, so it is one event. False: it has been counted for another one. */
+/*
+ * Real congestion of a socket of our law costs all sockets one reduction, so it is one event. False: it has been
+ * counted for another one.
+ */
 static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 {
 	u64 at = group.lost_ns;
@@ -226,7 +235,7 @@ static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 static inline void take_parameters(struct lt_socket *s)
 {
 	if (!s->own_parameters)
-		__builtin_memcpy(s->parameters, settings.parameters, sizeof(s->parameters));
+		__builtin_memcpy(s->parameters, law_parameters, sizeof(s->parameters));
 }
 
 static inline void remember_reduction(struct lt_socket *s, bool by_delay)
@@ -245,9 +254,9 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 }
 
 /*
- * Paces a socket: to its share where that is small, and otherwise by the stack's own rate, which
- * merely needs to be switched on. A window sent in bursts overflows a short queue before it is full, and loses to flows that pace.
- * A limit that the program set itself stays in force. `ctx`: what bpf_setsockopt takes.
+ * Paces a socket: to its share where that is small, and otherwise by the stack's own rate, which merely needs to be
+ * switched on. A window sent in bursts overflows a short queue before it is full, and loses to flows that pace. A limit
+ * that the program set itself stays in force. `ctx`: what bpf_setsockopt takes.
  */
 #define pace(ctx, s, wanted) pace_within(ctx, s, wanted, 8)
 
@@ -266,10 +275,13 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 		}                                                                                                     \
 	})
 
-/* What the limit on all sockets leaves one of them: less at once where some have begun since the controller divided it. 0: there is none. */
+/*
+ * What the limit on all sockets leaves one of them: less at once where some have begun since the controller divided it.
+ * 0: there is none.
+ */
 static inline u32 limit_on_each(void)
 {
-	u32 each = settings.socket_limit, known = settings.limit_sockets, n = settings.sockets;
+	u32 each = steering.socket_limit, known = steering.limit_sockets, n = steering.sockets;
 
 	if (!each || !controller_alive(bpf_ktime_get_ns()))
 		return 0;
@@ -277,8 +289,8 @@ static inline u32 limit_on_each(void)
 }
 
 /*
- * The least of what we want, what the program set and what all sockets together may send. The program may set 64 bits, BPF no more than 32: a limit
- * above that comes back as the most that we can set, once ours was below it.
+ * The least of what we want, what the program set and what all sockets together may send. The program may set 64 bits,
+ * BPF no more than 32: a limit above that comes back as the most that we can set, once ours was below it.
  */
 static inline u32 pacing_allowed(struct lt_socket *s, u32 wanted, u32 old)
 {
@@ -301,7 +313,7 @@ static inline bool pacing_is_the_programs(const struct lt_socket *s, u32 rate)
 /* By more than a part, or from and to unlimited; a limit on all sockets has to be exact. */
 static inline bool pacing_differs(u32 rate, u32 old, u32 part)
 {
-	if (settings.socket_limit || rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
+	if (steering.socket_limit || rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
 		return rate != old;
 	return rate > old ? rate - old > old / part : old - rate > old / part;
 }

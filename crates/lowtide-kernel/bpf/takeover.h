@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A group that was there before us: its open connections get the law by an iterator, one read for each network namespace, and all of its connections
- * have at the end what they had before. Of a selective transfer only some connections are meant; the others have no record and are left alone.
+ * A group that was there before us: its open connections get the law by an iterator, one read for each network
+ * namespace, and all of its connections have at the end what they had before. Of a selective transfer only some
+ * connections are meant; the others have no record and are left alone.
  */
 #ifndef LOWTIDE_TAKEOVER_H
 #define LOWTIDE_TAKEOVER_H
@@ -11,7 +12,7 @@
 
 #define GROUP_DEPTH 64
 
-static inline bool within(const struct lt_address *a, const struct lt_address *network, u32 bits)
+static inline bool within(const struct lt_address *a, const volatile struct lt_address *network, u32 bits)
 {
 	for (u32 i = 0; i < 4; i++) {
 		u32 here = bits > 32 * i ? bits - 32 * i : 0;
@@ -28,15 +29,15 @@ static inline bool is_meant(const struct sock_common *sk)
 {
 	struct lt_address remote = {};
 
-	if (!settings.selective)
+	if (!setup.selective)
 		return true;
-	if (settings.port && settings.port != sk->skc_num && settings.port != bpf_ntohs(sk->skc_dport))
+	if (setup.port && setup.port != sk->skc_num && setup.port != bpf_ntohs(sk->skc_dport))
 		return false;
 	if (sk->skc_family != AF_INET6)
 		remote = address_of_v4(sk->skc_daddr);
 	else if (bpf_core_field_exists(sk->skc_v6_daddr))
 		*(struct in6_addr *)&remote = sk->skc_v6_daddr;
-	return within(&remote, &settings.peer, settings.peer_bits);
+	return within(&remote, &setup.peer, setup.peer_bits);
 }
 
 /* The socket was made in the group, or below it. */
@@ -53,7 +54,7 @@ static inline bool is_in_group(const struct sock *sk)
 	for (int i = 0; i < GROUP_DEPTH; i++) {
 		if (i > level || bpf_probe_read_kernel(&above, sizeof(above), ancestors + i) || !above)
 			return false;
-		if (BPF_CORE_READ(above, kn, id) == settings.group_id)
+		if (BPF_CORE_READ(above, kn, id) == setup.group_id)
 			return true;
 	}
 	return false;
@@ -80,7 +81,7 @@ static inline long follow(struct sock *sk, const struct tcp_sock *tp)
 {
 	int flags = tp->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
 
-	if (!settings.ours)
+	if (!setup.ours)
 		flags |= BPF_SOCK_OPS_RTT_CB_FLAG;
 	return bpf_setsockopt(sk, IPPROTO_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS_SET, &flags, sizeof(flags));
 }
@@ -88,7 +89,7 @@ static inline long follow(struct sock *sk, const struct tcp_sock *tp)
 static inline long take(struct sock *sk, struct tcp_sock *tp)
 {
 	char law[LT_CC_NAME];
-	int tos = settings.tos;
+	int tos = setup.tos;
 	u64 limit = sk->sk_max_pacing_rate;
 	struct lt_socket *s;
 	long error;
@@ -103,11 +104,11 @@ static inline long take(struct sock *sk, struct tcp_sock *tp)
 	s->program_pacing = limit == ~0UL ? 0 : limit;
 	s->acked_base = tp->bytes_acked;	/* what went before is not ours */
 	s->round_end = s->phantom.round_end = tp->snd_nxt;
-	__builtin_memcpy(law, settings.law, sizeof(law));
+	law_name(law);
 	error = bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law));
 	if (error)
 		return error;
-	if (settings.set_tos) {
+	if (setup.set_tos) {
 		bpf_setsockopt(sk, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 		bpf_setsockopt(sk, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
 	}
@@ -173,7 +174,7 @@ int lt_give_back(struct bpf_iter__tcp *ctx)
 	answer.error = give_law_back(sk, s);
 	limit = s->program_pacing ? at_most(s->program_pacing, PACING_SWITCHED_ON) : PACING_UNLIMITED;
 	bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &limit, sizeof(limit));
-	if (settings.set_tos) {
+	if (setup.set_tos) {
 		tos = s->former.tos;
 		bpf_setsockopt(sk, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 		tos = s->former.tclass;

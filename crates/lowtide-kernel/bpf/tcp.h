@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the laws of the kernel have in common: how they see the stack's window, and what they do where the stack went another way. */
+/*
+ * What the laws of the kernel have in common: how they see the stack's window, and what they do where the stack went
+ * another way.
+ */
 #ifndef LOWTIDE_TCP_H
 #define LOWTIDE_TCP_H
 
@@ -17,13 +20,18 @@ static inline u32 rto_us(const struct tcp_sock *tp)
 	return srtt_us(tp) + tp->rttvar_us;
 }
 
-/* When the stack looked at its clock last: for the ACK or the segment at hand. It is bpf_ktime_get_ns()'s, without reading it again. */
+/*
+ * When the stack looked at its clock last: for the ACK or the segment at hand. It is bpf_ktime_get_ns()'s, without
+ * reading it again.
+ */
 static inline u64 clock_ns(const struct tcp_sock *tp)
 {
 	return tp->tcp_mstamp * NSEC_PER_USEC;
 }
 
-/* Takes over what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart); keeps our fraction otherwise. */
+/*
+ * Takes over what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart); keeps our fraction otherwise.
+ */
 static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
 {
 	u64 cwnd_q16 = (u64)tp->snd_cwnd << 16;
@@ -37,8 +45,8 @@ static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
 }
 
 /*
- * The controller is gone: from here on this is Reno, from the window that there is, without slow start up to an ssthresh of before, which would
- * overrun the queue on all connections at once.
+ * The controller is gone: from here on this is Reno, from the window that there is, without slow start up to an
+ * ssthresh of before, which would overrun the queue on all connections at once.
  */
 static inline void let_go(struct tcp_sock *tp, struct lt_socket *s)
 {
@@ -55,7 +63,9 @@ static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
 	tp->snd_cwnd = at_least(s->window_q16 >> 16, WINDOW_MIN_SEGMENTS);
 }
 
-/* Growth is earned only by a window that was used. A paced share does not fill its cwnd, so unsent data counts there. */
+/*
+ * Growth is earned only by a window that was used. A paced share does not fill its cwnd, so unsent data counts there.
+ */
 static inline bool window_limited(const struct tcp_sock *tp, const struct lt_socket *s)
 {
 	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_LOSS)
@@ -68,10 +78,10 @@ static inline bool window_limited(const struct tcp_sock *tp, const struct lt_soc
 }
 
 /*
- * A call of the stack to a BPF law can go unanswered: under preemption a kernel (seen on 6.18, a few times a minute with eight sockets)
- * skips the program and takes what happens to lie on its stack as the answer. A wild ssthresh then turns into a wild window
- * within one ACK, so before the stack uses it we look whether the episode's ssthresh is ours (if not, the law answers again), and whether
- * the window is one that we or an undo can have meant.
+ * A call of the stack to a BPF law can go unanswered: under preemption a kernel (seen on 6.18, a few times a minute
+ * with eight sockets) skips the program and takes what happens to lie on its stack as the answer. A wild ssthresh then
+ * turns into a wild window within one ACK, so before the stack uses it we look whether the episode's ssthresh is ours
+ * (if not, the law answers again), and whether the window is one that we or an undo can have meant.
  */
 static inline bool ssthresh_missed(const struct lt_socket *s, const struct tcp_sock *tp)
 {
@@ -94,9 +104,9 @@ static inline void mend_window(struct lt_socket *s, struct tcp_sock *tp)
 #define TOO_OLD (1U << 30)	/* bytes: more than any window (RFC 7323, section 2.3) */
 
 /*
- * An unanswered call for the size of a burst may mean 0 to the stack, which then makes an empty segment. It sends that when its probe timer runs
- * out, and nothing else before it is acknowledged, which by itself it never is. Any ACK does; the peer sends one for an ACK that is far too
- * old (RFC 5961, section 5.2).
+ * An unanswered call for the size of a burst may mean 0 to the stack, which then makes an empty segment. It sends that
+ * when its probe timer runs out, and nothing else before it is acknowledged, which by itself it never is. Any ACK does;
+ * the peer sends one for an ACK that is far too old (RFC 5961, section 5.2).
  */
 static inline void get_past_empty_segment(struct tcp_sock *tp)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tide (law/tide.h) as a TCP congestion control of the kernel. It differs from the laws of window_ops.h in what it hears and in what it says:
- * the connections of a transfer over one path are one flow to it (flows.h); it acts at every ACK, in reduction episodes too, where the stack walks to
- * its window; most losses leave that as it is; it paces itself, and says how many segments leave at once.
+ * Tide (law/tide.h) as a TCP congestion control of the kernel. It differs from the laws of window_ops.h in what it
+ * hears and in what it says: the connections of a transfer over one path are one flow to it (flows.h); it acts at every
+ * ACK, in reduction episodes too, where the stack walks to its window; most losses leave that as it is; it paces
+ * itself, and says how many segments leave at once.
  */
 #ifndef LOWTIDE_TIDE_OPS_H
 #define LOWTIDE_TIDE_OPS_H
 
 #include "window_ops.h"
-#include "bursts.h"
+#include "burst_pacing.h"
 #include "flows.h"
 
 VERIFIED_APART u32 tide_values(const struct lt_flow *f, const struct lt_socket *s, struct lt_trace_record *r)
@@ -318,7 +319,9 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	f = flow_of(s);
 	if (state == TCP_CA_LOSS) {
 		get_past_empty_segment(tp);
-		/* one of several connections may lose its last segments: where others are acknowledged that is a loss */
+		/*
+		 * one of several connections may lose its last segments: where others are acknowledged that is a loss
+		 */
 		if ((!aggregate_others_want(&f->all, &s->member.part) || tp->tcp_mstamp - f->all.acked_us >= rto_us(tp)) &&
 		    flow_enter(f, clock_ns(tp))) {
 			tide_timed_out(&f->tide, tp->tcp_mstamp, tp->tcp_mstamp);
@@ -334,8 +337,8 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 }
 
 /*
- * The path is idle where no connection has had anything to send for as long as a timeout takes: not where this one only kept its pace. That is over
- * with the first segment, whatever the stack thinks of it (tcp_slow_start_after_idle).
+ * The path is idle where no connection has had anything to send for as long as a timeout takes: not where this one only
+ * kept its pace. That is over with the first segment, whatever the stack thinks of it (tcp_slow_start_after_idle).
  */
 static inline void tide_resumes(struct lt_flow *f, const struct tcp_sock *tp, u64 now_us)
 {
@@ -350,8 +353,8 @@ static inline void tide_resumes(struct lt_flow *f, const struct tcp_sock *tp, u6
 }
 
 /*
- * A segment leaves, and none is in flight: of a connection that was idle or that waits. It may take the token with it, before the stack knows how long
- * the next one has to wait.
+ * A segment leaves, and none is in flight: of a connection that was idle or that waits. It may take the token with it,
+ * before the stack knows how long the next one has to wait.
  */
 static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, bool resumes)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What `lowtide trace` sees: records of the laws' inside, each round trip and at each event, in a ring buffer that whoever traces puts into
- * lt_trace. There is none otherwise, and programs look at one number for that. What does not fit is counted.
+ * What `lowtide trace` sees: records of the laws' inside, each round trip and at each event, in a ring buffer that
+ * whoever traces puts into lt_trace. There is none otherwise, and programs look at one number for that. What does not
+ * fit is counted.
  *
- * The laws know nothing of it: each has X_inspect (law/law.h), and who wires a law calls TRACE where something happened to it.
+ * The laws know nothing of it: each has X_inspect (law/law.h), and who wires a law calls TRACE where something happened
+ * to it.
  */
 #ifndef LOWTIDE_TRACE_H
 #define LOWTIDE_TRACE_H
@@ -104,7 +106,9 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 	if (event == LT_TRACE_ROUND)
 		trace_next_round(s, tp);
 	r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);
-	/* One look at it, and out: Linux 6.1 forgets that a record is none of the NULLs if a second look is compiled. */
+	/*
+	 * One look at it, and out: Linux 6.1 forgets that a record is none of the NULLs if a second look is compiled.
+	 */
 	if (!r) {
 		drops = bpf_map_lookup_elem(&lt_trace_drops, &zero);
 		if (drops)
@@ -114,9 +118,9 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 	r->time_ns = bpf_ktime_get_ns();
 	r->inode = sk->sk_socket && sk->sk_socket->file ? sk->sk_socket->file->f_inode->i_ino : 0;
 	r->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
-	r->cwnd_q16 = settings.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
+	r->cwnd_q16 = setup.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
 	r->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
-	r->weight = s->decision.governed ? s->decision.weight : settings.weight;
+	r->weight = s->decision.governed ? s->decision.weight : steering.weight;
 	r->values_count = 0;
 	r->source = t->source;
 	r->connection = round.connection;
@@ -135,8 +139,8 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 }
 
 /*
- * `law`: what writes a record of a law, in the form trace_LAW(socket, tcp socket, event). It is a function of its own so that there is one copy
- * of it among all the places that call it.
+ * `law`: what writes a record of a law, in the form trace_LAW(socket, tcp socket, event). It is a function of its own
+ * so that there is one copy of it among all the places that call it.
  */
 #define TRACE(law, s, tp, event)                                                                                      \
 	do {                                                                                                          \
@@ -144,7 +148,10 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 			law(s, tp, event);                                                                            \
 	} while (0)
 
-/* An ACK with this sample, or 0. Where it ends a round there is a record, unless the law has still its turn at it: `over`. */
+/*
+ * An ACK with this sample, or 0. Where it ends a round there is a record, unless the law has still its turn at it:
+ * `over`.
+ */
 #define TRACE_ACK(law, s, tp, rtt_us, over)                                                                           \
 	do {                                                                                                          \
 		if (tracing() && trace_ack(s, tp, rtt_us) && (over))                                                  \

@@ -10,8 +10,8 @@
  *   observe.h     reads all sockets for the controller
  *   cdg_ops.h     the law lt_cdg
  *   tide_ops.h    the law lt_tide; in flows.h its connections share a flow for each path
- *   window_ops.h  the laws of the window kind: lt_vegas, lt_eclipse, lt_ledbat, lt_ledbatpp, lt_cubic, lt_dctcp, lt_prague, each by window_law.h;
- *                 marks_ops.h has what the last two need besides: ECN
+ *   window_ops.h  the laws of the window kind, as lt_vegas, each by window_law.h; marks_ops.h has what those with
+ *                 ECN need besides
  *   tcp.h         what laws have in common
  *   trace.h       what a trace sees of them
  *   state.h       what all programs share

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One law of the window kind as a TCP congestion control of the kernel; window_ops.h includes this for each, with its name in LAW. */
+/*
+ * One law of the window kind as a TCP congestion control of the kernel; window_laws.h includes this for each, with its
+ * name in LAW.
+ */
 
 static __noinline void OF_LAW(trace)(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
@@ -89,7 +92,8 @@ static inline void OF_LAW(turn)(struct lt_socket *s, struct tcp_sock *tp)
 
 	if (OF_LAW(ack)(&s->LAW, PARAMETERS, &weight, &w, &s->ack)) {
 		count(delay_backoffs, 1);
-		if (s->window_q16 >= PACED_BELOW_Q16 && !is_walking(tp) && !settings.whole_machine) {	/* an episode, from the next segment on */
+		/* an episode, from the next segment on */
+		if (s->window_q16 >= PACED_BELOW_Q16 && !is_walking(tp) && !setup.whole_machine) {
 			s->target_q16 = w.cwnd_q16;
 			s->signal = SIGNAL_LAW;
 			return;
@@ -177,7 +181,8 @@ void LAW_PROG(state_on, struct sock *sk, u8 state)
 	if (!s || !s->begun)
 		return;
 #ifdef LAW_OF_MARKS
-	if (state == TCP_CA_RECOVERY && before == TCP_CA_CWR)	/* from another one the stack has asked for its ssthresh */
+	/* from another one the stack has asked for its ssthresh */
+	if (state == TCP_CA_RECOVERY && before == TCP_CA_CWR)
 		OF_LAW(lose)(s, tp);
 	if (state == TCP_CA_LOSS)
 		OF_LAW(answered)(&s->LAW);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Laws of the window kind (law/law.h) as TCP congestion controls of the kernel: they decide, window_law.h wires them. Each socket stands for
- * itself; the controller divides the transfer's weight among them. CDG, whose sockets share one window, has a file of its own (cdg_ops.h).
+ * Laws of the window kind (law/law.h) as TCP congestion controls of the kernel: they decide, window_law.h wires them.
+ * Each socket stands for itself; the controller divides the transfer's weight among them. CDG, whose sockets share one
+ * window, has a file of its own (cdg_ops.h).
  */
 #ifndef LOWTIDE_WINDOW_OPS_H
 #define LOWTIDE_WINDOW_OPS_H
@@ -56,7 +57,10 @@ static inline void take_window(struct lt_socket *s, struct tcp_sock *tp, const s
 	tp->snd_ssthresh = s->ssthresh = w->ssthresh_q16 >> 16;
 }
 
-/* What the stack is told when it asks how far a reduction goes. It walks there itself, and after a timeout begins from one segment. */
+/*
+ * What the stack is told when it asks how far a reduction goes. It walks there itself, and after a timeout begins from
+ * one segment.
+ */
 static inline u32 reduced_to(struct lt_socket *s, const struct law_window *w)
 {
 	s->window_q16 = s->ssthresh_q16 = w->cwnd_q16;
@@ -69,7 +73,10 @@ static inline enum law_signal law_signal(u32 signal, const struct tcp_sock *tp)
 	return signal == SIGNAL_PHANTOM ? LAW_PHANTOM : tp->lost_out ? LAW_LOSS : LAW_ECN;
 }
 
-/* What an ACK brings, but for what only the law's own turn tells: how much it acknowledged, and whether the window was used. */
+/*
+ * What an ACK brings, but for what only the law's own turn tells: how much it acknowledged, and whether the window was
+ * used.
+ */
 static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
 {
 	struct law_ack *a = &s->ack;
@@ -112,25 +119,7 @@ static inline u64 idle_us(const struct lt_socket *s)
 
 #include "marks_ops.h"
 
-#define LAW vegas
-#include "window_law.h"
-#define LAW eclipse
-#include "window_law.h"
-#define LAW ledbat
-#include "window_law.h"
-#define LAW ledbatpp
-#include "window_law.h"
-
-#define LAW_OF_TIMEOUTS
-#define LAW cubic
-#include "window_law.h"
-#undef LAW_OF_TIMEOUTS
-
-#define LAW_OF_MARKS
-#define LAW dctcp
-#include "window_law.h"
-#define LAW prague
-#include "window_law.h"
-#undef LAW_OF_MARKS
+/* window_law.h for each; crates/lowtide-port/build.rs writes it from the table of laws */
+#include <window_laws.h>
 
 #endif

@@ -96,7 +96,8 @@ enum lowtide_outlook {
 
 struct lowtide_parameter {
 	char name[LOWTIDE_PARAMETER_NAME];	/* the rest zeros */
-	double value;		/* a time in seconds; on is 1, off 0; a word by its place in the list of docs/laws.md, from 0 */
+	/* a time in seconds; on is 1, off 0; a word by its place in the list of docs/laws.md, from 0 */
+	double value;
 };
 
 #endif

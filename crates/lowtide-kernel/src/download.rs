@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use crate::programs::types;
+use crate::bpf_skel::types;
 
 /// A connection on which nothing came for so long, or for four round trips, has nothing to receive.
 const IDLE_LEAST_NS: u64 = 1_000_000_000;

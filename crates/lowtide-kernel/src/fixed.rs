@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fixed-point numbers of the BPF programs.
 
-use crate::{Pressure, programs::types};
+use crate::{Pressure, bpf_skel::types};
 
 pub(crate) const Q16: f64 = 65_536.0;
 pub(crate) const Q32: f64 = 4_294_967_296.0;

@@ -53,7 +53,7 @@ pub struct CdgParameters {
     pub increase: CdgIncrease,
 }
 
-/// How CDG's window grows in congestion avoidance; the numbers are those of `bpf/law/cdg.h`.
+/// How CDG's window grows in congestion avoidance; the numbers are those of `law/cdg.h` of lowtide-port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CdgIncrease {
     /// A segment per round trip, spread over its ACKs.
@@ -264,10 +264,9 @@ impl Law {
     }
 
     /// The names of Lowtide's own laws.
-    pub const OWN: &[&str] =
-        &["cdg", "cdg_cubic", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "dctcp", "prague", "tide"];
+    pub const OWN: &[&str] = Ported::SPELLED;
     /// The names by which the kernel's law is meant where there is one of ours, too.
-    pub const KERNELS: &[&str] = &["cubic"];
+    pub const KERNELS: &[&str] = Ported::KERNELS;
 
     /// The name under which the kernel registers a law of ours for the whole machine, by the name that we have for it.
     pub fn registered(name: &str) -> String {
@@ -279,8 +278,7 @@ impl Law {
         match self {
             Law::Cdg(cdg) if cdg.increase == CdgIncrease::Cubic => "cdg_cubic",
             Law::Cdg(_) => "cdg",
-            Law::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Cubic(_)) => "lt_cubic",
-            Law::Own(ported) => ported.law().name(),
+            Law::Own(ported) => ported.spelled(),
             Law::Kernel(name) => name,
         }
     }
@@ -352,18 +350,12 @@ impl Law {
     /// ceiling, which is only spoken of near w = 1.
     pub fn exponent(&self, loss: Option<f64>, rtt_s: Option<f64>) -> f64 {
         const RENO: f64 = 2.0;
-        match self {
-            Law::Cdg(_) => RENO,
-            law => match law.name() {
-                "cubic" | "lt_cubic" | "bic" => match (loss, rtt_s) {
-                    (Some(loss), Some(rtt)) if loss < 0.55 * rtt * rtt * rtt => 4.0 / 3.0,
-                    _ => RENO,
-                },
-                "vegas" | "nv" => 1.0,
-                "tide" => 1.0,             // as its share has it
-                "dctcp" | "prague" => 1.0, // a number of marks per round trip
-                _ => RENO,
-            },
+        let is_cubic = matches!(self.name(), "cubic" | "lt_cubic" | "bic");
+        match (self, loss.zip(rtt_s)) {
+            (_, Some((loss, rtt))) if is_cubic && loss < 0.55 * rtt * rtt * rtt => 4.0 / 3.0,
+            (Law::Own(ported), _) => ported.exponent(),
+            (Law::Kernel(name), _) if matches!(name.as_str(), "vegas" | "nv") => 1.0,
+            _ => RENO,
         }
     }
 }

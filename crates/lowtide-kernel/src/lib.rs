@@ -7,9 +7,11 @@
 //! [`diagnose`] says what this machine allows.
 
 mod actuator;
+mod bpf_skel;
 mod budget;
 mod ceiling;
 mod cgroup;
+mod clock;
 mod controller;
 mod dispositions;
 mod doctor;
@@ -19,15 +21,14 @@ mod existing;
 mod fixed;
 mod foreign;
 mod goals;
-mod kernel_words;
 mod law;
+mod libbpf_log;
 mod machine;
-#[cfg(test)]
-mod native;
 mod price;
 mod program;
 mod programs;
 mod session;
+mod setup;
 mod takeover;
 mod terminal;
 pub mod trace;
@@ -37,6 +38,7 @@ mod user;
 pub use actuator::{Actuator, Pressure};
 pub use ceiling::SocketLimit;
 pub use cgroup::Cgroup;
+pub use clock::monotonic_now;
 pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use download::Download;
@@ -46,9 +48,8 @@ pub use goals::SocketGoal;
 pub use law::{CdgIncrease, CdgParameters, Law};
 pub use machine::{About, MachineLaw, Pinned};
 pub use program::{Exit, Place, Program, inherited_tcp_sockets};
+pub use setup::{Direction, Dscp, Registration, Setup, Steering};
 pub use takeover::{Selection, Taken};
 pub use terminal::{Terminal, controls_us};
-pub use transfer::{
-    Direction, Dscp, Registration, Setup, Snapshot, Steering, Totals, Transfer, load_object, monotonic_now,
-};
+pub use transfer::{Snapshot, Totals, Transfer, load_object};
 pub use user::{Caller, User};

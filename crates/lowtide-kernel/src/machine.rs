@@ -16,9 +16,10 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::{
     Error, Law, Result,
-    kernel_words::KernelWords,
+    bpf_skel::types,
     law::is_available,
-    programs::{Programs, text_of, types},
+    libbpf_log::LibbpfLog,
+    programs::{Programs, text_of},
 };
 
 /// Where bpffs is.
@@ -27,10 +28,10 @@ const BPFFS: &str = "/sys/fs/bpf";
 const SOURCE: &str = "lowtide";
 /// The directory there that holds one for each law.
 const DIRECTORY: &str = "lowtide";
-/// In a law's: its registration, its sockets (a file to read), and its variables.
-const PINS: [&str; 3] = ["law", "sockets", "variables"];
-/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue):
-/// how often and how many times we look whether it has.
+/// In a law's: its registration, its sockets (a file to read), its setup and its variables.
+const PINS: [&str; 4] = ["law", "sockets", "setup", "variables"];
+/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue): how often and how
+/// many times we look whether it has.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 1000;
 
@@ -70,10 +71,10 @@ impl MachineLaw {
                 law.name()
             )));
         }
-        let words = KernelWords::listen();
-        let mut programs = Programs::of_machine(law, weight, &name, &words)?;
-        let registration = programs.register(law, &words)?;
-        let sockets = programs.observe(&words)?;
+        let log = LibbpfLog::listen();
+        let mut programs = Programs::of_machine(law, weight, &name, &log)?;
+        let registration = programs.register(law, &log)?;
+        let sockets = programs.observe(&log)?;
         Ok(MachineLaw { registration, sockets, programs, name })
     }
 
@@ -89,8 +90,9 @@ impl MachineLaw {
     pub fn pin(mut self) -> Result<()> {
         let directory = bpffs()?.join(DIRECTORY).join(&self.name);
         fs::create_dir_all(&directory).map_err(Error::system("making a directory in bpffs"))?;
-        let [law, sockets, variables] = PINS.map(|pin| directory.join(pin));
+        let [law, sockets, setup, variables] = PINS.map(|pin| directory.join(pin));
         let pinned = self.registration.pin(law).and_then(|()| self.sockets.pin(sockets));
+        let pinned = pinned.and_then(|()| self.programs.pin_setup(&setup));
         let pinned = pinned.and_then(|()| self.programs.pin_variables(&variables));
         pinned.map_err(|error| {
             let _ = remove(&directory); // what is there of it
@@ -145,19 +147,20 @@ impl Pinned {
     /// # Errors
     /// [`Error::Observe`], [`Error::System`]: a pin is missing or cannot be read.
     pub fn about(&self) -> Result<About> {
-        let [_, sockets, variables] = PINS.map(|pin| self.directory.join(pin));
+        let [_, sockets, setup, variables] = PINS.map(|pin| self.directory.join(pin));
         let mut records = Vec::new();
         fs::File::open(sockets).and_then(|mut file| file.read_to_end(&mut records)).map_err(Error::Observe)?;
-        let map = MapHandle::from_pinned_path(&variables).map_err(|error| Error::Observe(io::Error::other(error)))?;
-        let bytes =
-            map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(|error| Error::Observe(io::Error::other(error)))?;
-        let bytes = bytes.unwrap_or_default();
-        // SAFETY: integers, for which any bytes are a value; a copy, as the bytes need not be aligned.
-        let variables = (bytes.len() >= size_of::<types::bss>())
-            .then(|| unsafe { bytes.as_ptr().cast::<types::bss>().read_unaligned() })
-            .ok_or_else(|| Error::Observe(io::ErrorKind::InvalidData.into()))?;
+        let [setup, variables] = [contents(&setup)?, contents(&variables)?];
+        if setup.len() != size_of::<types::rodata_setup>() || variables.len() != size_of::<types::bss>() {
+            return Err(Error::Observe(io::ErrorKind::InvalidData.into()));
+        }
+        // SAFETY: integers, for which any bytes are a value; copies, as the bytes need not be aligned.
+        let (setup, variables) = unsafe {
+            let setup = setup.as_ptr().cast::<types::rodata_setup>().read_unaligned().setup;
+            (setup, variables.as_ptr().cast::<types::bss>().read_unaligned())
+        };
         Ok(About {
-            law: text_of(&variables.settings.law_text),
+            law: text_of(&setup.law_text),
             sockets: records.len() / size_of::<types::lt_socket_record>(),
             reductions: variables.totals.delay_backoffs,
             missed: variables.totals.law_missed,
@@ -181,6 +184,13 @@ impl Pinned {
             "its pins are gone, but another program still holds it",
         )))
     }
+}
+
+/// Of a pinned map with one value.
+fn contents(path: &Path) -> Result<Vec<u8>> {
+    let map = MapHandle::from_pinned_path(path).map_err(|error| Error::Observe(io::Error::other(error)))?;
+    let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+    Ok(bytes.map_err(|error| Error::Observe(io::Error::other(error)))?.unwrap_or_default())
 }
 
 fn remove(directory: &Path) -> io::Result<()> {

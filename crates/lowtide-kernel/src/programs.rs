@@ -4,7 +4,7 @@
 
 use std::{
     ffi::c_char,
-    mem::MaybeUninit,
+    mem::{MaybeUninit, offset_of},
     os::fd::{AsFd, AsRawFd, BorrowedFd},
     path::Path,
 };
@@ -16,27 +16,14 @@ use libbpf_rs::{
 
 use crate::{
     Actuator, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
+    bpf_skel::{OpenTransferSkel, TransferMaps, TransferSkel, TransferSkelBuilder, types},
     ceiling::SocketLimit,
+    clock::monotonic_now,
     fixed::{Q16, pressure_value},
     foreign::{self, Foreign},
-    kernel_words::KernelWords,
+    libbpf_log::LibbpfLog,
     takeover::Selection,
-    transfer::monotonic_now,
 };
-
-#[allow(missing_docs, unreachable_pub, unused_imports, clippy::all)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/transfer.skel.rs"));
-}
-pub(crate) use skeleton::types;
-use skeleton::{OpenTransferSkel, TransferSkel, TransferSkelBuilder};
-
-// SAFETY: a plain C structure of integers, laid out by the BPF compiler.
-unsafe impl plain::Plain for types::lt_socket_record {}
-// SAFETY: the same.
-unsafe impl plain::Plain for types::lt_decision {}
-// SAFETY: the same.
-unsafe impl plain::Plain for types::lt_taken {}
 
 /// Which sockets the programs are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +35,9 @@ enum Place {
     /// All of the machine that ask for the law.
     Machine,
 }
+
+const SETUP: &str = "the programs have a setup";
+const VARIABLES: &str = "the programs have variables";
 
 /// The programs that govern what sockets receive begin so.
 const DOWNLOADS: &str = "lt_download_";
@@ -75,66 +65,72 @@ impl Programs {
         setup: &Setup,
         first: &Steering,
         group: Option<(&Cgroup, &Selection)>,
-        words: &KernelWords,
+        log: &LibbpfLog,
     ) -> Result<Programs> {
         let direction = setup.direction;
         let law = (setup.law.is_ours() && direction.has_up()).then_some((&setup.law, setup.registration));
         let name = if setup.law.is_ours() { own_name(setup.law.program()) } else { setup.law.name().to_owned() };
         let place = if group.is_some() { Place::Existing } else { Place::Made };
         let choice = Choice { law, name: &name, place, downloads: direction.has_down() };
-        Programs::load(&choice, words, |settings| {
-            configure(settings, &setup.law, &name);
-            settings.uploads = direction.has_up().into();
-            settings.by_delay = (setup.actuator == Actuator::Native).into();
-            settings.weighs_marks = (setup.law.needs_ecn() && setup.actuator == Actuator::Native).into();
-            settings.keep_law = setup.keep_law.into();
-            settings.set_tos = setup.dscp.octet().is_some().into();
-            settings.tos = setup.dscp.octet().unwrap_or(0);
+        Programs::load(&choice, log, |fixed, variables| {
+            configure(fixed, variables, &setup.law, &name);
+            fixed.uploads = direction.has_up().into();
+            fixed.by_delay = (setup.actuator == Actuator::Native).into();
+            fixed.weighs_marks = (setup.law.needs_ecn() && setup.actuator == Actuator::Native).into();
+            fixed.keep_law = setup.keep_law.into();
+            fixed.set_tos = setup.dscp.octet().is_some().into();
+            fixed.tos = setup.dscp.octet().unwrap_or(0);
             if let Some((cgroup, selection)) = group {
-                settings.group_id = cgroup.id();
-                settings.selective = (*selection != Selection::default()).into();
-                settings.port = selection.port.into();
-                (settings.peer.word, settings.peer_bits) = selection.peer_words();
+                fixed.group_id = cgroup.id();
+                fixed.selective = (*selection != Selection::default()).into();
+                fixed.port = selection.port.into();
+                (fixed.peer.word, fixed.peer_bits) = selection.peer_words();
             }
-            apply(settings, first);
+            apply(&mut variables.steering, first);
+            variables.steering.heartbeat_ns = monotonic_now();
         })
     }
 
     /// A law of ours under this name, for sockets that have nothing to do with each other. It has no controller to die.
-    pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, words: &KernelWords) -> Result<Programs> {
+    pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, log: &LibbpfLog) -> Result<Programs> {
         let law_too = Some((law, Registration::Link));
         let choice = Choice { law: law_too, name, place: Place::Machine, downloads: false };
-        Programs::load(&choice, words, |settings| {
-            configure(settings, law, name);
-            settings.weight = weight.unwrap_or_default().to_bits();
+        Programs::load(&choice, log, |fixed, variables| {
+            configure(fixed, variables, law, name);
+            fixed.one_window = 0;
+            fixed.whole_machine = 1;
             let pressure = weight.map_or_else(Pressure::default, |w| Actuator::Native.pressure(law, w, 1.0, 0.0));
-            settings.pressure = pressure_value(&pressure);
-            settings.one_window = 0;
-            settings.whole_machine = 1;
-            settings.stale_ns = u64::MAX;
+            variables.steering.pressure = pressure_value(&pressure);
+            variables.steering.weight = weight.unwrap_or_default().to_bits();
+            variables.steering.stale_ns = u64::MAX;
         })
     }
 
-    fn load(choice: &Choice<'_>, words: &KernelWords, set: impl FnOnce(&mut types::lt_settings)) -> Result<Programs> {
+    fn load(
+        choice: &Choice<'_>,
+        log: &LibbpfLog,
+        set: impl FnOnce(&mut types::lt_setup, &mut types::bss),
+    ) -> Result<Programs> {
         // The skeleton borrows its object for as long as it lives; one small allocation each time is never freed.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| words.refusal(error))?;
-        choose(&mut open, choice).map_err(|error| words.refusal(error))?;
-        set(&mut open.maps.bss_data.as_deref_mut().expect("the programs have variables").settings);
-        let skeleton = open.load().map_err(|error| words.refusal(error))?;
+        let mut open = TransferSkelBuilder::default().open(storage).map_err(|error| log.refusal(error))?;
+        choose(&mut open, choice).map_err(|error| log.refusal(error))?;
+        let fixed = open.maps.rodata_setup_data.as_deref_mut().expect(SETUP);
+        set(&mut fixed.setup, open.maps.bss_data.as_deref_mut().expect(VARIABLES));
+        let skeleton = open.load().map_err(|error| log.refusal(error))?;
         Ok(Programs { skeleton })
     }
 
     /// Makes the law known to the kernel as long as the link lives.
-    pub(crate) fn register(&mut self, law: &Law, words: &KernelWords) -> Result<Link> {
+    pub(crate) fn register(&mut self, law: &Law, log: &LibbpfLog) -> Result<Link> {
         let wanted = Law::registered(law.program());
         let map = self.skeleton.object_mut().maps_mut().find(|map| map.name() == wanted.as_str());
         let link = map.expect("every law of ours is in the object").attach_struct_ops();
-        attached("the control law", link, words)
+        attached("the control law", link, log)
     }
 
     /// Attaches what goes to a group.
-    pub(crate) fn attach(&self, cgroup: &Cgroup, words: &KernelWords) -> Result<Vec<Link>> {
+    pub(crate) fn attach(&self, cgroup: &Cgroup, log: &LibbpfLog) -> Result<Vec<Link>> {
         let (fd, programs) = (cgroup.as_fd().as_raw_fd(), &self.skeleton.progs);
         [
             ("the egress program", &programs.lt_egress),
@@ -151,7 +147,7 @@ impl Programs {
             let attach_type = program.attach_type() as u32;
             match refused.then(|| foreign::forbidding(cgroup.path(), attach_type)).flatten() {
                 Some(Foreign { group, id }) => Err(Error::ForbiddenByAnother { what, group, id }),
-                None => attached(what, link, words),
+                None => attached(what, link, log),
             }
         })
         .collect()
@@ -185,33 +181,36 @@ impl Programs {
     }
 
     /// What reads all sockets.
-    pub(crate) fn observe(&self, words: &KernelWords) -> Result<Link> {
+    pub(crate) fn observe(&self, log: &LibbpfLog) -> Result<Link> {
         let sockets = self.skeleton.maps.sockets.as_fd();
-        attached("the socket iterator", self.skeleton.progs.lt_observe.attach_iter(sockets), words)
+        attached("the socket iterator", self.skeleton.progs.lt_observe.attach_iter(sockets), log)
     }
 
-    pub(crate) fn maps(&self) -> &skeleton::TransferMaps<'static> {
+    pub(crate) fn maps(&self) -> &TransferMaps<'static> {
         &self.skeleton.maps
     }
 
     pub(crate) fn variables(&mut self) -> &mut types::bss {
-        self.skeleton.maps.bss_data.as_deref_mut().expect("the programs have variables")
+        self.skeleton.maps.bss_data.as_deref_mut().expect(VARIABLES)
     }
 
-    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network
-    /// namespace.
-    pub(crate) fn takeover(&self, words: &KernelWords) -> Result<[Link; 2]> {
+    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network namespace.
+    pub(crate) fn takeover(&self, log: &LibbpfLog) -> Result<[Link; 2]> {
         let [take, give_back] = [&self.skeleton.progs.lt_take, &self.skeleton.progs.lt_give_back]
-            .map(|program| attached("the program for open sockets", program.attach(), words));
+            .map(|program| attached("the program for open sockets", program.attach(), log));
         Ok([take?, give_back?])
     }
 
-    pub(crate) fn settings(&self) -> &types::lt_settings {
-        &self.skeleton.maps.bss_data.as_deref().expect("the programs have variables").settings
+    pub(crate) fn setup(&self) -> &types::lt_setup {
+        &self.skeleton.maps.rodata_setup_data.expect(SETUP).setup
     }
 
     pub(crate) fn pin_variables(&mut self, path: &Path) -> libbpf_rs::Result<()> {
         self.skeleton.maps.bss.pin(path)
+    }
+
+    pub(crate) fn pin_setup(&mut self, path: &Path) -> libbpf_rs::Result<()> {
+        self.skeleton.maps.rodata_setup.pin(path)
     }
 
     /// Each program, and how many instructions the kernel's verifier went through for it.
@@ -223,8 +222,8 @@ impl Programs {
     }
 }
 
-fn attached(what: &'static str, link: libbpf_rs::Result<Link>, words: &KernelWords) -> Result<Link> {
-    link.map_err(|error| Error::Attach { what, reason: words.reason(&error) })
+fn attached(what: &'static str, link: libbpf_rs::Result<Link>, log: &LibbpfLog) -> Result<Link> {
+    link.map_err(|error| Error::Attach { what, reason: log.reason(&error) })
 }
 
 /// Of our laws the kernel gets the one that is asked for, under this name, or none; and without a group nothing that
@@ -234,24 +233,15 @@ fn choose(
     &Choice { law, name, place, downloads }: &Choice<'_>,
 ) -> libbpf_rs::Result<()> {
     let ours = law.map(|(law, _)| law.program());
-    match ours {
-        Some("cdg") => write_text(&mut open.struct_ops.lt_cdg_mut().name, name),
-        Some("vegas") => write_text(&mut open.struct_ops.lt_vegas_mut().name, name),
-        Some("eclipse") => write_text(&mut open.struct_ops.lt_eclipse_mut().name, name),
-        Some("ledbat") => write_text(&mut open.struct_ops.lt_ledbat_mut().name, name),
-        Some("ledbatpp") => write_text(&mut open.struct_ops.lt_ledbatpp_mut().name, name),
-        Some("cubic") => write_text(&mut open.struct_ops.lt_cubic_mut().name, name),
-        Some("dctcp") => write_text(&mut open.struct_ops.lt_dctcp_mut().name, name),
-        Some("prague") => write_text(&mut open.struct_ops.lt_prague_mut().name, name),
-        Some("tide") => write_text(&mut open.struct_ops.lt_tide_mut().name, name),
-        _ => {}
-    }
     for mut map in open.open_object_mut().maps_mut() {
         if map.map_type() != MapType::StructOps {
             continue;
         }
         let is_it = map.name().to_str().and_then(|map| map.strip_prefix("lt_")) == ours;
         map.set_autocreate(is_it)?;
+        if is_it {
+            write_name(map.initial_value_mut().expect("a law has a structure"), name);
+        }
         if is_it && law.is_some_and(|(_, registration)| registration == Registration::Plain) {
             map.set_map_flags(0)?; // the section's name asks for a link
         }
@@ -281,39 +271,39 @@ fn verified_instructions(program: BorrowedFd<'_>) -> u32 {
 }
 
 /// What follows from the law alone.
-fn configure(settings: &mut types::lt_settings, law: &Law, name: &str) {
+fn configure(fixed: &mut types::lt_setup, variables: &mut types::bss, law: &Law, name: &str) {
     match law {
         Law::Cdg(cdg) => {
             let values = cdg.values();
-            settings.parameters[..values.len()].copy_from_slice(&values);
+            variables.law_parameters[..values.len()].copy_from_slice(&values);
         }
         Law::Own(ported) => {
-            settings.parameters = *ported.parameters();
-            for (slot, settable) in settings.settable.iter_mut().zip(ported.settable()) {
+            variables.law_parameters = *ported.parameters();
+            for (slot, settable) in fixed.settable.iter_mut().zip(ported.settable()) {
                 write_text(&mut slot.name, settable.name);
                 (slot.least, slot.most, slot.unit) = (settable.least, settable.most, settable.unit);
             }
         }
         Law::Kernel(_) => {}
     }
-    settings.uploads = 1;
-    settings.ours = law.is_ours().into();
-    settings.needs_ecn = law.needs_ecn().into();
-    settings.one_window = law.has_one_window().into();
-    write_text(&mut settings.law, name);
-    write_text(&mut settings.law_text, &law.to_string());
+    fixed.uploads = 1;
+    fixed.ours = law.is_ours().into();
+    fixed.needs_ecn = law.needs_ecn().into();
+    fixed.one_window = law.has_one_window().into();
+    write_text(&mut fixed.law, name);
+    write_text(&mut fixed.law_text, &law.to_string());
 }
 
-pub(crate) fn apply(settings: &mut types::lt_settings, steering: &Steering) {
-    settings.pressure = pressure_value(&steering.pressure);
-    settings.weight = steering.weight.to_bits();
-    settings.download_weight_q16 = (steering.download_weight.clamp(0.0, 1.0) * Q16) as u32;
-    settings.sockets = steering.sockets;
-    settings.window_q16 = (steering.window.max(0.0) * Q16) as u64;
-    settings.stale_ns = steering.stale.as_nanos() as u64;
+/// New values from the controller; no sign of life.
+pub(crate) fn apply(variable: &mut types::lt_steering, steering: &Steering) {
+    variable.pressure = pressure_value(&steering.pressure);
+    variable.weight = steering.weight.to_bits();
+    variable.download_weight_q16 = (steering.download_weight.clamp(0.0, 1.0) * Q16) as u32;
+    variable.sockets = steering.sockets;
+    variable.window_q16 = (steering.window.max(0.0) * Q16) as u64;
+    variable.stale_ns = steering.stale.as_nanos() as u64;
     let limit = steering.limit.unwrap_or(SocketLimit { each: 0, sockets: 0 });
-    (settings.socket_limit, settings.limit_sockets) = (limit.each, limit.sockets);
-    settings.heartbeat_ns = monotonic_now();
+    (variable.socket_limit, variable.limit_sockets) = (limit.each, limit.sockets);
 }
 
 /// `lt_LAW_` and eight hex digits: unlike any other run's, within the kernel's 15 characters.
@@ -328,6 +318,14 @@ fn write_text<const N: usize>(field: &mut [c_char; N], text: &str) {
     for (slot, byte) in field.iter_mut().take(N - 1).zip(text.bytes()) {
         *slot = byte as c_char;
     }
+}
+
+/// The same into the structure of a law, `struct tcp_congestion_ops`.
+fn write_name(law: &mut [u8], name: &str) {
+    let mut field = [0; 16];
+    write_text(&mut field, name);
+    let bytes = field.map(|byte| byte as u8);
+    law[offset_of!(types::tcp_congestion_ops, name)..][..bytes.len()].copy_from_slice(&bytes);
 }
 
 /// The text up to its zero.

@@ -14,7 +14,7 @@ use std::{
 use libbpf_rs::{Iter, Link};
 use nix::sched::{CloneFlags, setns};
 
-use crate::{Cgroup, Error, Result, programs::types};
+use crate::{Cgroup, Error, Result, bpf_skel::types};
 
 /// Which connections of a group are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

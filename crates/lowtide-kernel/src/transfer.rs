@@ -1,130 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The BPF programs of one transfer: loaded, attached, steered and read.
 
-use std::{collections::HashSet, io::Read, time::Duration};
+use std::{collections::HashSet, io::Read, mem::offset_of, time::Duration};
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
-use nix::time::{ClockId, clock_gettime};
 
 use crate::{
-    Actuator, Cgroup, Download, Error, Law, Pressure, Result,
-    ceiling::SocketLimit,
-    doctor::{self, LINKS_SINCE},
+    Cgroup, Direction, Download, Error, Result, Setup, Steering,
+    bpf_skel::types,
+    clock::monotonic_now,
     fixed::{Q16, Q32},
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
-    kernel_words::KernelWords,
-    programs::{Programs, apply, text_of, types},
+    libbpf_log::LibbpfLog,
+    programs::{Programs, apply, text_of},
     takeover::{Networks, Selection, Taken},
 };
-
-/// The code point that marks the transfer's packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dscp {
-    /// Lower effort, RFC 8622.
-    Le,
-    /// Class selector 1, the older convention.
-    Cs1,
-    /// Leave it alone.
-    None,
-}
-
-impl Dscp {
-    /// The octet of the IP header, `None` to leave it alone.
-    pub(crate) fn octet(self) -> Option<u32> {
-        match self {
-            Dscp::Le => Some(1 << 2),
-            Dscp::Cs1 => Some(8 << 2),
-            Dscp::None => None,
-        }
-    }
-}
-
-/// Which way data go that are governed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
-    /// What the program sends.
-    #[default]
-    Up,
-    /// What it receives.
-    Down,
-    /// Both, each by a law of its own; the transfer's progress is what is sent.
-    Both,
-}
-
-impl Direction {
-    /// Whether what is sent is governed.
-    pub fn has_up(self) -> bool {
-        self != Direction::Down
-    }
-
-    /// Whether what is received is governed.
-    pub fn has_down(self) -> bool {
-        self != Direction::Up
-    }
-
-    /// As the command line has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Direction::Up => "up",
-            Direction::Down => "down",
-            Direction::Both => "both",
-        }
-    }
-}
-
-/// What is fixed for the life of a transfer.
-#[derive(Debug, Clone)]
-pub struct Setup {
-    /// Which way data go that are governed.
-    pub direction: Direction,
-    /// The control law of its sockets.
-    pub law: Law,
-    /// How that law takes the weight.
-    pub actuator: Actuator,
-    /// The code point of its packets.
-    pub dscp: Dscp,
-    /// Keep sockets on our law when the program asks for another one.
-    pub keep_law: bool,
-    /// How the kernel comes to know our own law.
-    pub registration: Registration,
-}
-
-/// How the kernel comes to know a law of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Registration {
-    /// By a link: the law leaves the kernel with the process, however that ends. From 6.4 on.
-    #[default]
-    Link,
-    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its
-    /// map. Only for a machine that ends with the transfer.
-    Plain,
-}
-
-impl Registration {
-    /// What this machine's kernel has.
-    pub fn of_this_kernel() -> Registration {
-        if doctor::release() >= LINKS_SINCE { Registration::Link } else { Registration::Plain }
-    }
-}
-
-/// What the controller sets as it learns.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Steering {
-    /// On the sockets without a goal of their own.
-    pub pressure: Pressure,
-    /// w, for programs that ask.
-    pub weight: f64,
-    /// w of what is received; 1: the windows are left to the stack.
-    pub download_weight: f64,
-    /// Sockets that share the budget.
-    pub sockets: u32,
-    /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.
-    pub window: f64,
-    /// Age of the heartbeat from which the programs behave as plain TCP.
-    pub stale: Duration,
-    /// What each socket may send, whatever its law lets it.
-    pub limit: Option<SocketLimit>,
-}
 
 /// `LT_ONE_WAY` and `LT_ROUND_TRIPS` of `bpf/shared.h`.
 const ONE_WAY: u32 = 1;
@@ -263,12 +153,6 @@ impl std::fmt::Debug for Transfer {
     }
 }
 
-/// CLOCK_MONOTONIC in nanoseconds: the clock that the BPF programs read.
-pub fn monotonic_now() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has a monotonic clock");
-    Duration::from(now).as_nanos() as u64
-}
-
 impl Transfer {
     /// Loads the programs and attaches them to `cgroup`. Until the first [`Transfer::steer`] the sockets run as
     /// submissively as `first` says.
@@ -289,17 +173,17 @@ impl Transfer {
     }
 
     fn load(setup: &Setup, first: &Steering, (cgroup, existing): (&Cgroup, Option<&Selection>)) -> Result<Transfer> {
-        let words = KernelWords::listen();
+        let log = LibbpfLog::listen();
         let group = existing.map(|selection| (cgroup, selection));
-        let mut programs = Programs::of_transfer(setup, first, group, &words)?;
+        let mut programs = Programs::of_transfer(setup, first, group, &log)?;
         let (up, downloads) = (setup.direction.has_up(), setup.direction.has_down());
-        let law = (setup.law.is_ours() && up).then(|| programs.register(&setup.law, &words)).transpose()?;
-        let links = programs.attach(cgroup, &words)?;
+        let law = (setup.law.is_ours() && up).then(|| programs.register(&setup.law, &log)).transpose()?;
+        let links = programs.attach(cgroup, &log)?;
         if downloads {
             programs.attach_downloads(cgroup)?;
         }
-        let observer = programs.observe(&words)?;
-        let takeover = existing.map(|_| programs.takeover(&words)).transpose()?;
+        let observer = programs.observe(&log)?;
+        let takeover = existing.map(|_| programs.takeover(&log)).transpose()?;
         let takeover = takeover.map(|[take, give_back]| Takeover { take, give_back, networks: Networks::default() });
         Ok(Transfer { observer, takeover, links, _law: law, programs, downloads, acknowledged: 0, goals: Vec::new() })
     }
@@ -326,9 +210,15 @@ impl Transfer {
         networks.read(give_back, &networks.all())
     }
 
-    /// Applies new values and shows the programs that the controller lives.
+    /// Applies new values and [shows](Transfer::beat) that the controller lives.
     pub fn steer(&mut self, steering: &Steering) {
-        apply(&mut self.programs.variables().settings, steering);
+        apply(&mut self.programs.variables().steering, steering);
+        self.beat();
+    }
+
+    /// Shows the programs that the controller lives: without that for as long as [`Steering::stale`] they behave as plain TCP.
+    pub fn beat(&mut self) {
+        self.programs.variables().steering.heartbeat_ns = monotonic_now();
     }
 
     /// Reads totals and sockets.
@@ -424,12 +314,12 @@ impl Transfer {
 
     /// The name under which the kernel lists the law, if it is ours.
     pub fn law_name(&self) -> String {
-        text_of(&self.programs.settings().law)
+        text_of(&self.programs.setup().law)
     }
 
     /// The name of the law if a receiver's listener has to run it, too (or another one that echoes every mark).
     pub fn receivers_law(&self) -> Option<String> {
-        (self.programs.settings().needs_ecn != 0).then(|| self.law_name())
+        (self.programs.setup().needs_ecn != 0).then(|| self.law_name())
     }
 }
 
@@ -439,9 +329,18 @@ impl Transfer {
 /// [`Error::Load`], with the kernel's reason.
 #[doc(hidden)]
 pub fn load_object(object: &[u8]) -> Result<()> {
-    let words = KernelWords::listen();
-    let load = || ObjectBuilder::default().open_memory(object)?.load().map(drop);
-    load().map_err(|error| words.refusal(error))
+    let log = LibbpfLog::listen();
+    let load = || -> libbpf_rs::Result<()> {
+        let mut open = ObjectBuilder::default().open_memory(object)?;
+        // under a setup of zeros the verifier would drop most of the code unseen
+        let mut setup = open.maps_mut().find(|map| map.name() == ".rodata.setup").expect("the programs have a setup");
+        let bytes = setup.initial_value_mut().expect("a setup has a value");
+        for switch in [offset_of!(types::lt_setup, uploads), offset_of!(types::lt_setup, ours)] {
+            bytes[switch..][..4].copy_from_slice(&1u32.to_ne_bytes());
+        }
+        open.load().map(drop)
+    };
+    load().map_err(|error| log.refusal(error))
 }
 
 fn record(bytes: impl AsRef<[u8]>) -> types::lt_socket_record {
@@ -495,8 +394,8 @@ impl Drop for Transfer {
         if !self.downloads {
             return;
         }
-        let settings = &mut self.programs.variables().settings;
-        (settings.heartbeat_ns, settings.stale_ns) = (0, 0);
+        let steering = &mut self.programs.variables().steering;
+        (steering.heartbeat_ns, steering.stale_ns) = (0, 0);
     }
 }
 

@@ -79,19 +79,9 @@ fn listed_laws() -> BTreeSet<String> {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn every_law_of_ours_loads_and_goes() {
     let Some(_guard) = kernel() else { return };
-    for text in [
-        "cdg",
-        "cdg:variant=thesis,tolerance=on,hystart=on",
-        "cdg_cubic",
-        "vegas",
-        "eclipse",
-        "ledbat",
-        "ledbatpp",
-        "lt_cubic",
-        "dctcp:accel=on,overload=on",
-        "prague:accel=on,overload=on",
-        "tide",
-    ] {
+    let variants =
+        ["cdg:variant=thesis,tolerance=on,hystart=on", "dctcp:accel=on,overload=on", "prague:accel=on,overload=on"];
+    for text in Law::OWN.iter().copied().chain(variants) {
         let (_cgroup, transfer) = start(Law::parse(text).unwrap());
         let name = transfer.law_name();
         assert!(name.starts_with(&Law::registered(text)[..6]) && listed_laws().contains(&name), "{name}");
@@ -165,12 +155,9 @@ fn a_law_of_the_kernel_needs_none_of_ours() {
 fn variant(file: &str, changes: &[(&str, &str)]) -> Vec<u8> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let copy = tempfile::tempdir().unwrap();
-    fs::create_dir(copy.path().join("law")).unwrap();
-    for directory in ["", "law"] {
-        for entry in fs::read_dir(sources.join(directory)).unwrap().map(Result::unwrap) {
-            if entry.file_type().unwrap().is_file() {
-                fs::copy(entry.path(), copy.path().join(directory).join(entry.file_name())).unwrap();
-            }
+    for entry in fs::read_dir(sources).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
         }
     }
     let mut text = fs::read_to_string(copy.path().join(file)).unwrap();
@@ -181,12 +168,19 @@ fn variant(file: &str, changes: &[(&str, &str)]) -> Vec<u8> {
     fs::write(copy.path().join(file), text).unwrap();
 
     let object = copy.path().join("variant.bpf.o");
-    let include = concat!("-I", env!("LOWTIDE_CLANG_INCLUDE"));
+    let own = format!("-I{}", copy.path().display());
+    let includes = [
+        own.as_str(), // for the generated headers
+        concat!("-I", env!("LOWTIDE_CLANG_INCLUDE")),
+        concat!("-I", env!("LOWTIDE_LAWS_INCLUDE")),
+        concat!("-I", env!("LOWTIDE_LAWS_GENERATED")),
+        concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"),
+    ];
     SkeletonBuilder::new()
         .source(copy.path().join("transfer.bpf.c"))
         .obj(&object)
         .clang(env!("LOWTIDE_CLANG"))
-        .clang_args(["-mcpu=v3", include, concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include")])
+        .clang_args(["-mcpu=v3"].iter().chain(&includes))
         .build()
         .unwrap();
     fs::read(object).unwrap()

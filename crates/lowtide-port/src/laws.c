@@ -9,16 +9,7 @@ typedef int32_t s32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
-#include "law.h"
-#include "cdg_flow.h"
-#include "eclipse.h"
-#include "ledbat.h"
-#include "ledbatpp.h"
-#include "vegas.h"
-#include "cubic.h"
-#include "dctcp.h"
-#include "prague.h"
-#include "tide.h"
+#include "laws.h"
 
 struct law_table {
 	u64 size;	/* of the law's state, bytes */
@@ -81,24 +72,11 @@ struct law_table {
 	{                                                                                                                      \
 		return law##_inspect(l, p, weight, values);                                                                    \
 	}                                                                                                                      \
-	const struct law_table lowtide_##law = {                                                                               \
+	static const struct law_table lowtide_##law = {                                                                               \
 		sizeof(struct law), sizeof(struct law##_parameters), of_marks, of_episodes, law##_begin_any, law##_sample_any, law##_ack_any, \
 		law##_reduce_any, law##_answered_any, law##_recovered_any, law##_undone_any, law##_restart_any, law##_inspect_any, pace, least_burst, \
 		stance, link_rates, \
 	}
-
-#define LAW(law) LAW_TABLE(law, 0, 0, law##_undone(l), 0, 0, 0, 0)
-#define LAW_OF_MARKS(law) LAW_TABLE(law, 1, 0, law##_undone(l, w), 0, 0, 0, 0)
-#define LAW_OF_EPISODES(law) LAW_TABLE(law, 0, 1, law##_undone(l), 0, 0, 0, 0)
-
-LAW(vegas);
-LAW_OF_MARKS(dctcp);
-LAW_OF_MARKS(prague);
-LAW(eclipse);
-LAW(ledbat);
-LAW(ledbatpp);
-LAW(cubic);
-LAW_OF_EPISODES(cdg_flow);
 
 static u64 tide_pace_any(const void *l, const void *p)
 {
@@ -133,4 +111,16 @@ static void tide_link_rates_any(const void *l, u32 mss, u64 *known, u64 *at_most
 	*at_most = tide_bytes_per_second(tide_link_at_most_q32(&t->path), mss);
 }
 
-LAW_TABLE(tide, 1, 0, tide_undone(l, w), tide_pace_any, tide_least_burst_any, tide_stance_any, tide_link_rates_any);
+/* By the law's hooks, as the table has them. */
+#define LAW_WINDOW(law) LAW_TABLE(law, 0, 0, law##_undone(l), 0, 0, 0, 0)
+#define LAW_TIMEOUTS(law) LAW_WINDOW(law)
+#define LAW_MARKS(law) LAW_TABLE(law, 1, 0, law##_undone(l, w), 0, 0, 0, 0)
+#define LAW_EPISODES(law) LAW_TABLE(law, 0, 1, law##_undone(l), 0, 0, 0, 0)
+#define LAW_PACED(law) LAW_TABLE(law, 1, 0, law##_undone(l, w), law##_pace_any, law##_least_burst_any, law##_stance_any, law##_link_rates_any)
+#define LAW(law, hooks) LAW_##hooks(law);
+
+LAWS(LAW)
+
+#define LAW_ADDRESS(law, hooks) &lowtide_##law,
+
+const struct law_table *const lowtide_laws[] = { LAWS(LAW_ADDRESS) };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A law's C functions behind the trait of the references.
 
-use crate::Ported;
+use crate::{Ported, table::LAWS};
 use lowtide_cc::{
     Ack, Congestion, CongestionControl, Flow, LinkRates, Random, Reaction, Recovered, Restart, Signal, Stance, Time,
     Weighted,
@@ -32,15 +32,8 @@ pub(crate) struct Table {
 }
 
 unsafe extern "C" {
-    static lowtide_vegas: Table;
-    static lowtide_dctcp: Table;
-    static lowtide_prague: Table;
-    static lowtide_eclipse: Table;
-    static lowtide_ledbat: Table;
-    static lowtide_ledbatpp: Table;
-    static lowtide_cubic: Table;
-    static lowtide_cdg_flow: Table;
-    static lowtide_tide: Table;
+    /// In the order of the table of laws.
+    static lowtide_laws: [&'static Table; LAWS.len()];
 }
 
 /// `struct law_ack`.
@@ -158,21 +151,8 @@ impl Ported {
     }
 
     fn table(&self) -> &'static Table {
-        // SAFETY: constants of C.
-        unsafe {
-            match self.law().name() {
-                "vegas" => &lowtide_vegas,
-                "dctcp" => &lowtide_dctcp,
-                "prague" => &lowtide_prague,
-                "eclipse" => &lowtide_eclipse,
-                "ledbat" => &lowtide_ledbat,
-                "ledbatpp" => &lowtide_ledbatpp,
-                "cubic" => &lowtide_cubic,
-                "cdg" => &lowtide_cdg_flow,
-                "tide" => &lowtide_tide,
-                name => unreachable!("{name} has no port, as Ported::new says"),
-            }
-        }
+        // SAFETY: a constant of C, which is made from the same table.
+        unsafe { lowtide_laws[self.index()] }
     }
 }
 

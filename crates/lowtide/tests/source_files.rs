@@ -11,7 +11,7 @@ const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const LICENCES: [(&str, &str); 3] = [
     ("", "MIT OR Apache-2.0"),
     ("crates/lowtide-kernel/bpf/", "GPL-2.0-only"),
-    ("crates/lowtide-kernel/bpf/law/", "GPL-2.0-only OR MIT OR Apache-2.0"),
+    ("crates/lowtide-port/law/", "GPL-2.0-only OR MIT OR Apache-2.0"),
 ];
 
 /// The kinds of file that are source code, by the ends of their names.
@@ -23,7 +23,7 @@ const LEFT_OUT: [&str; 4] = ["target", ".git", "corpus", "proptest-regressions"]
 /// Lines that a file of code may have. Scenarios and experiments (TOML) are data, and not limited.
 const MOST_LINES: usize = 600;
 
-const LAWS: &str = "crates/lowtide-kernel/bpf/law/";
+const LAWS: &str = "crates/lowtide-port/law/";
 
 /// The paths of all source files, from the top of the workspace, and their texts.
 fn sources() -> Vec<(String, String)> {

@@ -4,7 +4,7 @@
 use lowtide_deadline::Control;
 
 use super::{wire::answer, *};
-use crate::programs::types;
+use crate::bpf_skel::types;
 
 const MB: u64 = 1_000_000;
 

@@ -7,8 +7,8 @@ use lowtide_deadline::Outlook;
 
 use super::{GoalRecord, SocketDecision};
 use crate::{
+    bpf_skel::types,
     fixed::pressure_value,
-    programs::types,
     transfer::{in_flight, is_sending},
 };
 

@@ -9,11 +9,7 @@ use libbpf_rs::{
 };
 
 use super::names::{self, Value};
-use crate::{
-    Error, Result,
-    programs::{text_of, types},
-    transfer::monotonic_now,
-};
+use crate::{Error, Result, bpf_skel::types, clock::monotonic_now, programs::text_of};
 
 /// The only key of the maps that have one.
 pub(super) const KEY: [u8; 4] = [0; 4];
@@ -62,26 +58,26 @@ impl Traceable {
     /// `None`: it has gone meanwhile.
     fn open(switch: u32, programs: Vec<u32>, maps: &[u32]) -> Result<Option<Traceable>> {
         let find = |name: &str| maps.iter().find_map(|id| named(*id, name));
-        let (Some(switch), Some(ring), Some(drops), Some(variables)) =
-            (named(switch, "lt_tracing"), find("lt_trace"), find("lt_trace_drops"), find(".bss"))
+        let (Some(switch), Some(ring), Some(drops)) =
+            (named(switch, "lt_tracing"), find("lt_trace"), find("lt_trace_drops"))
         else {
             return Ok(None);
         };
-        if variables.value_size() as usize != size_of::<types::bss>()
-            || switch.value_size() as usize != size_of::<types::lt_tracing>()
-        {
+        let is_ours = |map: &MapHandle, size: usize| map.value_size() as usize == size;
+        let setup = find(".rodata.setup").filter(|map| is_ours(map, size_of::<types::rodata_setup>()));
+        let Some(setup) = setup.filter(|_| is_ours(&switch, size_of::<types::lt_tracing>())) else {
             let sentence = "a transfer or a law in the kernel is of another version of lowtide; trace it with that one";
             return Err(Error::Law(sentence.to_owned()));
-        }
-        let bytes = variables.lookup(&KEY, MapFlags::ANY).map_err(unread)?.unwrap_or_default();
-        if bytes.len() != size_of::<types::bss>() {
+        };
+        let bytes = setup.lookup(&KEY, MapFlags::ANY).map_err(unread)?.unwrap_or_default();
+        if bytes.len() != size_of::<types::rodata_setup>() {
             return Err(unread(io::Error::from(io::ErrorKind::InvalidData)));
         }
         // SAFETY: integers, for which any bytes are a value; a copy, as the bytes need not be aligned.
-        let settings = unsafe { bytes.as_ptr().cast::<types::bss>().read_unaligned() }.settings;
-        let text = text_of(&settings.law_text);
+        let setup = unsafe { bytes.as_ptr().cast::<types::rodata_setup>().read_unaligned() }.setup;
+        let text = text_of(&setup.law_text);
         let law = text.split(':').next().unwrap_or_default().to_owned();
-        let (ours, whole_machine) = (settings.ours > 0, settings.whole_machine > 0);
+        let (ours, whole_machine) = (setup.ours > 0, setup.whole_machine > 0);
         Ok(Some(Traceable { law, text, ours, whole_machine, switch, ring, drops, programs }))
     }
 

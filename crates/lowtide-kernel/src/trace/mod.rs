@@ -4,10 +4,10 @@
 //! and [`names`] says what the laws' values are.
 
 mod find;
-pub mod names;
 mod record;
 mod tracer;
 
 pub use find::Traceable;
-pub use record::Record;
+pub use lowtide_port::values as names;
+pub use record::{EVENTS, Record, STATES};
 pub use tracer::Tracer;

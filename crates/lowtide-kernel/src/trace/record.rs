@@ -3,8 +3,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::names::{EVENTS, STATES};
-use crate::{fixed::Q16, programs::types::lt_trace_record};
+use crate::{bpf_skel::types::lt_trace_record, fixed::Q16};
+
+/// Why there is a record: `enum lt_trace_event` of `bpf/shared.h`, in its order.
+pub const EVENTS: [&str; 11] =
+    ["round", "backoff", "loss", "mark", "phantom", "shared", "timeout", "recovered", "undone", "restart", "missed"];
+
+/// The states of the kernel's stack: its `enum tcp_ca_state`.
+pub const STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 
 /// Thresholds from here on are none: TCP_INFINITE_SSTHRESH.
 const NO_THRESHOLD: u64 = 0x7fff_ffff << 16;
@@ -115,6 +121,14 @@ mod tests {
             remote_port: 443,
             remote,
             ..Default::default()
+        }
+    }
+
+    #[test]
+    fn the_documentation_has_every_event() {
+        let page = include_str!("../../../../docs/tracing.md");
+        for event in EVENTS {
+            assert!(page.contains(&format!("`{event}`")), "{event}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     Record, Traceable,
     find::{KEY, unread},
 };
-use crate::{Error, Result, programs::types::lt_tracing, transfer::monotonic_now};
+use crate::{Error, Result, bpf_skel::types::lt_tracing, clock::monotonic_now};
 
 /// Without a sign of life for so long, the programs stop. [`Tracer::listen`] gives one each time.
 const PATIENCE: Duration = Duration::from_secs(5);

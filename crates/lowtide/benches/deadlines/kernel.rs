@@ -5,7 +5,7 @@
 use super::{Failure, Measured, Point};
 use lowtide_lab::{Track, testbed::Request};
 use lowtide_sim::scenario::{Scenario, Transport};
-use lowtide_testbed::{Bottleneck, Options, run};
+use lowtide_testbed::{Bottleneck, Options};
 use std::{fs, path::Path};
 
 /// Plays it in real time. `run` is part of the seed.
@@ -19,7 +19,7 @@ pub(crate) fn measure(scenario: &Scenario, run: u64) -> Result<Measured, Failure
         plain_registration: false,
         interrupted: &|| false,
     };
-    let recording = run(&Request { scenario, kernel_laws: Default::default() }, &options)?;
+    let recording = lowtide_testbed::run(&Request { scenario, kernel_laws: Default::default() }, &options)?;
     let load = load()?;
     let (transfer, others) = recording.flows.split_first().ok_or("there is no transfer")?;
     let value = |track: &Track, name: &str, at: usize| track.columns.get(name).map_or(f64::NAN, |column| column[at]);

@@ -4,7 +4,7 @@
 use super::{Failure, Measured};
 use lowtide_lab::{Recording, Track, testbed::Request};
 use lowtide_sim::scenario::Scenario;
-use lowtide_testbed::{Bottleneck, Options, run};
+use lowtide_testbed::{Bottleneck, Options};
 use std::path::Path;
 
 /// Plays it in real time. `run` is part of the seed.
@@ -17,7 +17,7 @@ pub(crate) fn record(scenario: &Scenario, run: u64) -> Result<Recording, Failure
         plain_registration: false,
         interrupted: &|| false,
     };
-    Ok(run(&Request { scenario, kernel_laws: Default::default() }, &options)?)
+    Ok(lowtide_testbed::run(&Request { scenario, kernel_laws: Default::default() }, &options)?)
 }
 
 /// The same, and what it comes to over the measured span.

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * Several connections over one path as one flow (the Congestion Manager, RFC 3124), without kernel access. The law
+ * hears the ACKs of all of them as those of one flow, and its window is divided among them by what they have to send.
+ *
+ * Sequence numbers of different connections say nothing of each other, times do. So the law's `una` is the time when
+ * the latest segment left that has been acknowledged, of whichever connection, and its `nxt` is now, in microseconds,
+ * modulo 2^32. The delivery rate is that of all together.
+ */
+#ifndef LOWTIDE_AGGREGATE_H
+#define LOWTIDE_AGGREGATE_H
+
+#include "law.h"
+
+#define AGGREGATE_MARKS 32	/* that delivery rates are measured from: four round trips */
+#define AGGREGATE_SPACING 8	/* of them in a round trip */
+
+/* How far the aggregate was at an ACK. */
+struct aggregate_mark {
+	u64 at_us;
+	u32 sent;		/* when the latest segment left that had been acknowledged */
+	u32 delivered;		/* segments so far */
+	u32 app_limited;
+	u32 unused;
+};
+
+struct aggregate {
+	u64 acked_us;		/* the latest ACK of a segment */
+	u64 started_us;		/* the latest time that a connection without data in flight began to send */
+	u64 reduced_us;		/* the latest reduction */
+	u64 granted_q16;	/* that the connections use, or may use at once */
+	u64 modest_q16;		/* of that, what those use that do not use up their grant */
+	u64 wanting;		/* connections that do, or would */
+	u32 srtt_us8;		/* over the samples of all, in eighths */
+	u32 sent;		/* `una`, less one */
+	u32 delivered;		/* segments */
+	u32 app_limited;	/* up to this count the program limited what was sent; 0: it does not */
+	/* segments outside of the window that were sent in this round trip, and in the one before */
+	u32 beside, beside_before;
+	u32 burst, burst_before;	/* segments of initial windows, which left at once */
+	u64 counts_us;		/* when this round trip began */
+	u32 last, from;		/* marks: the latest, and the one that the latest sample began with */
+	struct aggregate_mark marks[AGGREGATE_MARKS];
+};
+
+/*
+ * What a connection does with its grant: it does not use it up; it would use more; it leaves it to others; or it takes
+ * at once what others leave of the window, which it may where it is paced.
+ */
+enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS, AGGREGATE_CARRIES };
+
+/* A connection's part. */
+struct aggregate_member {
+	u64 grant_q16;		/* segments that it may have in flight; a small grant is a pace (budget.h) */
+	u64 counted_q16;	/* of that, in `granted_q16` */
+	u32 use;		/* enum aggregate_use */
+	u32 in_flight;		/* segments, as of its latest ACK, before it; 0 if it had no more to send */
+};
+
+static inline void aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
+{
+	g->acked_us = g->started_us = now_us;
+	g->sent = now_us - 1;
+	g->srtt_us8 = 8 * srtt_us;
+	g->last = g->from = g->app_limited = 0;
+	g->marks[0].at_us = now_us;
+	g->marks[0].sent = g->sent;
+	g->marks[0].delivered = g->delivered;
+}
+
+static inline u32 aggregate_srtt_us(const struct aggregate *g)
+{
+	return g->srtt_us8 / 8;
+}
+
+/*
+ * The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what
+ * it took to send and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone sends, its
+ * stack's own sample is better, and stays.
+ */
+VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
+{
+	struct aggregate_mark *mark;
+	u32 interval, sending;
+	u64 sent_us;
+
+	if (!g || !a)
+		return 0;
+	if (g->wanting < 2)
+		return 0;
+	sent_us = a->now_us - a->rtt_us;
+	a->rate_interval_us = 0;
+	if (!a->rtt_us)
+		return 0;
+	if (g->last - g->from >= AGGREGATE_MARKS)
+		g->from = g->last - AGGREGATE_MARKS + 1;
+	for (u32 i = 0; i < AGGREGATE_MARKS; i++) {
+		if (g->from == g->last || g->marks[(g->from + 1) & (AGGREGATE_MARKS - 1)].at_us > sent_us)
+			break;
+		g->from++;
+	}
+	mark = &g->marks[g->from & (AGGREGATE_MARKS - 1)];
+	if (mark->at_us > sent_us)
+		return 0;
+	interval = a->now_us - mark->at_us;
+	sending = (u32)sent_us - mark->sent;
+	a->rate_interval_us = at_least(interval, sending);
+	a->rate_delivered = g->delivered - mark->delivered;
+	a->rate_app_limited = mark->app_limited;
+	return 0;
+}
+
+/* One connection's ACK becomes the aggregate's. */
+VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
+{
+	struct aggregate_mark *mark;
+	u32 sent;
+
+	if (!g || !a)
+		return 0;
+	mark = &g->marks[g->last & (AGGREGATE_MARKS - 1)];
+	sent = a->now_us - a->rtt_us;
+	g->delivered += a->packets;
+	if (a->packets)
+		g->acked_us = a->now_us;
+	if (a->rtt_us) {
+		g->srtt_us8 = g->srtt_us8 ? g->srtt_us8 - g->srtt_us8 / 8 + a->rtt_us : 8 * a->rtt_us;
+		if ((s32)(sent - g->sent) > 0)
+			g->sent = sent;
+	}
+	aggregate_rate(g, a);
+	if (g->app_limited && (s32)(g->delivered - g->app_limited) > 0)
+		g->app_limited = 0;
+	if (a->now_us - mark->at_us >= aggregate_srtt_us(g) / AGGREGATE_SPACING) {
+		g->last++;
+		mark = &g->marks[g->last & (AGGREGATE_MARKS - 1)];
+		mark->at_us = a->now_us;
+		mark->sent = g->sent;
+		mark->delivered = g->delivered;
+		mark->app_limited = g->app_limited != 0;
+	}
+	a->srtt_us = aggregate_srtt_us(g);
+	a->una = g->sent + 1;
+	a->nxt = a->now_us;
+	if (g->wanting > 1)
+		a->app_limited = g->app_limited != 0;
+	a->senders = g->wanting;
+	if (a->now_us - g->counts_us > aggregate_srtt_us(g)) {
+		g->beside_before = g->beside;
+		g->burst_before = g->burst;
+		g->beside = g->burst = 0;
+		g->counts_us = a->now_us;
+	}
+	a->beside = g->beside + g->beside_before;
+	a->burst = g->burst + g->burst_before;
+	return 0;
+}
+
+/* No connection has more to send: what is delivered from here on says little of the link. */
+static inline void aggregate_has_no_data(struct aggregate *g)
+{
+	if (!g->wanting)
+		g->app_limited = (g->delivered + (u32)(g->granted_q16 >> 16)) ?: 1;
+}
+
+/* Whether what was lost was sent after the latest reduction: one overflow of a queue meets several connections. */
+static inline bool aggregate_loses_anew(const struct aggregate *g, u64 now_us)
+{
+	return now_us - at_most(aggregate_srtt_us(g), now_us) > g->reduced_us;
+}
+
+static inline bool aggregate_wants(u32 use)
+{
+	return use == AGGREGATE_WANTS || use == AGGREGATE_CARRIES;
+}
+
+/* Whether any other connection would use more. */
+static inline bool aggregate_others_want(const struct aggregate *g, const struct aggregate_member *m)
+{
+	return g->wanting > aggregate_wants(m->use);
+}
+
+/* By atomic additions, since a connection may leave while another one has its turn. */
+static inline void aggregate_count(struct aggregate *g, struct aggregate_member *m, u64 counted_q16, u32 use)
+{
+	u64 modest = use == AGGREGATE_MODEST ? counted_q16 : 0, was_modest = m->use == AGGREGATE_MODEST ? m->counted_q16 : 0;
+	u64 wants = aggregate_wants(use), wanted = aggregate_wants(m->use);
+
+	if (counted_q16 != m->counted_q16)
+		__sync_fetch_and_add(&g->granted_q16, counted_q16 - m->counted_q16);
+	if (modest != was_modest)
+		__sync_fetch_and_add(&g->modest_q16, modest - was_modest);
+	if (wants != wanted)
+		__sync_fetch_and_add(&g->wanting, wants - wanted);
+	m->counted_q16 = counted_q16;
+	m->use = use;
+}
+
+/* Whether the connections use all of the window, but for what is held back for want of whole segments. */
+static inline bool aggregate_is_full(const struct aggregate *g, u64 window_q16)
+{
+	return g->granted_q16 + 2 * Q16_ONE >= window_q16 - window_q16 / 16;
+}
+
+static inline void aggregate_leave(struct aggregate *g, struct aggregate_member *m)
+{
+	m->in_flight = 0;
+	aggregate_count(g, m, 0, AGGREGATE_MODEST);
+}
+
+/* What others leave of the window. */
+static inline u64 aggregate_left_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16)
+{
+	u64 others = g->granted_q16 - m->counted_q16;
+
+	return window_q16 > others ? window_q16 - others : 0;
+}
+
+/* An equal part of what those have together that want more; nothing for one that yields. */
+static inline u64 aggregate_equal_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16, u32 use)
+{
+	u64 modest = g->modest_q16 - (m->use == AGGREGATE_MODEST ? m->counted_q16 : 0);
+	u64 wanting = g->wanting - aggregate_wants(m->use) + 1;
+
+	if (use == AGGREGATE_YIELDS)
+		return 0;
+	return (window_q16 > modest ? window_q16 - modest : 0) / at_least(wanting, 1);
+}
+
+/*
+ * The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start, into
+ * what others leave; of an initial window it has its equal part at once. Where others want more, what exceeds the equal
+ * part makes room half as fast as it is acknowledged.
+ */
+VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
+{
+	u64 equal, least, grown, left, acked = (u64)at_most(packets, LAW_PACKETS_MAX) << 16;
+	bool others;
+
+	if (!g || !m)
+		return 0;
+	others = aggregate_others_want(g, m);
+	equal = aggregate_equal_q16(g, m, window_q16, use);
+	left = aggregate_left_q16(g, m, window_q16);
+	least = at_most(equal, LAW_INITIAL_WINDOW * Q16_ONE);
+	grown = use == AGGREGATE_CARRIES ? left : use == AGGREGATE_YIELDS && others ? m->grant_q16 : m->grant_q16 + acked;
+	m->grant_q16 = at_least(least, at_most(grown, left));
+	if (m->grant_q16 > equal && others)
+		m->grant_q16 = at_least(equal, m->grant_q16 - at_most(acked / 2, m->grant_q16));
+	aggregate_count(g, m, use == AGGREGATE_MODEST ? at_most(m->grant_q16, (u64)m->in_flight << 16) : m->grant_q16, use);
+	return 0;
+}
+
+/* A connection begins, or goes on after a pause: with an initial window at the most. */
+static inline void aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
+{
+	m->grant_q16 = 0;
+	aggregate_grant(g, m, window_q16, 0, AGGREGATE_WANTS);
+	g->burst += (m->grant_q16 + 49 * Q16_ONE / 100) >> 16;	/* the nearest, a half down */
+}
+
+/* The window of all went from one to the other at once: so does its part. */
+static inline void aggregate_scale(struct aggregate *g, struct aggregate_member *m, u64 from_q16, u64 to_q16)
+{
+	m->grant_q16 = m->grant_q16 * at_least(to_q16 >> 8, 1) / at_least(from_q16 >> 8, 1);
+	aggregate_count(g, m, at_most(m->counted_q16, m->grant_q16), m->use);
+}
+
+#endif
