@@ -22,6 +22,7 @@
 #define DOWNLOAD_IDLE_US 1000000	/* without data for so long, and four round trips, the path may be another's */
 #define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* a part of the window that keeps up a flow of ACKs */
 #define TCP_FLAG_SYN 2
+#define TCP_FLAG_PSH 8
 #define TCP_FLAG_ACK 16
 #define TCP_STAMPED 32		/* bytes of header that the timestamps need, where they come first */
 
@@ -101,6 +102,7 @@ static __always_inline bool download_parse(struct __sk_buff *skb, struct segment
 	s->size = skb->gso_size ? skb->gso_size : s->payload;
 	s->seq = bpf_ntohl(*(u32 *)(tcp + 4));
 	*flags = tcp[13];
+	s->pushed = (tcp[13] & TCP_FLAG_PSH) != 0;
 	*stamped = false;
 	if (tcp + TCP_STAMPED > end || (tcp[12] >> 4) * 4 < TCP_STAMPED)
 		return true;
@@ -169,7 +171,7 @@ static inline void download_decide(struct lt_flow *f, struct lt_download *d)
 		d->want = d->burst;
 		d->pause_us = download_pause_us(f, d->burst);
 	} else {
-		d->want = at_least(download_bytes(d, d->part.grant_q16), 2 * d->grants.mss);
+		d->want = at_least(download_bytes(d, grant_stretched(&d->grants, d->part.grant_q16)), 2 * d->grants.mss);
 		d->pause_us = 0;
 	}
 }
@@ -218,6 +220,7 @@ static __noinline int download_hears(struct lt_flow *f, struct lt_download *d, b
 	if (!full && !f->tide.listens)
 		w.cwnd_q16 = download_used_q16(f);
 	a->cwnd_q16 = w.cwnd_q16;
+	f->tide.path.unspaced = 1;
 	tide_sample(&f->tide, DOWNLOAD_PARAMETERS, a);
 	if (a->lost && aggregate_loses_anew(&f->all, a->now_us)) {
 		f->all.reduced_us = a->now_us;
