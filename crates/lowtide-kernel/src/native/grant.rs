@@ -46,6 +46,7 @@ unsafe extern "C" {
     fn native_grant_leaves(g: *mut u64, now_us: u64, tsval: u32, edge: u32);
     fn native_grant_arrives(g: *mut u64, s: *const Segment, heard: *mut Heard) -> bool;
     fn native_grant_unseen(g: *mut u64);
+    fn native_grant_stretched(g: *const u64, window: u64) -> u64;
     fn native_grant_clamp(want: u32, held: u32, burst: u32, mss: u32) -> u32;
 }
 
@@ -279,6 +280,23 @@ fn the_way_back_does_not_count() {
     }
 }
 
+/// ACKs that wait do not make a window carry less, and one that has just ceased to wait counts at once.
+#[test]
+fn a_window_is_stretched_by_what_acks_wait() {
+    let mut world = World::new(20);
+    let stretched = |world: &World| unsafe { native_grant_stretched(world.grants.0.as_ptr(), 100_000) };
+    world.run(5_000_000, none, none, at_once);
+    assert!((100_000..103_000).contains(&stretched(&world)), "nothing waits: {}", stretched(&world));
+    let told = world.run(20_000_000, |_| 40_600.0, none, at_once);
+    assert!((195_000..205_000).contains(&stretched(&world)), "as long as the empty path: {}", stretched(&world));
+    let last = told.iter().rev().map(|told| told.heard).find(|heard| heard.rate_interval_us > 0).unwrap();
+    let rate = f64::from(last.rate_delivered) / f64::from(last.rate_interval_us);
+    let expected = 20.0 / (BASE as f64 + 40_600.0);
+    assert!((rate / expected - 1.0).abs() < 0.2, "{rate} of {expected}");
+    world.run(20_300_000, none, none, at_once);
+    assert!(stretched(&world) < 105_000, "{}", stretched(&world));
+}
+
 /// A queue that stands is not taken for clocks that part: a part of it is left after ten minutes, whichever way they do.
 #[test]
 fn a_queue_that_stands_stays_one() {
@@ -342,7 +360,8 @@ fn losses(numbers: &[u32], unseen_before: Option<usize>) -> Vec<u32> {
             unsafe { native_grant_unseen(grants.0.as_mut_ptr()) };
         }
         let now_us = 41_000 + n as u64 * PACKET;
-        let segment = Segment { now_us, seq: number * MSS, payload: MSS, size: MSS, tsval: 7, tsecr: 1, ..Segment::default() };
+        let segment =
+            Segment { now_us, seq: number * MSS, payload: MSS, size: MSS, tsval: 7, tsecr: 1, ..Segment::default() };
         lost.push(grants.arrives(segment).unwrap().lost);
     }
     lost
@@ -394,8 +413,15 @@ fn segments_are_counted_whatever_they_come_in() {
 fn what_ends_a_message_does_not_tell_how_long_a_full_segment_is() {
     let mut grants = Grants::new();
     grants.leaves(1_000, 1, 100 * MSS);
-    let at = |now_us, seq, payload: u32, pushed| {
-        Segment { now_us, seq, payload, size: payload.min(MSS), pushed, tsval: 7, tsecr: 1, ..Segment::default() }
+    let at = |now_us, seq, payload: u32, pushed| Segment {
+        now_us,
+        seq,
+        payload,
+        size: payload.min(MSS),
+        pushed,
+        tsval: 7,
+        tsecr: 1,
+        ..Segment::default()
     };
     assert!(grants.arrives(at(40_000, 0, 300, 1)).is_none(), "a head alone");
     let full = grants.arrives(at(41_000, 300, MSS, 0)).unwrap();
