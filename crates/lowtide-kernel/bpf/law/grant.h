@@ -205,8 +205,8 @@ static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 
 }
 
 /*
- * ACKs wait less as soon as one does, and longer when that lasts. What was under way for their sake comes at once then, and is a queue of its own on the
- * way here until it has.
+ * ACKs wait less as soon as one does, and longer when that lasts. What was under way for their sake comes at once
+ * then, and is a queue of its own on the way here until it has.
  */
 static inline void grant_note_back(struct grants *g, u64 now_us, u32 loop_us, u32 rtt_us)
 {

@@ -432,6 +432,10 @@ fn what_ends_a_message_does_not_tell_how_long_a_full_segment_is() {
     assert_eq!(joined.arrives(at(41_000, 0, 2 * MSS + 90, 1)).unwrap().packets, 2, "of two full ones");
 }
 
+fn segment_at(now_us: u64, seq: u32, payload: u32, tsval: u32, tsecr: u32) -> Segment {
+    Segment { now_us, seq, payload, size: payload.min(MSS), tsval, tsecr, ..Segment::default() }
+}
+
 proptest! {
     /// Whatever is wanted: what has been granted stays granted, and a sender always has something to send and an ACK to come.
     #[test]
@@ -450,7 +454,7 @@ proptest! {
             now += passed;
             if leaves {
                 grants.leaves(now, tsval, seq);
-            } else if let Some(heard) = grants.arrives(Segment { now_us: now, seq, payload, size: payload.min(MSS), tsval, tsecr, ..Segment::default() }) {
+            } else if let Some(heard) = grants.arrives(segment_at(now, seq, payload, tsval, tsecr)) {
                 prop_assert!(u64::from(heard.loop_us) <= now);
                 prop_assert!(heard.rtt_us <= heard.loop_us || heard.loop_us == 0);
             }
