@@ -20,8 +20,10 @@
 #define DOWNLOAD_SCALED (8 << 20)	/* bytes: with windows of up to twice as much their unit is 256 bytes */
 #define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: the stack is free */
 #define DOWNLOAD_IDLE_US 1000000	/* without data for so long, and four round trips, the path may be another's */
+#define DOWNLOAD_SHORT (256 << 10)	/* bytes: so many come as by slow start, where nobody is known to have the link */
 #define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* a part of the window that keeps up a flow of ACKs */
 #define TCP_FLAG_SYN 2
+#define TCP_FLAG_PSH 8
 #define TCP_FLAG_ACK 16
 #define TCP_STAMPED 32		/* bytes of header that the timestamps need, where they come first */
 
@@ -101,6 +103,7 @@ static __always_inline bool download_parse(struct __sk_buff *skb, struct segment
 	s->size = skb->gso_size ? skb->gso_size : s->payload;
 	s->seq = bpf_ntohl(*(u32 *)(tcp + 4));
 	*flags = tcp[13];
+	s->pushed = (tcp[13] & TCP_FLAG_PSH) != 0;
 	*stamped = false;
 	if (tcp + TCP_STAMPED > end || (tcp[12] >> 4) * 4 < TCP_STAMPED)
 		return true;
@@ -169,7 +172,7 @@ static inline void download_decide(struct lt_flow *f, struct lt_download *d)
 		d->want = d->burst;
 		d->pause_us = download_pause_us(f, d->burst);
 	} else {
-		d->want = at_least(download_bytes(d, d->part.grant_q16), 2 * d->grants.mss);
+		d->want = at_least(download_bytes(d, grant_stretched(&d->grants, d->part.grant_q16)), 2 * d->grants.mss);
 		d->pause_us = 0;
 	}
 }
@@ -218,6 +221,7 @@ static __noinline int download_hears(struct lt_flow *f, struct lt_download *d, b
 	if (!full && !f->tide.listens)
 		w.cwnd_q16 = download_used_q16(f);
 	a->cwnd_q16 = w.cwnd_q16;
+	f->tide.path.unspaced = 1;
 	tide_sample(&f->tide, DOWNLOAD_PARAMETERS, a);
 	if (a->lost && aggregate_loses_anew(&f->all, a->now_us)) {
 		f->all.reduced_us = a->now_us;
@@ -330,7 +334,7 @@ int lt_download_out(struct __sk_buff *skb)
 	struct segment s = {};
 	u32 flags, edge;
 	bool stamped;
-	u64 now_us;
+	u64 now_ns, now_us;
 
 	if (!sk || !download_parse(skb, &s, &flags, &stamped) || !stamped || flags & TCP_FLAG_SYN || !(flags & TCP_FLAG_ACK))
 		return PASS;
@@ -338,10 +342,16 @@ int lt_download_out(struct __sk_buff *skb)
 	if (!sk)
 		return PASS;
 	d = bpf_sk_storage_get(&downloads, sk, NULL, 0);
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!d || !tp)
+	if (!d)
 		return PASS;
-	now_us = bpf_ktime_get_ns() / NSEC_PER_USEC;
+	now_ns = bpf_ktime_get_ns();
+	/* of one that only sends: an answer comes after other ACKs */
+	if (s.payload && now_ns - d->arrived_ns > DOWNLOAD_IDLE_US * NSEC_PER_USEC)
+		return PASS;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return PASS;
+	now_us = now_ns / NSEC_PER_USEC;
 	edge = tp->rcv_wup + tp->rcv_wnd;
 	d->granted = edge - tp->rcv_nxt;
 	if (d->probes && (s32)(edge - d->grants.edge) >= (s32)d->grants.mss)	/* a probe has been called for */
@@ -377,6 +387,12 @@ static inline void download_begins(struct bpf_sock_ops *ops)
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
 }
 
+/* One that may be short does not wait for probes, as all that it has is less than they take the time for. */
+static inline bool download_may_be_short(const struct lt_download *d, const struct lt_flow *f)
+{
+	return d->grants.received < DOWNLOAD_SHORT && (!f->tide.listens || f->tide.listen.first);
+}
+
 /* The stack is about to choose the window of a segment. */
 static inline void download_clamp(struct bpf_sock_ops *ops)
 {
@@ -404,6 +420,8 @@ static inline void download_clamp(struct bpf_sock_ops *ops)
 		want = GRANT_LEAST_WINDOW;
 	if (d->probes && held >= mss)	/* one probe at a time */
 		want = held;
+	if (download_may_be_short(d, download_flow(d)))
+		want = at_least(want, DOWNLOAD_SHORT);
 	d->clamped = 1;
 	download_set(ops, grant_clamp(want, held, d->burst, mss));
 }

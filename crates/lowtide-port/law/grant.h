@@ -22,6 +22,8 @@
 #define GRANT_STEPS 32		/* looked at for one packet, at most */
 #define GRANT_REORDERED 3	/* segments that may overtake one (RFC 5681, section 3.2) */
 #define GRANT_DRIFT_SHIFT 15	/* clocks part by 30 ppm, where nothing shows by how much: a queue of 30 ms that stands for 15 minutes is forgotten */
+#define GRANT_BACK_MOST 16	/* times the empty round trip that ACKs can wait and count */
+#define GRANT_FREED_PART 8	/* of the empty round trip: ACKs that wait less by so much let go data that make a queue */
 #define GRANT_LEAST_WINDOW 1152	/* bytes: Linux offers no less */
 
 /* A segment as it passes. */
@@ -29,7 +31,8 @@ struct segment {
 	u64 now_us;
 	u32 seq;
 	u32 payload;		/* bytes */
-	u32 size;		/* payload bytes of the largest packet that it was put together from */
+	u32 size;		/* payload bytes of the packets that it was put together from */
+	u32 pushed;		/* its sender had no more to send just then: it may be shorter than a full one */
 	u32 tsval, tsecr;
 	u32 marked;		/* with CE */
 };
@@ -59,11 +62,14 @@ struct grants {
 	u32 missing;		/* segments that have been overtaken, */
 	u32 overtaken;		/* by so many */
 	u32 blind;		/* a packet has passed unseen */
+	u32 back_us;		/* how long ACKs wait on the way back */
+	u32 freed_us;		/* they have come to wait less by so much, */
+	u64 freed_until_us;	/* and what was granted for their sake has arrived by then */
 	u64 limited_us;		/* when data last came up to the edge; 0: never */
 	s64 offset_us;		/* of our clock above the sender's, with an empty way here */
 	u64 rose_us;		/* when that last rose as clocks part */
 	u32 clocked;		/* it is known */
-	u32 unused;
+	u32 look_rtt_us;	/* the round trip when the sender's clock was looked at first; 0: not known */
 	struct owd owd;
 };
 
@@ -137,6 +143,21 @@ static inline u32 grant_lost(struct grants *g, const struct segment *s, u32 segm
 	return lost;
 }
 
+static inline s64 grant_later(s64 a, s64 b)
+{
+	return a > b ? a : b;
+}
+
+/* The least that it can be by what was seen when the sender's clock was looked at first. */
+static inline s64 grant_look_offset_us(const struct grants *g)
+{
+	const struct owd *o = &g->owd;
+	s64 clock_us = o->clock_us - (s64)(s32)(o->tsval - o->look_tsval) * o->tick_us;
+	u32 least_us = at_most(o->rtt_min_us, g->look_rtt_us);
+
+	return (s64)o->look_us - clock_us - (g->look_rtt_us - least_us) - o->tick_us;
+}
+
 /*
  * The offset of our clock above the sender's, with an empty way here. It begins with the way back taken for empty, falls with whoever came sooner, and
  * rises where the round trip leaves no room for so long a way here, and as clocks part. owd.h forgets what stands much sooner.
@@ -148,6 +169,9 @@ static inline void grant_note_offset(struct grants *g, u64 now_us, u32 rtt_us)
 
 	if (!g->clocked) {
 		g->offset_us = offset - queue;
+		/* a queue on the way back may have come since */
+		if (g->look_rtt_us)
+			g->offset_us = grant_later(g->offset_us, grant_look_offset_us(g));
 		g->rose_us = now_us;
 		g->clocked = 1;
 	}
@@ -169,6 +193,8 @@ static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 
 
 	IN_PLACE owd_delay(o, true, s->tsval, s->now_us, rtt_us);
 	/* the sender's clock is counted anew */
+	if (o->look_us != looked_us)
+		g->look_rtt_us = rtt_us;
 	if (o->use != OWD_ONE_WAY || o->look_us != looked_us || s->now_us - heard_us > OWD_GAP_US)
 		g->clocked = 0;
 	if (o->use != OWD_ONE_WAY || (!rtt_us && !g->clocked))
@@ -176,6 +202,43 @@ static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 
 	grant_note_offset(g, s->now_us, rtt_us);
 	over = o->rtt_min_us + ((s64)s->now_us - o->clock_us - g->offset_us);
 	return rtt_us ? at_most(rtt_us, over) : over;
+}
+
+/*
+ * ACKs wait less as soon as one does, and longer when that lasts. What was under way for their sake comes at once
+ * then, and is a queue of its own on the way here until it has.
+ */
+static inline void grant_note_back(struct grants *g, u64 now_us, u32 loop_us, u32 rtt_us)
+{
+	u32 waited = loop_us > rtt_us ? loop_us - rtt_us : 0, freed;
+
+	freed = g->back_us > waited ? g->back_us - waited : 0;
+	if (now_us >= g->freed_until_us)
+		g->freed_us = 0;
+	if (freed > g->owd.rtt_min_us / GRANT_FREED_PART) {
+		g->freed_us += freed;
+		g->freed_until_us = now_us + loop_us + g->back_us;
+	}
+	if (freed)
+		g->back_us = waited;
+	else
+		g->back_us += (waited - g->back_us) / 8;
+}
+
+/* A window for a path with an empty way back: so much more, where ACKs wait, carries the same. */
+static inline u64 grant_stretched(const struct grants *g, u64 window)
+{
+	u32 empty_us = g->owd.rtt_min_us;
+
+	return empty_us ? window + window * at_most(g->back_us, GRANT_BACK_MOST * empty_us) / empty_us : window;
+}
+
+/* The reverse, of what is delivered in a round trip. */
+static inline u32 grant_without_back(const struct grants *g, u32 value)
+{
+	u64 empty_us = g->owd.rtt_min_us;
+
+	return empty_us ? value * empty_us / (empty_us + at_most(g->back_us, GRANT_BACK_MOST * empty_us)) : value;
 }
 
 /*
@@ -200,7 +263,9 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 	bool whole;
 	u64 at_us;
 
-	g->mss = at_least(g->mss, s->size);
+	/* a short one takes less time on the link: a round trip that nothing else has */
+	if (!s->pushed || s->size < s->payload)
+		g->mss = at_least(g->mss, s->size);
 	if (!g->mss)
 		return false;
 	if (!g->begun) {
@@ -229,6 +294,10 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 	a->rtt_us = grant_delay_us(g, s, *loop_us);
 	if (!whole)
 		a->rtt_us = 0;
+	else if (*loop_us)
+		grant_note_back(g, s->now_us, *loop_us, a->rtt_us);
+	if (a->rtt_us && s->now_us < g->freed_until_us)
+		a->rtt_us -= at_most(g->freed_us, a->rtt_us - at_most(g->owd.rtt_min_us, a->rtt_us));
 	a->delay_us = a->rtt_us;
 	a->has_delay = a->rtt_us != 0;
 	a->srtt_us = g->srtt_us;
@@ -238,8 +307,8 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 	a->window_limited = g->limited_us && s->now_us - g->limited_us <= g->srtt_us;
 	a->app_limited = a->rate_app_limited = !a->window_limited;
 	a->in_flight = at_most(window, 1 << 30) / g->mss + segments;
-	a->rate_interval_us = grant_interval_us(g, grant, *loop_us);
-	a->rate_delivered = (g->received - grant->received) / g->mss;
+	a->rate_interval_us = grant_without_back(g, grant_interval_us(g, grant, *loop_us));
+	a->rate_delivered = grant_without_back(g, g->received - grant->received) / g->mss;
 	return true;
 }
 

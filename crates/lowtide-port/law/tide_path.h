@@ -48,6 +48,7 @@ struct tide_path {
 	u32 looks;		/* probes that have looked for it; more than TIDE_LOOKS: it is known, or none */
 	u32 rounds;		/* counted, for the circle */
 	u32 queued;		/* a queue has been seen at all */
+	u32 unspaced;		/* nobody spaces the packets: what waits for its own kind does so for less than a round trip */
 };
 
 static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 value, u64 span_us, bool least)
@@ -309,7 +310,7 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 /* A round-trip sample. True if the path turned out to be much shorter than it seemed: what was learned was learned behind a queue. */
 VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us, u64 window_q16)
 {
-	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base, shorter;
+	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base, shorter, least;
 	u32 samples;
 
 	if (!p)
@@ -317,8 +318,9 @@ VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us,
 	shorter = tide_base_sample(p, now_us, rtt);
 	base = tide_base(p);
 	samples = tide_samples(p, window_q16);
-	tide_filter_add(&p->fast, now_us, rtt, samples, at_most(base, 4 * tide_noise(p)));
-	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * tide_noise(p)), base / 4));
+	least = p->unspaced ? base : 0;
+	tide_filter_add(&p->fast, now_us, rtt, samples, at_least(at_most(base, 4 * tide_noise(p)), least));
+	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * tide_noise(p)), at_least(base / 4, least)));
 	return shorter;
 }
 

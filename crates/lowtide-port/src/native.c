@@ -236,6 +236,11 @@ void native_grant_unseen(struct grants *g)
 	grant_unseen(g);
 }
 
+u64 native_grant_stretched(const struct grants *g, u64 window)
+{
+	return grant_stretched(g, window);
+}
+
 u32 native_grant_clamp(u32 want, u32 held, u32 burst, u32 mss)
 {
 	return grant_clamp(want, held, burst, mss);

@@ -162,8 +162,7 @@ fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received
     assert!(windows.max().unwrap() > 60_000, "an idle link is used: {report}");
 }
 
-/// Medians of three, measured at once. A small machine that others use is a path with jitter, on which Tide uses less
-/// of an idle link: what docs/downloads.md says was measured with less of it.
+/// Medians of three, measured at once.
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_yields_to_another_one_and_uses_an_idle_link() {
@@ -195,7 +194,7 @@ fn a_download_yields_to_another_one_and_uses_an_idle_link() {
     results.sort_by(|a, b| a.0.total_cmp(&b.0));
     assert!(results[1].0 > 0.90, "the foreground keeps {results:?}");
     results.sort_by(|a, b| a.1.total_cmp(&b.1));
-    assert!(results[1].1 > 0.30, "of an idle link it uses {results:?}");
+    assert!(results[1].1 > 0.85, "of an idle link it uses {results:?}");
 }
 
 #[test]

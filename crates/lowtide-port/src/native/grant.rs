@@ -20,6 +20,7 @@ struct Segment {
     seq: u32,
     payload: u32,
     size: u32,
+    pushed: u32,
     tsval: u32,
     tsecr: u32,
     marked: u32,
@@ -45,6 +46,7 @@ unsafe extern "C" {
     fn native_grant_leaves(g: *mut u64, now_us: u64, tsval: u32, edge: u32);
     fn native_grant_arrives(g: *mut u64, s: *const Segment, heard: *mut Heard) -> bool;
     fn native_grant_unseen(g: *mut u64);
+    fn native_grant_stretched(g: *const u64, window: u64) -> u64;
     fn native_grant_clamp(want: u32, held: u32, burst: u32, mss: u32) -> u32;
 }
 
@@ -186,6 +188,7 @@ impl World {
                         seq: self.seq(number),
                         payload: MSS,
                         size: MSS,
+                        pushed: 0,
                         tsval,
                         tsecr,
                         marked: 0,
@@ -259,7 +262,9 @@ fn the_way_back_does_not_count() {
         (world.tick, world.ppm) = (tick, ppm);
         let back = |at: f64| if at > 5.0 { 60_000.0 + 20_000.0 * (at % 3.0) / 3.0 } else { 0.0 };
         let others = |at: f64| if at % 7.0 > 5.0 { 30_000.0 } else { 0.0 };
-        for told in world.run(120_000_000, back, others, at_once).iter().filter(|told| told.now > 8_000_000) {
+        // a queue of what ACKs let go when they wait less, every three seconds, does not count either
+        let counts = |told: &&Told| told.now > 8_000_000 && told.now % 3_000_000 > 500_000;
+        for told in world.run(120_000_000, back, others, at_once).iter().filter(counts) {
             let (rtt, true_rtt) = (u64::from(told.heard.rtt_us), BASE + told.queued);
             // with the queue on the way back nothing tells by how much clocks part
             let drift = (told.now as i64 * ppm.abs() / 1_000_000) as u64;
@@ -275,8 +280,24 @@ fn the_way_back_does_not_count() {
     }
 }
 
-/// A queue that stands is not taken for clocks that part: a part of it is left after ten minutes, whichever way they
-/// do.
+/// ACKs that wait do not make a window carry less, and one that has just ceased to wait counts at once.
+#[test]
+fn a_window_is_stretched_by_what_acks_wait() {
+    let mut world = World::new(20);
+    let stretched = |world: &World| unsafe { native_grant_stretched(world.grants.0.as_ptr(), 100_000) };
+    world.run(5_000_000, none, none, at_once);
+    assert!((100_000..103_000).contains(&stretched(&world)), "nothing waits: {}", stretched(&world));
+    let told = world.run(20_000_000, |_| 40_600.0, none, at_once);
+    assert!((195_000..205_000).contains(&stretched(&world)), "as long as the empty path: {}", stretched(&world));
+    let last = told.iter().rev().map(|told| told.heard).find(|heard| heard.rate_interval_us > 0).unwrap();
+    let rate = f64::from(last.rate_delivered) / f64::from(last.rate_interval_us);
+    let expected = 20.0 / (BASE as f64 + 40_600.0);
+    assert!((rate / expected - 1.0).abs() < 0.2, "{rate} of {expected}");
+    world.run(20_300_000, none, none, at_once);
+    assert!(stretched(&world) < 105_000, "{}", stretched(&world));
+}
+
+/// A queue that stands is not taken for clocks that part: a part of it is left after ten minutes, whichever way they do.
 #[test]
 fn a_queue_that_stands_stays_one() {
     for ppm in [-20, 0, 20] {
@@ -340,7 +361,8 @@ fn losses(numbers: &[u32], unseen_before: Option<usize>) -> Vec<u32> {
             unsafe { native_grant_unseen(grants.0.as_mut_ptr()) };
         }
         let now_us = 41_000 + n as u64 * PACKET;
-        let segment = Segment { now_us, seq: number * MSS, payload: MSS, size: MSS, tsval: 7, tsecr: 1, marked: 0 };
+        let segment =
+            Segment { now_us, seq: number * MSS, payload: MSS, size: MSS, tsval: 7, tsecr: 1, ..Segment::default() };
         lost.push(grants.arrives(segment).unwrap().lost);
     }
     lost
@@ -363,7 +385,7 @@ fn before_there_is_a_grant_and_after_it_is_gone_nothing_is_answered() {
         size: MSS,
         tsval: 7,
         tsecr,
-        marked: 0,
+        ..Segment::default()
     };
     assert!(grants.arrives(at(1_000, 1, 0)).is_none());
     for tsval in 0..1_000 {
@@ -377,7 +399,8 @@ fn segments_are_counted_whatever_they_come_in() {
     let mut grants = Grants::new();
     grants.leaves(1_000, 1, 100 * MSS);
     let mut arrives = |payload: u32, seq: u32| {
-        let segment = Segment { now_us: 41_000, seq, payload, size: payload.min(MSS), tsval: 7, tsecr: 1, marked: 1 };
+        let size = payload.min(MSS);
+        let segment = Segment { now_us: 41_000, seq, payload, size, tsval: 7, tsecr: 1, marked: 1, pushed: 0 };
         grants.arrives(segment).unwrap()
     };
     let four = arrives(4 * MSS, 0);
@@ -385,6 +408,33 @@ fn segments_are_counted_whatever_they_come_in() {
     let halves = [arrives(MSS / 2, 4 * MSS), arrives(MSS / 2, 4 * MSS + MSS / 2)];
     assert_eq!(halves.map(|heard| heard.packets), [0, 1]);
     assert_eq!(halves.map(|heard| heard.rtt_us), [0, 0], "short ones tell no round trip");
+}
+
+#[test]
+fn what_ends_a_message_does_not_tell_how_long_a_full_segment_is() {
+    let mut grants = Grants::new();
+    grants.leaves(1_000, 1, 100 * MSS);
+    let at = |now_us, seq, payload: u32, pushed| Segment {
+        now_us,
+        seq,
+        payload,
+        size: payload.min(MSS),
+        pushed,
+        tsval: 7,
+        tsecr: 1,
+        ..Segment::default()
+    };
+    assert!(grants.arrives(at(40_000, 0, 300, 1)).is_none(), "a head alone");
+    let full = grants.arrives(at(41_000, 300, MSS, 0)).unwrap();
+    assert_eq!((full.packets, full.rtt_us), (1, 40_000));
+    assert_eq!(grants.arrives(at(41_500, 300 + MSS, 200, 1)).unwrap().rtt_us, 0, "the end of a body");
+    let mut joined = Grants::new();
+    joined.leaves(1_000, 1, 100 * MSS);
+    assert_eq!(joined.arrives(at(41_000, 0, 2 * MSS + 90, 1)).unwrap().packets, 2, "of two full ones");
+}
+
+fn segment_at(now_us: u64, seq: u32, payload: u32, tsval: u32, tsecr: u32) -> Segment {
+    Segment { now_us, seq, payload, size: payload.min(MSS), tsval, tsecr, ..Segment::default() }
 }
 
 proptest! {
@@ -406,7 +456,7 @@ proptest! {
             now += passed;
             if leaves {
                 grants.leaves(now, tsval, seq);
-            } else if let Some(heard) = grants.arrives(Segment { now_us: now, seq, payload, size: payload.min(MSS), tsval, tsecr, marked: 0 }) {
+            } else if let Some(heard) = grants.arrives(segment_at(now, seq, payload, tsval, tsecr)) {
                 prop_assert!(u64::from(heard.loop_us) <= now);
                 prop_assert!(heard.rtt_us <= heard.loop_us || heard.loop_us == 0);
             }
