@@ -31,16 +31,16 @@ pub fn attach(arguments: &AttachArguments) -> ExitCode {
 
 fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     let caller = Caller::find()?;
-    let target = target(arguments)?;
+    let found = target(arguments)?.find()?;
     let selection = Selection {
         port: arguments.port.unwrap_or(0),
         peer: arguments.to.as_deref().map(Selection::network).transpose().context("--to")?,
     };
-    let plan = plan(arguments, &caller, &target)?;
+    let plan = plan(arguments, &caller, &found.name)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     let signals = Signals::block(false)?;
-    refuse_what_others_govern(&target)?;
-    let cgroup = Cgroup::existing(&target)?;
+    let cgroup = Cgroup::existing(found)?;
+    refuse_what_others_govern(&cgroup)?;
     let transfer = Transfer::attach(&plan.setup, &first_steering(&plan), &cgroup, &selection);
     let transfer = transfer.map_err(|error| explain(&plan, error))?;
     let governor = governor(&plan)?;
@@ -48,7 +48,10 @@ fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     let screen = Screen::new(&arguments.tell, &plan, Job::new(None, false, !arguments.tell.quiet)?);
     let claim = claim(&plan.name);
     let mut session = Session::new(screen, plan, controller, cgroup, 0);
-    session.take_open_connections()?;
+    if let Err(error) = session.take_open_connections() {
+        let _ = session.give_back(); // the first reason is the one to tell
+        return Err(error);
+    }
     if let Some(claim) = claim {
         session.answer(claim);
     }
@@ -68,7 +71,8 @@ fn target(arguments: &AttachArguments) -> Result<Target> {
     })
 }
 
-fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result<Plan> {
+/// `what`: the name of what is governed.
+fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan> {
     let clock = Clock::start();
     let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
     let setup = control::setup(&arguments.law, Law::parse(&arguments.law.cc)?, Direction::Up)?;
@@ -80,7 +84,6 @@ fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result
     }
     let policy = control::policy(&arguments.law, &setup)?;
     let kept = Some(&arguments.history).filter(|file| file.as_os_str() != "none");
-    let what = target.name();
     Ok(Plan {
         size: arguments.size.as_deref().map(size::parse).transpose()?,
         guessed: false,
@@ -94,14 +97,14 @@ fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result
         past: kept.map(|file| PastRuns::beside(file, whose(file, caller))),
         wait_group: false,
         kind: Kind::Attach,
-        name: slug(arguments.name.as_deref().unwrap_or(&what)),
-        program: vec![what],
+        name: slug(arguments.name.as_deref().unwrap_or(what)),
+        program: vec![what.to_owned()],
     })
 }
 
 /// Two of them would take the same connections from each other.
-fn refuse_what_others_govern(target: &Target) -> Result<()> {
-    let kin = Cgroup::kin(target)?;
+fn refuse_what_others_govern(cgroup: &Cgroup) -> Result<()> {
+    let kin = cgroup.kin();
     let (others, _silent) = everybody(&Directory::usual()?)?;
     if let Some(other) = others.iter().find(|other| kin.contains(&other.group_id)) {
         bail!(
