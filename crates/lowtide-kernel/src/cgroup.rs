@@ -85,10 +85,10 @@ impl Cgroup {
         Err(unwritable(io::Error::from(io::ErrorKind::AlreadyExists)))
     }
 
-    /// A group that is there already, with processes in it. It stays as it is.
+    /// A group that is there already. It stays as it is.
     ///
     /// # Errors
-    /// [`Error::Group`]: it is none, it is the whole machine's, or nobody is in it.
+    /// [`Error::Group`]: it is none, or the whole machine's.
     pub fn existing(found: Found) -> Result<Cgroup> {
         let Found { path, mount, .. } = found;
         let refused = |why: &str| Error::Group(format!("{}: {why}", path.display()));
@@ -103,11 +103,7 @@ impl Cgroup {
                  for example by systemd-run --scope",
             ));
         }
-        let cgroup = Cgroup { path, directory: Directory::Found(directory), _mount: mount };
-        if !cgroup.is_populated() {
-            return Err(Error::Group(format!("{}: no process is in it", cgroup.path.display())));
-        }
-        Ok(cgroup)
+        Ok(Cgroup { path, directory: Directory::Found(directory), _mount: mount })
     }
 
     /// Its number, and those of the groups above and below it.

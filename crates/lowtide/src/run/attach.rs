@@ -41,6 +41,9 @@ fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     let signals = Signals::block(false)?;
     let cgroup = Cgroup::existing(found)?;
     refuse_what_others_govern(&cgroup)?;
+    if !cgroup.is_populated() {
+        bail!("{}: no process is in it", cgroup.path().display());
+    }
     let transfer = Transfer::attach(&plan.setup, &first_steering(&plan), &cgroup, &selection);
     let transfer = transfer.map_err(|error| explain(&plan, error))?;
     let governor = governor(&plan)?;
