@@ -77,6 +77,8 @@ pub(crate) struct Networks {
 
 /// A process can be in as many as it likes, one after the other, and what is held stays: so no more are held than this.
 const MOST_NETWORKS: usize = 256;
+/// A look takes a millisecond or more for each new one, and we have other things to do: after the first look no more than these at a time.
+const NEW_NETWORKS: usize = 16;
 
 impl Networks {
     /// Those that processes of the group have come to be in since the last look, the numbers of the new ones; and how many more there was no room for.
@@ -91,8 +93,9 @@ impl Networks {
             self.known.retain(|number, _| now.contains_key(number));
         }
         let room = MOST_NETWORKS.saturating_sub(self.known.len());
+        let most = if self.known.is_empty() { room } else { room.min(NEW_NETWORKS) };
         let mut taken = Vec::new();
-        for (_, path) in new.iter().take(room) {
+        for (_, path) in new.iter().take(most) {
             // the process may be elsewhere by now
             let Ok(network) = File::open(path) else { continue };
             let Ok(about) = network.metadata() else { continue };

@@ -27,8 +27,8 @@ use super::{
 
 /// A frame has to come, or its answer to go, within this.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The transfer looks several times a second.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// The transfer looks several times a second, but to detach from many connections takes longer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 /// After a client that could not be taken in.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Clients at a time.
