@@ -49,8 +49,8 @@ static const u64 no_flow_yet[sizeof(struct lt_flow) / sizeof(u64)];
 static const struct lt_path elsewhere;
 
 /*
- * Makes sure that there is a flow of this path. Paths for which there is no room share one: else a program that has been to as many networks would have
- * a flow for each connection. False: there is none at all.
+ * Makes sure that there is a flow of this path. Paths for which there is no room share one: else a program that has
+ * been to as many networks would have a flow for each connection. False: there is none at all.
  */
 static __always_inline bool flow_exists(void *map, struct lt_path *path)
 {

@@ -69,7 +69,7 @@ struct lt_settings {
 	struct lt_address peer;	/* a network */
 	u32 peer_bits;		/* so many of its bits count */
 	u32 unused;		/* a multiple of eight bytes */
-	char free_laws[LT_FREE_LAWS][LT_CC_NAME];	/* which every program may choose; the others need a capability */
+	char free_laws[LT_FREE_LAWS][LT_CC_NAME];	/* that every program may choose; others need a capability */
 };
 
 /* A socket that was open when its group was attached to: one for each look at it. */

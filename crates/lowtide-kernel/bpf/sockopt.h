@@ -54,7 +54,10 @@ static inline bool is_free(const u64 *name)
 	return false;
 }
 
-/* The program's own choice, which it has after us. We give it with more rights than the program has, so it is one of those that need none. */
+/*
+ * The program's own choice, which it has after us. We give it with more rights than the program has, so it is one of
+ * those that need none.
+ */
 static inline void choose_former(const struct bpf_sockopt *ctx, struct lt_socket *s)
 {
 	const char *name = ctx->optval, *end = ctx->optval_end;

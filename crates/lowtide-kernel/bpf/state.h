@@ -26,12 +26,15 @@
 /* What is written twice, as shared.h is read by the controller's side alone. */
 _Static_assert(LT_PARAMETERS == LAW_PARAMETERS && LT_TRACE_VALUES == LAW_VALUES, "law/law.h");
 _Static_assert(LT_PARAMETER_NAME == LOWTIDE_PARAMETER_NAME, "lowtide.h");
-_Static_assert(LT_ONE_WAY == (int)OWD_ONE_WAY && LT_ROUND_TRIPS == (int)OWD_ROUND_TRIPS, "law/owd.h and src/transfer.rs");
+_Static_assert(LT_ONE_WAY == (int)OWD_ONE_WAY && LT_ROUND_TRIPS == (int)OWD_ROUND_TRIPS, "law/owd.h, src/transfer.rs");
 _Static_assert(LT_DOWNLOAD_FREE == 1 && LT_DOWNLOAD_YIELDS == 3, "src/download.rs");
-/* Records are copied as they are: the kernel refuses padding that nobody has written, and one with another size is read as another number of them. */
+/*
+ * Records are copied as they are: the kernel refuses padding that nobody has written, and those of another size are
+ * read as another number of them.
+ */
 _Static_assert(sizeof(struct lt_goal) == 40 && sizeof(struct lt_pressure) == 56, "no padding");
 _Static_assert(sizeof(struct lt_decision) == 8 + sizeof(struct lt_pressure) + 32 + 8, "no padding");
-_Static_assert(sizeof(struct lt_socket_record) == sizeof(struct lt_goal) + 48 + 40 + 2 * sizeof(struct lt_path) + 40, "no padding");
+_Static_assert(sizeof(struct lt_socket_record) == sizeof(struct lt_goal) + 128 + 2 * sizeof(struct lt_path), "no padding");
 _Static_assert(sizeof(struct lt_taken) == 8, "no padding");
 
 #define NSEC_PER_USEC 1000ULL

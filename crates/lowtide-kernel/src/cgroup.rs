@@ -35,7 +35,8 @@ pub struct Cgroup {
 
 #[derive(Debug)]
 enum Directory {
-    /// It is ours, and goes with this value. By its lock the next run tells a group in use from one that a killed run left behind.
+    /// It is ours, and goes with this value. By its lock the next run tells a group in use from one that a killed run
+    /// left behind.
     Made(Flock<File>),
     /// It was there before.
     Found(File),

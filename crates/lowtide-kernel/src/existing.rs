@@ -81,7 +81,8 @@ impl Target {
     }
 }
 
-/// A process's name and group. Both are of the one that has this number now, even if that ends and another one gets the number.
+/// A process's name and group. Both are of the one that has this number now, even if that ends and another one gets
+/// the number.
 fn process(pid: i32) -> io::Result<(String, PathBuf)> {
     let directory = File::open(format!("/proc/{pid}"))?;
     let read = |file: &str| -> io::Result<String> {
@@ -97,7 +98,8 @@ fn process(pid: i32) -> io::Result<(String, PathBuf)> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named {
     path: PathBuf,
-    /// The user who made it, where that is not root: below a group that a user has been given, anything can have any name.
+    /// The user who made it, where that is not root: below a group that a user has been given, anything can have any
+    /// name.
     by: Option<u32>,
 }
 
@@ -112,7 +114,8 @@ fn only(what: &str, found: Vec<Named>) -> Result<PathBuf> {
             other.path.display()
         ))),
         ([], [Named { path, by: Some(user) }, ..]) => Err(Error::Group(format!(
-            "{what}: the only group of this name was made by user {user}, not by the system; if it is meant, give --cgroup {}",
+            "{what}: the only group of this name was made by user {user}, not by the system; \
+             if it is meant, give --cgroup {}",
             path.display()
         ))),
         ([], _) => Err(Error::Group(format!("{what}: no group of this name; it does not run"))),

@@ -77,12 +77,13 @@ pub(crate) struct Networks {
 
 /// A process can be in as many as it likes, one after the other, and what is held stays: so no more are held than this.
 const MOST_NETWORKS: usize = 256;
-/// A look takes a millisecond or more for each new one, and we have other things to do: after the first look no more than these at a time.
+/// A look takes a millisecond or more for each new one, and we have other things to do: after the first look no more
+/// than these at a time.
 const NEW_NETWORKS: usize = 16;
 
 impl Networks {
-    /// Those that processes of the group have come to be in since the last look, the numbers of the new ones; and how many more there was no room for.
-    /// What nobody is in any more makes room.
+    /// Those that processes of the group have come to be in since the last look, the numbers of the new ones; and how
+    /// many more there was no room for. What nobody is in any more makes room.
     pub(crate) fn look(&mut self, group: &Cgroup) -> (Vec<u64>, u32) {
         // one that has ended meanwhile is in none
         let place = |pid: i32| PathBuf::from(format!("/proc/{pid}/ns/net"));

@@ -222,7 +222,8 @@ fn it_ends_with_the_group_and_killed_it_leaves_ordinary_connections() {
     assert!(empty.sentence().contains("no process is in it"), "{empty:?}");
 }
 
-/// A connection that sets a law, or an octet with its DSCP, for each file that comes into a directory, and removes that.
+/// A connection that sets a law, or an octet with its DSCP, for each file that comes into a directory, and removes
+/// that.
 const CHOOSER: &str = r#"
 import os, socket, sys, time
 sock = socket.create_connection((sys.argv[1], int(sys.argv[2])))

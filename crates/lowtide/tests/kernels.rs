@@ -18,8 +18,8 @@ const LINKS_SINCE: (u32, u32) = (6, 4);
 
 const SIZE: u64 = 20_000_000;
 
-/// What becomes of a transfer with this kind of deadline, ten minutes away, where the wall clock is set so many seconds further while it runs. Only a
-/// guest has a wall clock that may be set.
+/// What becomes of a transfer with this kind of deadline, ten minutes away, where the wall clock is set so many seconds
+/// further while it runs. Only a guest has a wall clock that may be set.
 const STEPS: [(&str, i64, &str); 4] =
     [("relative", 3600, "met"), ("relative", -3600, "met"), ("absolute", -3600, "met"), ("absolute", 3600, "missed")];
 

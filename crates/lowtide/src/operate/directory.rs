@@ -203,7 +203,8 @@ pub fn slug(text: &str) -> String {
     if name.is_empty() { "transfer".to_owned() } else { name.to_owned() }
 }
 
-/// Connects at once or not at all: a listener whose process is stopped takes so many connections, and the next one would wait for ever.
+/// Connects at once or not at all: a listener whose process is stopped takes so many connections, and the next one
+/// would wait for ever.
 ///
 /// # Errors
 /// [`ErrorKind::WouldBlock`]: so many wait already.

@@ -84,7 +84,10 @@ impl Session {
 
     fn tell_of_refused(&mut self, taken: &Taken) {
         if taken.left_out > 0 && !std::mem::replace(&mut self.left_out, true) {
-            self.screen.say("the group is in more network namespaces than are looked at: open connections in the others go on as they are");
+            self.screen.say(
+                "the group is in more network namespaces than are looked at: \
+                 open connections in the others go on as they are",
+            );
         }
         if taken.refused == 0 {
             return;
