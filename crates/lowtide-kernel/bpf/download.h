@@ -378,11 +378,8 @@ static inline void download_begins(struct bpf_sock_ops *ops)
 	if (!d || !tp)
 		return;
 	IN_PLACE path = path_of(&tp->inet_conn.icsk_inet.sk.__sk_common, &d->path);
-	if (path) {
-		bpf_map_update_elem(&download_flows, &d->path, no_flow_yet, BPF_NOEXIST);
-		if (bpf_map_lookup_elem(&download_flows, &d->path))
-			d->number = __sync_fetch_and_add(&download_numbers, 1) + 1;
-	}
+	if (path && flow_exists(&download_flows, &d->path))
+		d->number = __sync_fetch_and_add(&download_numbers, 1) + 1;
 	d->clamped = 1;	/* at connect */
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
 }

@@ -50,8 +50,23 @@ static inline bool path_of(const struct sock_common *sk, struct lt_path *path)
 }
 
 static const u64 no_flow_yet[sizeof(struct lt_flow) / sizeof(u64)];
+static const struct lt_path elsewhere;
 
-/* Not by itself: one with a goal or parameters of its own, or where there is no room for one more path. */
+/*
+ * Makes sure that there is a flow of this path. Paths for which there is no room share one: else a program that has
+ * been to as many networks would have a flow for each connection. False: there is none at all.
+ */
+static __always_inline bool flow_exists(void *map, struct lt_path *path)
+{
+	bpf_map_update_elem(map, &elsewhere, no_flow_yet, BPF_NOEXIST);
+	bpf_map_update_elem(map, path, no_flow_yet, BPF_NOEXIST);
+	if (bpf_map_lookup_elem(map, path))
+		return true;
+	*path = elsewhere;
+	return bpf_map_lookup_elem(map, path);
+}
+
+/* Not by itself: one with a goal or parameters of its own, or that stays within this machine. */
 static inline bool shares_flow(const struct lt_socket *s)
 {
 	return s->member.number && !s->decision.governed && !s->own_parameters;
@@ -72,8 +87,7 @@ static inline void flow_begin(struct lt_socket *s, const struct sock_common *sk)
 	__builtin_memset(&s->flow, 0, offsetof(struct lt_flow, all));
 	if (setup.whole_machine || !path_of(sk, &s->member.path))
 		return;
-	bpf_map_update_elem(&flows, &s->member.path, no_flow_yet, BPF_NOEXIST);
-	if (bpf_map_lookup_elem(&flows, &s->member.path))
+	if (flow_exists(&flows, &s->member.path))
 		s->member.number = __sync_fetch_and_add(&group.numbers, 1) + 1;
 }
 

@@ -28,8 +28,8 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	goal_observed(s, &record);
 	record.acked = tp->bytes_acked - s->acked_base;
 	record.acked -= record.acked && fin_is_acked(state, tp->snd_una, tp->snd_nxt);
-	record.received = tp->bytes_received;
-	record.retransmitted = tp->bytes_retrans;
+	record.received = tp->bytes_received - s->received_base;
+	record.retransmitted = tp->bytes_retrans - s->retransmitted_base;
 	record.last_sent_ns = s->last_sent_ns;
 	record.window_q16 = s->window_q16;
 	record.srtt_us = tp->srtt_us >> 3;

@@ -10,6 +10,7 @@
 
 #define LT_CC_NAME 16
 #define LT_LAW_TEXT 256
+#define LT_FREE_LAWS 32
 #define LT_PARAMETERS 24	/* LAW_PARAMETERS */
 #define LT_TRACE_VALUES 8	/* LAW_VALUES */
 
@@ -63,6 +64,8 @@ struct lt_setup {
 	u32 port;		/* on either side; 0: any */
 	struct lt_address peer;	/* a network */
 	u32 peer_bits;		/* so many of its bits count */
+	u32 unused;		/* a multiple of eight bytes */
+	char free_laws[LT_FREE_LAWS][LT_CC_NAME];	/* that every program may choose; others need a capability */
 };
 
 /* Written by the controller while the transfer runs. */

@@ -152,6 +152,7 @@ static inline void established(struct bpf_sock_ops *ops)
 		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
 	}
 	s->acked_base = ops->bytes_acked;
+	s->received_base = s->retransmitted_base = 0;
 	/* at connect, where the law was set, there was no sequence number yet */
 	s->round_end = s->phantom.round_end = ops->snd_nxt;
 	s->begun = 0;
@@ -196,14 +197,14 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 	count(closed_acked, acked);
 	if (s->own_law)
 		count(closed_own_law, acked);
-	count(closed_received, ops->bytes_received);
+	count(closed_received, ops->bytes_received - s->received_base);
 	count(closed_one_way, s->owd.use == OWD_ONE_WAY);
 	count(closed_round_trips, s->owd.use == OWD_ROUND_TRIPS);
 	goal_closed(s, acked);
 	if (sk) {
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp)
-			count(closed_retransmitted, tp->bytes_retrans);
+			count(closed_retransmitted, tp->bytes_retrans - s->retransmitted_base);
 	}
 }
 

@@ -43,14 +43,52 @@ static inline bool read_pacing(const struct bpf_sockopt *ctx, u64 *rate)
 	return true;
 }
 
-/* The program's own choice, which it has after us. */
+static inline bool is_free(const u64 *name)
+{
+	for (int i = 0; i < LT_FREE_LAWS; i++) {
+		const u64 *known = (const u64 *)setup.free_laws[i];
+
+		if (known[0] && known[0] == name[0] && known[1] == name[1])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The program's own choice, which it has after us. We give it with more rights than the program has, so it is one of
+ * those that need none.
+ */
 static inline void choose_former(const struct bpf_sockopt *ctx, struct lt_socket *s)
 {
 	const char *name = ctx->optval, *end = ctx->optval_end;
+	union {
+		char text[LT_CC_NAME];
+		u64 words[LT_CC_NAME / sizeof(u64)];
+	} law = {};
 
-	__builtin_memset(s->former.law, 0, sizeof(s->former.law));
-	for (int i = 0; i < LT_CC_NAME - 1 && i < ctx->optlen && name + i + 1 <= end; i++)
-		s->former.law[i] = name[i];
+	for (int i = 0; i < LT_CC_NAME - 1 && i < ctx->optlen && name + i + 1 <= end && name[i]; i++)
+		law.text[i] = name[i];
+	if (is_free(law.words))
+		__builtin_memcpy(s->former.law, law.text, sizeof(s->former.law));
+}
+
+/* The same of its DSCP. */
+static inline void choose_former_class(const struct bpf_sockopt *ctx, struct lt_socket *s)
+{
+	const int *wide = ctx->optval;
+	const u8 *narrow = ctx->optval;
+	int class;
+
+	if ((void *)(wide + 1) <= ctx->optval_end)
+		class = *wide;
+	else if ((void *)(narrow + 1) <= ctx->optval_end)
+		class = *narrow;
+	else
+		return;
+	if (ctx->level == IPPROTO_IP)
+		s->former.tos = class;
+	else
+		s->former.tclass = class;
 }
 
 SEC("cgroup/setsockopt")
@@ -86,6 +124,8 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 		if (s)
 			s->own_law = 1;
 	} else if (setup.set_tos && wants_traffic_class(ctx)) {
+		if (s)
+			choose_former_class(ctx, s);
 		ctx->optlen = SWALLOW;
 	} else if (ctx->level == SOL_SOCKET && ctx->optname == SO_MAX_PACING_RATE && read_pacing(ctx, &pacing)) {
 		s = bpf_sk_storage_get(&sockets, ctx->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);

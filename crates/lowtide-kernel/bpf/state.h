@@ -17,6 +17,20 @@
 #include <laws.h>	/* all laws: crates/lowtide-port/build.rs writes it from the table of laws */
 #include <lowtide.h>
 
+/* What is written twice, as shared.h is read by the controller's side alone. */
+_Static_assert(LT_PARAMETERS == LAW_PARAMETERS && LT_TRACE_VALUES == LAW_VALUES, "law/law.h");
+_Static_assert(LT_PARAMETER_NAME == LOWTIDE_PARAMETER_NAME, "lowtide.h");
+_Static_assert(LT_ONE_WAY == (int)OWD_ONE_WAY && LT_ROUND_TRIPS == (int)OWD_ROUND_TRIPS, "law/owd.h, src/transfer.rs");
+_Static_assert(LT_DOWNLOAD_FREE == 1 && LT_DOWNLOAD_YIELDS == 3, "src/download.rs");
+/*
+ * Records are copied as they are: the kernel refuses padding that nobody has written, and those of another size are
+ * read as another number of them.
+ */
+_Static_assert(sizeof(struct lt_goal) == 40 && sizeof(struct lt_pressure) == 56, "no padding");
+_Static_assert(sizeof(struct lt_decision) == 8 + sizeof(struct lt_pressure) + 32 + 8, "no padding");
+_Static_assert(sizeof(struct lt_socket_record) == sizeof(struct lt_goal) + 128 + 2 * sizeof(struct lt_path), "no padding");
+_Static_assert(sizeof(struct lt_taken) == 8, "no padding");
+
 #define NSEC_PER_USEC 1000ULL
 #define NSEC_PER_SEC 1000000000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
@@ -72,7 +86,9 @@ struct lt_flow {
 #define LAW_STATE(law) struct law law;
 
 struct lt_socket {
-	u64 acked_base;		/* bytes_acked when the connection was established (it counts the SYN) */
+	u64 acked_base;		/* bytes_acked when the connection was established (it counts the SYN), or taken over */
+	u64 received_base;	/* bytes_received and bytes_retrans when it was taken over; else 0 */
+	u64 retransmitted_base;
 	u64 last_sent_ns;
 	u64 window_q16;		/* this socket's share */
 	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program asked for itself, 0: none */

@@ -102,7 +102,10 @@ static inline long take(struct sock *sk, struct tcp_sock *tp)
 		return -ENOMEM;
 	remember_former(sk, s);
 	s->program_pacing = limit == ~0UL ? 0 : limit;
-	s->acked_base = tp->bytes_acked;	/* what went before is not ours */
+	/* what went before is not ours */
+	s->acked_base = tp->bytes_acked;
+	s->received_base = tp->bytes_received;
+	s->retransmitted_base = tp->bytes_retrans;
 	s->round_end = s->phantom.round_end = tp->snd_nxt;
 	law_name(law);
 	error = bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, law, sizeof(law));

@@ -3,32 +3,52 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
-        unix::fs::{MetadataExt, OpenOptionsExt},
+        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     },
     path::{Component, Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::{
+    fcntl::{Flock, FlockArg},
+    sys::statfs::{CGROUP2_SUPER_MAGIC, fstatfs},
+};
 
-use crate::{Error, Result, Target, takeover::processes_below};
+use crate::{Error, Result, existing::Found, takeover::processes_below};
 
 const PREFIX: &str = "lowtide-";
+/// Of a group's directory: what is in it can be looked at by its name. Who can open the directory itself can lock it.
+const MODE: u32 = 0o711;
 
-/// A cgroup that exists as long as this value, or until its last process has left it. The owner holds a lock on the
-/// directory, by which the next run tells a group in use from one that a killed run left behind.
+/// A cgroup that exists as long as this value, or until its last process has left it; or one that was there before.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
-    /// It is ours, and goes with this value; else it was there before.
-    made: bool,
-    lock: Flock<File>,
+    directory: Directory,
     // keeps a hierarchy of our own mounted while `path` leads through it
     _mount: Option<OwnedFd>,
+}
+
+#[derive(Debug)]
+enum Directory {
+    /// It is ours, and goes with this value. By its lock the next run tells a group in use from one that a killed run
+    /// left behind.
+    Made(Flock<File>),
+    /// It was there before.
+    Found(File),
+}
+
+impl Directory {
+    fn file(&self) -> &File {
+        match self {
+            Directory::Made(lock) => lock,
+            Directory::Found(file) => file,
+        }
+    }
 }
 
 impl Cgroup {
@@ -45,7 +65,7 @@ impl Cgroup {
         for _attempt in 0..16 {
             let number = NAMES.fetch_add(1, Ordering::Relaxed);
             let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-            match fs::create_dir(&path) {
+            match DirBuilder::new().mode(MODE).create(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 other => other.map_err(unwritable)?,
             }
@@ -60,20 +80,22 @@ impl Cgroup {
             let Ok(lock) = Flock::lock(directory, FlockArg::LockExclusiveNonblock) else { continue };
             // a sweep of another run may have come between the calls
             if path.join("cgroup.procs").exists() {
-                return Ok(Cgroup { path, made: true, lock, _mount: mount });
+                return Ok(Cgroup { path, directory: Directory::Made(lock), _mount: mount });
             }
         }
         Err(unwritable(io::Error::from(io::ErrorKind::AlreadyExists)))
     }
 
-    /// A group that is there already, with processes in it. It stays as it is.
+    /// A group that is there already. It stays as it is.
     ///
     /// # Errors
-    /// [`Error::Group`]: there is none, it is the whole machine's, nobody is in it, or another Lowtide governs it.
-    pub fn existing(target: &Target) -> Result<Cgroup> {
-        let (path, mount) = target.find()?;
+    /// [`Error::Group`]: it is none, or the whole machine's.
+    pub fn existing(found: Found) -> Result<Cgroup> {
+        let Found { path, mount, .. } = found;
         let refused = |why: &str| Error::Group(format!("{}: {why}", path.display()));
-        if !path.join("cgroup.procs").exists() {
+        let directory = open_directory(&path).map_err(|error| refused(&error.to_string()))?;
+        // files that only look like a group's may make whoever reads them wait
+        if !fstatfs(&directory).is_ok_and(|about| about.filesystem_type() == CGROUP2_SUPER_MAGIC) {
             return Err(refused("it is no group of cgroup v2"));
         }
         if !path.join("cgroup.type").exists() {
@@ -82,33 +104,22 @@ impl Cgroup {
                  for example by systemd-run --scope",
             ));
         }
-        let directory = open_directory(&path).map_err(|error| refused(&error.to_string()))?;
-        let lock = Flock::lock(directory, FlockArg::LockExclusiveNonblock)
-            .map_err(|_| refused("another Lowtide governs it; lowtide status tells which"))?;
-        let cgroup = Cgroup { path, made: false, lock, _mount: mount };
-        if !cgroup.is_populated() {
-            return Err(Error::Group(format!("{}: no process is in it", cgroup.path.display())));
-        }
-        Ok(cgroup)
+        Ok(Cgroup { path, directory: Directory::Found(directory), _mount: mount })
     }
 
-    /// The numbers of the target's group, and of those above and below it.
-    ///
-    /// # Errors
-    /// [`Error::Group`]: there is none.
-    pub fn kin(target: &Target) -> Result<BTreeSet<u64>> {
-        let (path, _mount) = target.find()?;
+    /// Its number, and those of the groups above and below it.
+    pub fn kin(&self) -> BTreeSet<u64> {
         let id = |group: &Path| fs::metadata(group).ok().map(|about| about.ino());
-        let above = path.ancestors().take_while(|group| group.join("cgroup.procs").exists());
+        let above = self.path.ancestors().take_while(|group| group.join("cgroup.procs").exists());
         let mut kin: BTreeSet<u64> = above.filter_map(id).collect();
-        let mut below = vec![path.clone()];
+        let mut below = vec![self.path.clone()];
         while let Some(group) = below.pop() {
             kin.extend(id(&group));
             let entries = fs::read_dir(group).into_iter().flatten().flatten();
             let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
             below.extend(groups.map(|entry| entry.path()));
         }
-        Ok(kin)
+        kin
     }
 
     /// Where it is; through /proc if the hierarchy is mounted for us alone.
@@ -118,12 +129,12 @@ impl Cgroup {
 
     /// Its number in the kernel, by which BPF programs know it.
     pub fn id(&self) -> u64 {
-        self.lock.metadata().map_or(0, |about| about.ino())
+        self.directory.file().metadata().map_or(0, |about| about.ino())
     }
 
     /// The directory, to attach BPF programs to.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.lock.as_fd()
+        self.directory.file().as_fd()
     }
 
     /// The file that a process writes "0" to in order to enter.
@@ -168,7 +179,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        if !self.made {
+        if matches!(self.directory, Directory::Found(_)) {
             return;
         }
         self.send_home();
@@ -259,7 +270,11 @@ fn mount_detached() -> io::Result<OwnedFd> {
 /// A process's group, from the root of this process's cgroup namespace. `None`: there is no such process, or it is in
 /// none.
 pub(crate) fn group_of(process: &str) -> Option<PathBuf> {
-    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    group_among(&fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?)
+}
+
+/// The group of cgroup v2 among those of a process.
+pub(crate) fn group_among(groups: &str) -> Option<PathBuf> {
     groups.lines().find_map(|line| line.strip_prefix("0::")).map(PathBuf::from)
 }
 

@@ -73,6 +73,14 @@ pub enum Error {
     /// Several groups have this name.
     #[error("there are several, as {} and {}; choose one by its path", .0.display(), .1.display())]
     SeveralGroups(PathBuf, PathBuf),
+    /// The only group of this name is one that a user has made, who may have chosen the name for this.
+    #[error("the only group of this name was made by user {user}, not by the system; if it is meant, choose {} by its path", .path.display())]
+    UsersGroup {
+        /// Its directory.
+        path: PathBuf,
+        /// The user's number.
+        user: u32,
+    },
     /// No container has this name.
     #[error("{engines} know none of this name")]
     NoContainer {

@@ -2,7 +2,12 @@
 //! Groups that are there already, by what people call them: a unit, a process, a container, a path.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::{self, Read},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
     path::{Path, PathBuf},
     process::Command,
 };
@@ -27,63 +32,98 @@ pub enum Target {
     Container(String),
 }
 
-impl Target {
+/// A target's group.
+#[derive(Debug)]
+pub struct Found {
     /// As a person names it.
-    pub fn name(&self) -> String {
-        match self {
-            Target::Unit(name) | Target::Container(name) => name.clone(),
-            Target::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            Target::Process(pid) => fs::read_to_string(format!("/proc/{pid}/comm"))
-                .map_or_else(|_| format!("pid-{pid}"), |name| name.trim().to_owned()),
-        }
-    }
+    pub name: String,
+    /// Its directory.
+    pub(crate) path: PathBuf,
+    /// Keeps the hierarchy mounted as long as that is used.
+    pub(crate) mount: Option<OwnedFd>,
+}
 
-    /// Its group's directory, and what keeps the hierarchy mounted as long as that is used.
-    pub(crate) fn find(&self) -> Result<(PathBuf, Option<std::os::fd::OwnedFd>)> {
+impl Target {
+    /// Looks once: what a name means may change while somebody looks twice.
+    ///
+    /// # Errors
+    /// [`Error::Group`]: there is none, or several, or it is a user's who may have chosen the name for this.
+    pub fn find(&self) -> Result<Found> {
         if let Target::Process(pid) = self {
-            let group = cgroup::group_of(&pid.to_string()).ok_or(Error::NoProcess)?;
-            return cgroup::showing(&group).map(|hierarchy| (hierarchy.own, hierarchy.mount));
+            let (name, group) = process(*pid).map_err(|_| Error::NoProcess)?;
+            let hierarchy = cgroup::showing(&group)?;
+            return Ok(Found { name, path: hierarchy.own, mount: hierarchy.mount });
         }
         let hierarchy = cgroup::hierarchy()?;
         let root = hierarchy.root.clone();
-        let path = match self {
+        let (name, path) = match self {
             Target::Path(path) => {
-                fs::canonicalize(path).map_err(|error| Error::Group(format!("{}: {error}", path.display())))?
+                let path =
+                    fs::canonicalize(path).map_err(|error| Error::Group(format!("{}: {error}", path.display())))?;
+                (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), path)
             }
-            Target::Unit(name) => {
-                let name = if name.contains('.') { name.clone() } else { format!("{name}.service") };
-                only(groups_named(&root, &|group| group == name))?
+            Target::Unit(unit) => {
+                let name = if unit.contains('.') { unit.clone() } else { format!("{unit}.service") };
+                (unit.clone(), only(groups_named(&root, &|group| group == name))?)
             }
             Target::Container(name) => {
                 let number = container(name).ok_or_else(|| Error::NoContainer { engines: ENGINES.join(", ") })?;
-                only(groups_named(&root, &|group| is_of_container(group, &number)))?
+                (name.clone(), only(groups_named(&root, &|group| is_of_container(group, &number)))?)
             }
             Target::Process(_) => unreachable!("it was looked at first"),
         };
-        Ok((path, hierarchy.mount))
+        Ok(Found { name, path, mount: hierarchy.mount })
     }
 }
 
+/// A process's name and group. Both are of the one that has this number now, even if that ends and another one gets
+/// the number.
+fn process(pid: i32) -> io::Result<(String, PathBuf)> {
+    let directory = File::open(format!("/proc/{pid}"))?;
+    let read = |file: &str| -> io::Result<String> {
+        let mut text = Vec::new();
+        File::open(format!("/proc/self/fd/{}/{file}", directory.as_raw_fd()))?.read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let group = cgroup::group_among(&read("cgroup")?).ok_or(io::ErrorKind::NotFound)?;
+    Ok((read("comm")?.trim().to_owned(), group))
+}
+
+/// A group of the name, or number, that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named {
+    path: PathBuf,
+    /// The user who made it, where that is not root: below a group that a user has been given, anything can have any
+    /// name.
+    by: Option<u32>,
+}
+
 /// The one that was found.
-fn only(mut found: Vec<PathBuf>) -> Result<PathBuf> {
-    match (found.pop(), found.pop()) {
-        (Some(one), None) => Ok(one),
-        (None, _) => Err(Error::NoGroup),
-        (Some(one), Some(other)) => Err(Error::SeveralGroups(one, other)),
+fn only(found: Vec<Named>) -> Result<PathBuf> {
+    let (users, roots): (Vec<_>, Vec<_>) = found.into_iter().partition(|group| group.by.is_some());
+    match (roots.as_slice(), users.as_slice()) {
+        ([one], _) => Ok(one.path.clone()),
+        ([one, other, ..], _) => Err(Error::SeveralGroups(one.path.clone(), other.path.clone())),
+        ([], [Named { path, by: Some(user) }, ..]) => Err(Error::UsersGroup { path: path.clone(), user: *user }),
+        ([], _) => Err(Error::NoGroup),
     }
 }
 
 /// Directories of the hierarchy whose name is meant, the outermost ones.
-fn groups_named(root: &Path, meant: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let entries = fs::read_dir(root).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        if meant(&entry.file_name().to_string_lossy()) {
-            found.push(entry.path());
-        } else {
-            found.extend(groups_named(&entry.path(), meant));
+fn groups_named(root: &Path, meant: &dyn Fn(&str) -> bool) -> Vec<Named> {
+    fn look(above: &Path, by: Option<u32>, meant: &dyn Fn(&str) -> bool, found: &mut Vec<Named>) {
+        let by = by.or_else(|| fs::metadata(above).ok().map(|about| about.uid()).filter(|user| *user != 0));
+        let entries = fs::read_dir(above).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            if meant(&entry.file_name().to_string_lossy()) {
+                found.push(Named { path: entry.path(), by });
+            } else {
+                look(&entry.path(), by, meant, found);
+            }
         }
     }
+    let mut found = Vec::new();
+    look(root, None, meant, &mut found);
     found
 }
 
@@ -118,21 +158,45 @@ mod tests {
 
     #[test]
     fn units_are_found_wherever_they_are() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: groups of the system are root's");
+            return;
+        }
         let root = tempfile::tempdir().unwrap();
         for group in [
             "system.slice/a.service",
             "system.slice/system-b.slice/b@1.service",
-            "user.slice/user-1000.slice/user@1000.service/app.slice/c.service",
+            "user.slice/user-1000.slice/user@1000.service/app.slice/a.service",
+            "user.slice/user-1000.slice/user@1000.service/app.slice/e.service",
             "system.slice/c.service",
+            "machine.slice/c.service",
             "system.slice/a.service/a.service",
         ] {
             fs::create_dir_all(root.path().join(group)).unwrap();
         }
+        // systemd gives a user's manager its group, and the user makes what is below
+        let theirs = root.path().join("user.slice/user-1000.slice/user@1000.service");
+        std::os::unix::fs::chown(&theirs, Some(1000), Some(1000)).unwrap();
         let find = |name: &str| only(groups_named(root.path(), &|group| group == name));
-        assert_eq!(find("a.service").unwrap(), root.path().join("system.slice/a.service"), "the outermost one");
+        assert_eq!(
+            find("a.service").unwrap(),
+            root.path().join("system.slice/a.service"),
+            "the system's, and the outermost one"
+        );
         assert!(find("b@1.service").unwrap().ends_with("system-b.slice/b@1.service"));
+        assert!(find("user@1000.service").unwrap().ends_with("user@1000.service"), "root made it");
         assert!(find("c.service").unwrap_err().to_string().contains("there are several"));
         assert!(find("d.service").unwrap_err().to_string().contains("does not run"));
+        let users = find("e.service").unwrap_err().to_string();
+        assert!(users.contains("made by user 1000") && users.contains("app.slice/e.service"), "{users}");
+    }
+
+    #[test]
+    fn a_process_is_looked_at_once() {
+        let (name, group) = process(std::process::id() as i32).unwrap();
+        assert_eq!(name, fs::read_to_string("/proc/self/comm").unwrap().trim());
+        assert_eq!(Some(group), cgroup::group_of("self"));
+        assert!(process(i32::MAX).is_err());
     }
 
     #[test]

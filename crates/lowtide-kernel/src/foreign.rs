@@ -2,8 +2,9 @@
 //! BPF programs of others, in groups above ours, that allow no further ones below.
 
 use std::{
+    ffi::CStr,
     fs::File,
-    os::fd::AsRawFd,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -41,6 +42,33 @@ pub(crate) fn seeing(group: &Path, attach_type: bpf_attach_type) -> Vec<Foreign>
         ids.into_iter().map(|id| Foreign { group: above.to_owned(), id }).collect::<Vec<_>>()
     };
     groups.flat_map(of).collect()
+}
+
+/// Whether `group` itself has a program of this type and name besides `ours`, which came before that.
+pub(crate) fn has_older(group: &Path, attach_type: bpf_attach_type, name: &CStr, ours: BorrowedFd<'_>) -> bool {
+    let ours = about(ours).id;
+    let is_it = |id: u32| {
+        // SAFETY: the kernel has just returned this descriptor to us alone; or an error, which is below 0.
+        let program = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
+        // SAFETY: the same.
+        let program = (program >= 0).then(|| unsafe { OwnedFd::from_raw_fd(program) });
+        program.is_some_and(|program| has_name(&about(program.as_fd()), name))
+    };
+    all_attached(group, attach_type).into_iter().any(|id| id < ours && is_it(id))
+}
+
+/// All zero if the kernel does not say.
+pub(crate) fn about(program: BorrowedFd<'_>) -> libbpf_sys::bpf_prog_info {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the kernel writes at most so many bytes into a structure of integers.
+    unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length) };
+    info
+}
+
+fn has_name(info: &libbpf_sys::bpf_prog_info, name: &CStr) -> bool {
+    let bytes = info.name.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
+    bytes.eq(name.to_bytes().iter().copied())
 }
 
 /// The first programs of a type on a group; more than these nobody needs to be told of.

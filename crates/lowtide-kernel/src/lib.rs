@@ -43,7 +43,7 @@ pub use controller::{Controller, Status};
 pub use doctor::{Diagnosis, Feature, Missing, Need, diagnose};
 pub use download::Download;
 pub use error::{Error, Result};
-pub use existing::Target;
+pub use existing::{Found, Target};
 pub use goals::SocketGoal;
 pub use law::{CdgIncrease, CdgParameters, Law};
 pub use machine::{About, MachineLaw, Pinned};

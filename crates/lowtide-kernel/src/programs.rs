@@ -4,8 +4,9 @@
 
 use std::{
     ffi::c_char,
+    fs,
     mem::{MaybeUninit, offset_of},
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    os::fd::{AsFd, AsRawFd},
     path::Path,
 };
 
@@ -85,6 +86,9 @@ impl Programs {
                 fixed.selective = (*selection != Selection::default()).into();
                 fixed.port = selection.port.into();
                 (fixed.peer.word, fixed.peer_bits) = selection.peer_words();
+                for (place, law) in fixed.free_laws.iter_mut().zip(free_laws().split_whitespace()) {
+                    write_text(place, law);
+                }
             }
             apply(&mut variables.steering, first);
             variables.steering.heartbeat_ns = monotonic_now();
@@ -180,6 +184,13 @@ impl Programs {
         Ok(())
     }
 
+    /// Whether another transfer governs this group itself, and came first. Nobody but root can make it look so; a lock
+    /// on the group's directory is for everybody who can open it.
+    pub(crate) fn come_second(&self, cgroup: &Cgroup) -> bool {
+        let ours = &self.skeleton.progs.lt_sockops;
+        foreign::has_older(cgroup.path(), ours.attach_type() as u32, c"lt_sockops", ours.as_fd())
+    }
+
     /// What reads all sockets.
     pub(crate) fn observe(&self, log: &LibbpfLog) -> Result<Link> {
         let sockets = self.skeleton.maps.sockets.as_fd();
@@ -213,11 +224,13 @@ impl Programs {
         self.skeleton.maps.rodata_setup.pin(path)
     }
 
-    /// Each program, and how many instructions the kernel's verifier went through for it.
+    /// Each program, and how many instructions the kernel's verifier went through for it; 0 if the kernel does not say.
     pub(crate) fn verified(&self) -> Vec<(String, u32)> {
         let loaded = self.skeleton.object().progs().filter(|program| program.autoload());
         loaded
-            .map(|program| (program.name().to_string_lossy().into_owned(), verified_instructions(program.as_fd())))
+            .map(|program| {
+                (program.name().to_string_lossy().into_owned(), foreign::about(program.as_fd()).verified_insns)
+            })
             .collect()
     }
 }
@@ -261,15 +274,6 @@ fn choose(
     Ok(())
 }
 
-/// 0 if the kernel does not say.
-fn verified_instructions(program: BorrowedFd<'_>) -> u32 {
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut length = size_of_val(&info) as u32;
-    // SAFETY: the kernel writes at most so many bytes into a structure of integers.
-    unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length) };
-    info.verified_insns
-}
-
 /// What follows from the law alone.
 fn configure(fixed: &mut types::lt_setup, variables: &mut types::bss, law: &Law, name: &str) {
     match law {
@@ -310,6 +314,11 @@ pub(crate) fn apply(variable: &mut types::lt_steering, steering: &Steering) {
 fn own_name(law: &str) -> String {
     let unique = (u64::from(std::process::id()) << 32 ^ monotonic_now()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     format!("{}_{unique:08x}", Law::registered(law))
+}
+
+/// Laws that a program may choose without a capability.
+fn free_laws() -> String {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default()
 }
 
 /// As much of a text as fits, with a zero at the end.

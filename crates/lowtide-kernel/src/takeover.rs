@@ -8,6 +8,7 @@ use std::{
     io::{self, Read},
     net::IpAddr,
     os::unix::fs::MetadataExt,
+    path::PathBuf,
     thread,
 };
 
@@ -64,6 +65,8 @@ pub struct Taken {
     pub refused: u32,
     /// The kernel's reason for the last of these.
     pub errno: Option<i32>,
+    /// Network namespaces that were not looked at, as there are too many.
+    pub left_out: u32,
 }
 
 /// The network namespaces of a group's processes, each held by a file, by its number.
@@ -72,19 +75,36 @@ pub(crate) struct Networks {
     known: BTreeMap<u64, File>,
 }
 
+/// A process can be in as many as it likes, one after the other, and what is held stays: so no more are held than this.
+const MOST_NETWORKS: usize = 256;
+/// A look takes a millisecond or more for each new one, and we have other things to do: after the first look no more
+/// than these at a time.
+const NEW_NETWORKS: usize = 16;
+
 impl Networks {
-    /// Those that processes of the group have come to be in since the last look; the numbers of the new ones.
-    pub(crate) fn look(&mut self, group: &Cgroup) -> Vec<u64> {
-        let mut new = Vec::new();
-        for pid in group.processes() {
-            // it may have ended meanwhile
-            let Ok(network) = File::open(format!("/proc/{pid}/ns/net")) else { continue };
+    /// Those that processes of the group have come to be in since the last look, the numbers of the new ones; and how
+    /// many more there was no room for. What nobody is in any more makes room.
+    pub(crate) fn look(&mut self, group: &Cgroup) -> (Vec<u64>, u32) {
+        // one that has ended meanwhile is in none
+        let place = |pid: i32| PathBuf::from(format!("/proc/{pid}/ns/net"));
+        let number = |path: PathBuf| Some((fs::metadata(&path).ok()?.ino(), path));
+        let now: BTreeMap<u64, PathBuf> = group.processes().into_iter().filter_map(|pid| number(place(pid))).collect();
+        let new: Vec<_> = now.iter().filter(|(number, _)| !self.known.contains_key(number)).collect();
+        if self.known.len() + new.len() > MOST_NETWORKS {
+            self.known.retain(|number, _| now.contains_key(number));
+        }
+        let room = MOST_NETWORKS.saturating_sub(self.known.len());
+        let most = if self.known.is_empty() { room } else { room.min(NEW_NETWORKS) };
+        let mut taken = Vec::new();
+        for (_, path) in new.iter().take(most) {
+            // the process may be elsewhere by now
+            let Ok(network) = File::open(path) else { continue };
             let Ok(about) = network.metadata() else { continue };
             if self.known.insert(about.ino(), network).is_none() {
-                new.push(about.ino());
+                taken.push(about.ino());
             }
         }
-        new
+        (taken, new.len().saturating_sub(room) as u32)
     }
 
     pub(crate) fn all(&self) -> Vec<u64> {
@@ -94,11 +114,17 @@ impl Networks {
     /// Reads the iterator in these namespaces.
     ///
     /// # Errors
-    /// [`Error::Observe`]: no right to enter one, or the read fails.
+    /// [`Error::Observe`]: no right to enter one, or the read fails; all others have been read then.
     pub(crate) fn read(&self, iterator: &Link, networks: &[u64]) -> Result<Taken> {
-        let mut taken = Taken::default();
+        let (mut taken, mut failed) = (Taken::default(), None);
         for network in networks.iter().filter_map(|number| self.known.get(number)) {
-            let bytes = read_in(network, iterator).map_err(Error::Observe)?;
+            let bytes = match read_in(network, iterator) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    failed = Some(error);
+                    continue;
+                }
+            };
             for answer in bytes.chunks_exact(size_of::<types::lt_taken>()) {
                 let mut one = types::lt_taken::default();
                 plain::copy_from_bytes(&mut one, answer).expect("as long as an answer");
@@ -109,7 +135,7 @@ impl Networks {
                 }
             }
         }
-        Ok(taken)
+        failed.map_or(Ok(taken), |error| Err(Error::Observe(error)))
     }
 }
 

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The BPF programs of one transfer: loaded, attached, steered and read.
 
-use std::{collections::HashSet, io::Read, mem::offset_of, time::Duration};
+use std::{
+    collections::HashSet,
+    io::Read,
+    mem::offset_of,
+    thread,
+    time::{Duration, Instant},
+};
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
 
@@ -66,6 +72,19 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// What live sockets add is never less than before: one that closes during a look is missing for that one.
+    fn not_below(self, before: &Totals) -> Totals {
+        Totals {
+            acknowledged: self.acknowledged.max(before.acknowledged),
+            own_law_acknowledged: self.own_law_acknowledged.max(before.own_law_acknowledged),
+            received: self.received.max(before.received),
+            retransmitted: self.retransmitted.max(before.retransmitted),
+            one_way: self.one_way.max(before.one_way),
+            round_trips: self.round_trips.max(before.round_trips),
+            ..self
+        }
+    }
+
     /// Payload bytes of a transfer in this direction: those acknowledged, or those received.
     pub fn moved(&self, direction: Direction) -> u64 {
         match direction {
@@ -143,14 +162,30 @@ pub struct Transfer {
     programs: Programs,
     /// Windows are held back.
     downloads: bool,
-    acknowledged: u64,
+    /// By the last look.
+    counted: Totals,
     goals: Vec<GoalRecord>,
 }
 
 impl std::fmt::Debug for Transfer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Transfer").field("acknowledged", &self.acknowledged).finish_non_exhaustive()
+        f.debug_struct("Transfer").field("counted", &self.counted).finish_non_exhaustive()
     }
+}
+
+/// The programs of a transfer that was killed a moment ago need less to go.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether it comes true within that time.
+fn within(limit: Duration, it: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    while !it() {
+        if Instant::now() >= end {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
 }
 
 impl Transfer {
@@ -179,13 +214,26 @@ impl Transfer {
         let (up, downloads) = (setup.direction.has_up(), setup.direction.has_down());
         let law = (setup.law.is_ours() && up).then(|| programs.register(&setup.law, &log)).transpose()?;
         let links = programs.attach(cgroup, &log)?;
+        if existing.is_some() && !within(PATIENCE, || !programs.come_second(cgroup)) {
+            let path = cgroup.path().display();
+            return Err(Error::Group(format!("{path}: another Lowtide governs it; lowtide status tells which")));
+        }
         if downloads {
             programs.attach_downloads(cgroup)?;
         }
         let observer = programs.observe(&log)?;
         let takeover = existing.map(|_| programs.takeover(&log)).transpose()?;
         let takeover = takeover.map(|[take, give_back]| Takeover { take, give_back, networks: Networks::default() });
-        Ok(Transfer { observer, takeover, links, _law: law, programs, downloads, acknowledged: 0, goals: Vec::new() })
+        Ok(Transfer {
+            observer,
+            takeover,
+            links,
+            _law: law,
+            programs,
+            downloads,
+            counted: Totals::default(),
+            goals: Vec::new(),
+        })
     }
 
     /// Gives the law to the open connections of the group in network namespaces that its processes have come to be in
@@ -195,8 +243,8 @@ impl Transfer {
     /// [`Error::Observe`]: no right to enter a namespace, or the kernel does not tell its sockets.
     pub fn take(&mut self, cgroup: &Cgroup) -> Result<Taken> {
         let Some(Takeover { take, networks, .. }) = &mut self.takeover else { return Ok(Taken::default()) };
-        let new = networks.look(cgroup);
-        networks.read(take, &new)
+        let (new, left_out) = networks.look(cgroup);
+        Ok(Taken { left_out, ..networks.read(take, &new)? })
     }
 
     /// Ends it: connections of a group that was there before have what they had then.
@@ -264,8 +312,8 @@ impl Transfer {
             totals.one_way += u64::from(record.delays == ONE_WAY);
             totals.round_trips += u64::from(record.delays == ROUND_TRIPS);
         }
-        self.acknowledged = self.acknowledged.max(totals.acknowledged);
-        totals.acknowledged = self.acknowledged;
+        self.counted = totals.not_below(&self.counted);
+        let totals = self.counted;
         let now = monotonic_now();
         let all = records.iter().map(|record| (record, false)).chain(closed.iter().map(|record| (record, true)));
         self.goals = all.filter_map(|(record, closed)| goal_record(record, closed, now)).collect();
@@ -428,6 +476,16 @@ mod tests {
         let paths = |records: &[_]| summarize(Totals::default(), records, now).paths;
         assert_eq!(paths(&[to(7), to(7), to(8), record(now, 0), silent]), 2);
         assert_eq!(paths(&[record(now, 0), silent]), 1, "one at the least");
+    }
+
+    #[test]
+    fn what_is_missing_for_one_look_is_not_taken_back() {
+        let before =
+            Totals { acknowledged: 9, received: 8, retransmitted: 7, one_way: 2, segments: 5, ..Totals::default() };
+        let now = Totals { acknowledged: 10, received: 3, retransmitted: 0, segments: 6, ..Totals::default() };
+        let counted = now.not_below(&before);
+        assert_eq!((counted.acknowledged, counted.received, counted.retransmitted), (10, 8, 7));
+        assert_eq!((counted.one_way, counted.segments), (2, 6));
     }
 
     #[test]

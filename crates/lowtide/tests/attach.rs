@@ -8,11 +8,14 @@ mod lifecycle;
 use std::{fs, io::Write, os::unix::process::CommandExt, path::PathBuf, process::Command, thread, time::Duration};
 
 use lifecycle::{
-    Ended, Receiver, Running, dev_tcp, finish, is_alive, kernel, lowtide, name, own_cgroup, report, sockets_to,
+    Ended, Receiver, Running, Socket, dev_tcp, finish, is_alive, kernel, lowtide, name, own_cgroup, report, sockets_to,
     trickle, until,
 };
 use lowtide_emu::{Config, Emulator};
-use nix::sys::signal::Signal;
+use nix::{
+    sys::{signal::Signal, stat::Mode},
+    unistd::{User, mkfifo},
+};
 use serde_json::Value;
 
 /// The law that its namespace gives.
@@ -31,8 +34,19 @@ struct Scene {
 impl Scene {
     /// `script` of the receivers' addresses is what the service does.
     fn new(test: &str, receivers: usize, script: impl Fn(&[Receiver]) -> String) -> Scene {
+        Scene::on(test, |_| {}, receivers, script)
+    }
+
+    /// The same on another link.
+    fn on(
+        test: &str,
+        change: impl FnOnce(&mut Config),
+        receivers: usize,
+        script: impl Fn(&[Receiver]) -> String,
+    ) -> Scene {
         let (a, b) = (format!("{}a", name(test)), format!("{}b", name(test)));
-        let config = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40));
+        let mut config = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40));
+        change(&mut config);
         let emulator = Emulator::start(config).unwrap();
         emulator.a().run(|| fs::write("/proc/sys/net/ipv4/tcp_congestion_control", FORMER)).unwrap().unwrap();
         let receivers: Vec<_> = (0..receivers).map(|_| Receiver::start(emulator.b(), emulator.b4())).collect();
@@ -55,10 +69,13 @@ impl Scene {
         running
     }
 
+    fn sockets(&self, receiver: usize) -> Vec<Socket> {
+        sockets_to(self.emulator.a(), self.receivers[receiver].port())
+    }
+
     /// The laws of the service's connections to a receiver.
     fn laws(&self, receiver: usize) -> Vec<String> {
-        let sockets = sockets_to(self.emulator.a(), self.receivers[receiver].port());
-        sockets.iter().map(|socket| socket.law().to_owned()).collect()
+        self.sockets(receiver).iter().map(|socket| socket.law().to_owned()).collect()
     }
 
     /// Until all of its connections to a receiver have a law like this; how many there are.
@@ -111,6 +128,7 @@ fn open_connections_get_the_law_and_have_their_own_back() {
     let two = |receivers: &[Receiver]| format!("{} & {} & wait", bulk(&receivers[0]), bulk(&receivers[0]));
     let scene = Scene::new("attach", 1, two);
     let pid = scene.service.as_ref().unwrap().pid();
+    until("both", || (scene.sockets(0).len() == 2).then_some(()));
     assert_eq!(scene.has(0, FORMER), 2);
     let before = scene.receivers[0].received();
     let directory = tempfile::tempdir().unwrap();
@@ -204,6 +222,164 @@ fn it_ends_with_the_group_and_killed_it_leaves_ordinary_connections() {
     assert!(empty.sentence().contains("no process is in it"), "{empty:?}");
 }
 
+/// A connection that sets a law, or an octet with its DSCP, for each file that comes into a directory, and removes
+/// that.
+const CHOOSER: &str = r#"
+import os, socket, sys, time
+sock = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+while True:
+    for name in os.listdir(sys.argv[3]):
+        kind, value = name.split("=")
+        if kind == "law":
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, value.encode())
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(value))
+        os.remove(os.path.join(sys.argv[3], name))
+    sock.send(bytes(1000))
+    time.sleep(0.02)
+"#;
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn the_programs_choice_takes_effect_afterwards_if_it_needs_no_privilege() {
+    if !kernel() {
+        return;
+    }
+    let laws = |file: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{file}")).unwrap();
+        text.split_whitespace().filter(|law| !law.starts_with("lt_")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let free = laws("tcp_allowed_congestion_control");
+    let restricted = laws("tcp_available_congestion_control").into_iter().find(|law| !free.contains(law));
+    let free = free.into_iter().find(|law| law != FORMER);
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().display().to_string();
+    let chooser = |receivers: &[Receiver]| {
+        let to = receivers[0].address;
+        format!("exec python3 -c '{CHOOSER}' {} {} {place}", to.ip(), to.port())
+    };
+    let scene = Scene::new("choice", 1, chooser);
+    scene.has(0, FORMER);
+    let choose = |what: &str| {
+        let file = directory.path().join(what);
+        fs::write(&file, "").unwrap();
+        until("the choice", || (!file.exists()).then_some(()));
+    };
+    // a law that the program could not have without us it does not get by us either; nor one that is none
+    for law in [restricted.as_deref(), Some("no-such-law")].into_iter().flatten() {
+        let attached = scene.attach(&[]);
+        scene.has(0, "lt_tide");
+        choose(&format!("law={law}"));
+        assert!(scene.laws(0)[0].starts_with("lt_tide"), "it is held to the law");
+        assert!(ask(&["detach", &scene.job]).status.success());
+        assert_eq!(scene.laws(0), [FORMER], "{law}");
+        attached.end();
+    }
+    let Some(free) = free else {
+        println!("skipped: no other law is free here");
+        return;
+    };
+    let attached = scene.attach(&[]);
+    scene.has(0, "lt_tide");
+    choose(&format!("law={free}"));
+    choose("tos=72");
+    assert!(scene.sockets(0)[0].text.contains("tos:0x4 "), "{:?}", scene.sockets(0));
+    assert!(ask(&["detach", &scene.job]).status.success());
+    assert_eq!(scene.laws(0), [free]);
+    assert!(scene.sockets(0)[0].text.contains("tos:0x48"), "{:?}", scene.sockets(0));
+    attached.end();
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn what_went_before_is_not_counted() {
+    if !kernel() {
+        return;
+    }
+    const BEFORE: u64 = 2_000_000;
+    let script = |receivers: &[Receiver]| {
+        format!(
+            "exec 10<>{}; head -c {BEFORE} /dev/zero >&10; read -n 1 <&10; sleep 600",
+            dev_tcp(receivers[0].address)
+        )
+    };
+    let scene = Scene::on("before", |it| it.loss = "2%".parse().unwrap(), 1, script);
+    until("all of it", || (scene.receivers[0].received() == BEFORE).then_some(()));
+    let again = scene.sockets(0)[0].number("bytes_retrans:").unwrap();
+    assert!(again > 0.0, "some of it was lost");
+    let attached = scene.attach(&["--size", "1MB"]);
+    let status = until("a status", || Some(scene.status()).filter(|status| status["connections"] == 1));
+    for field in ["acknowledged_bytes", "retransmitted_bytes"] {
+        assert_eq!(status[field], 0, "{field}: {again} went again before");
+    }
+    scene.service.as_ref().unwrap().signal(Signal::SIGTERM);
+    let ended = attached.end();
+    assert!(ended.err.contains("0 B in"), "closed connections, too: {ended:?}");
+}
+
+/// A command of a user who is nobody here.
+fn as_nobody(script: &str, argument: &str) -> Running {
+    let nobody = User::from_name("nobody").unwrap().unwrap();
+    let mut python = Command::new("python3");
+    Running::start(python.args(["-c", script, argument]).uid(nobody.uid.as_raw()).gid(nobody.gid.as_raw()))
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn others_cannot_keep_a_group_from_us() {
+    if !kernel() {
+        return;
+    }
+    let lock = "import fcntl, os, sys, time\n\
+                fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)\nprint('locked', flush=True)\ntime.sleep(600)";
+    let scene = Scene::new("locked", 1, |receivers| trickle(&[receivers[0].address]));
+    let locker = as_nobody(lock, scene.group.to_str().unwrap());
+    locker.says("locked");
+    let attached = scene.attach(&[]);
+    // one of ours that cannot see the control socket of the other one finds its programs
+    let mut blind = Command::new("unshare");
+    blind.args(["-m", "sh", "-c", "mount -t tmpfs none /run && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_lowtide")]);
+    let refused = finish(lifecycle::lowtide_environment(blind.args(["attach", "--cgroup"]).arg(&scene.group)));
+    assert!(refused.sentence().contains("another Lowtide governs it"), "{refused:?}");
+    scene.has(0, "lt_tide");
+    drop(attached);
+    // what a run makes they cannot even open
+    let run = Running::start(&mut lifecycle::run_script(&["--cc", "reno"], "echo begun; sleep 600"));
+    run.says("begun");
+    let group = lifecycle::groups_of(run.pid()).remove(0);
+    let locker = as_nobody(lock, group.to_str().unwrap());
+    let ended = locker.end();
+    assert!(ended.err.contains("PermissionError"), "{ended:?}");
+}
+
+/// Processes that each are in a network namespace of their own, and then in another one.
+const WANDERERS: &str = r#"
+import ctypes, os, sys, time
+for _ in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        ctypes.CDLL(None).unshare(0x40000000)
+        time.sleep(600)
+print("begun", flush=True)
+time.sleep(600)
+"#;
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_group_in_very_many_namespaces_does_not_use_up_our_files() {
+    if !kernel() {
+        return;
+    }
+    let scene = Scene::new("wander", 1, |_| format!("exec python3 -c '{WANDERERS}' 400"));
+    scene.service.as_ref().unwrap().says("begun");
+    let many = || fs::read_to_string(scene.group.join("cgroup.procs")).unwrap().lines().count() > 400;
+    until("the processes", || many().then_some(()));
+    let attached = scene.attach(&[]);
+    until("a sentence", || attached.err().contains("more network namespaces than are looked at").then_some(()));
+    let files = fs::read_dir(format!("/proc/{}/fd", attached.pid())).unwrap().count();
+    assert!(files < 400, "{files} files are open");
+    assert!(ask(&["detach", &scene.job]).status.success());
+}
+
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_cannot_be_attached_to_is_a_sentence() {
@@ -211,8 +387,14 @@ fn what_cannot_be_attached_to_is_a_sentence() {
         return;
     }
     let root = own_cgroup();
+    // whoever reads these files waits
+    let fake = tempfile::tempdir().unwrap();
+    for file in ["cgroup.procs", "cgroup.type", "cgroup.events"] {
+        mkfifo(&fake.path().join(file), Mode::from_bits_truncate(0o600)).unwrap();
+    }
     for (options, part) in [
-        (&["--pid", "2147483647"][..], "there is no such process"),
+        (&["--cgroup", fake.path().to_str().unwrap()][..], "no group of cgroup v2"),
+        (&["--pid", "2147483647"], "there is no such process"),
         (&["--cgroup", "/tmp"], "no group of cgroup v2"),
         (&["--cgroup", "/nowhere"], "No such file"),
         (&["--unit", "no-such-unit"], "no group of this name"),

@@ -162,6 +162,26 @@ fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received
     assert!(windows.max().unwrap() > 60_000, "an idle link is used: {report}");
 }
 
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn its_status_is_about_what_is_received() {
+    let Some(scene) = Scene::new("status") else { return };
+    let job = name("down");
+    let run = scene.run(&["--name", &job], &scene.curl(scene.serves(100_000_000)));
+    let status = || -> Option<Value> {
+        let all: Value = serde_json::from_str(&finish(&mut lowtide(["status", &job, "--json"])).out).ok()?;
+        Some(all["transfers"][0].clone())
+    };
+    let status = until("data", || status().filter(|status| status["acknowledged_bytes"].as_u64() > Some(1_000_000)));
+    assert_eq!((status["direction"].as_str(), &status["sending"]), (Some("down"), &1.into()), "{status}");
+    assert!(status["srtt_s"].as_f64() > Some(0.03), "of the connection that receives: {status}");
+    assert!(status["queueing_delay_s"].is_number() && status["rate_bps"].as_f64() > Some(0.0), "{status}");
+    let set = finish(&mut lowtide(["set", &job, "--deadline", "+1h", "--remaining", "90MB"]));
+    assert!(set.status.success() && set.out.contains("of 9"), "{set:?}");
+    run.signal(Signal::SIGTERM);
+    run.end();
+}
+
 /// Medians of three, measured at once.
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]

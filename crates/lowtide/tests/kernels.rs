@@ -18,6 +18,11 @@ const LINKS_SINCE: (u32, u32) = (6, 4);
 
 const SIZE: u64 = 20_000_000;
 
+/// What becomes of a transfer with this kind of deadline, ten minutes away, where the wall clock is set so many seconds
+/// further while it runs. Only a guest has a wall clock that may be set.
+const STEPS: [(&str, i64, &str); 4] =
+    [("relative", 3600, "met"), ("relative", -3600, "met"), ("absolute", -3600, "met"), ("absolute", 3600, "missed")];
+
 /// One line each: what was tried, its status, and what it said first.
 fn script() -> String {
     let mut script = "ip link set lo up\nlowtide traffic sink --listen 127.0.0.1:9000 > /dev/null 2>&1 &\nsleep 1\n\
@@ -31,6 +36,20 @@ fn script() -> String {
             script,
             "lowtide run --quiet --history none --deadline +60s --size {SIZE} --cc {law} --report r.json -- {send} > said 2>&1; \
              status=$?; grep -q '\"outcome\": \"met\"' r.json 2>/dev/null && echo met > said; say run:{law} $status; rm -f r.json"
+        )
+        .expect("into a string");
+    }
+    let half = format!("lowtide traffic send --size {} --to 127.0.0.1:9000", SIZE / 2);
+    for (kind, step, _) in STEPS {
+        let deadline = match kind {
+            "relative" => "+600s",
+            _ => "$(date -u -d @$(($(date +%s) + 600)) +%Y-%m-%dT%H:%M:%SZ)",
+        };
+        writeln!(
+            script,
+            "lowtide run --quiet --history none --deadline \"{deadline}\" --size {SIZE} --cc cubic --report r.json -- \
+             sh -c '{half}; date -s @$(($(date +%s) + {step})) >&2; sleep 2; {half}' > said 2>&1; \
+             status=$?; grep -o '\"outcome\": \"[a-z-]*' r.json | cut -d '\"' -f 4 > said; say clock:{kind}:{step} $status; rm -f r.json"
         )
         .expect("into a string");
     }
@@ -87,6 +106,9 @@ fn another_kernel_takes_laws_and_governs_what_it_can() {
     println!("| {release} | {} | {} |", names(run), names(loads.clone()));
     assert_eq!(find("doctor").status, i32::from(!has_links), "{}\n{}", text, outcome.console);
     assert_eq!(loads, PLAYED, "{}\n{}", text, outcome.console);
+    for (kind, step, becomes) in STEPS {
+        assert_eq!(find(&format!("clock:{kind}:{step}")).said, becomes, "{kind} {step}: {text}\n{}", outcome.console);
+    }
     for law in THEIRS {
         assert!(governed(law), "{law}: {text}\n{}", outcome.console);
     }

@@ -423,7 +423,7 @@ fn two_runs_side_by_side_do_not_touch_each_other() {
 /// The ids of the BPF programs, maps and links that a process holds.
 fn bpf_of(pid: i32) -> BTreeSet<(&'static str, u32)> {
     let mut found = BTreeSet::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap().flatten() {
+    for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten() {
         let info = fs::read_to_string(entry.path()).unwrap_or_default();
         let value = |key: &str| info.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
         // a link names its program too
@@ -513,6 +513,51 @@ fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
     until("PROGRAM's end", || (!is_alive(program.0)).then_some(()));
     assert!(finish(&mut run_script(&["--quiet"], "true")).status.success());
     assert!(!group.exists(), "the next run removes what a killed one left");
+}
+
+/// Some of these moments are before it has begun and some after it has ended.
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn killed_at_any_moment_it_leaves_nothing() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("moments");
+    let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+    let program = format!("head -c 100000 /dev/zero > {}", dev_tcp(receiver.address));
+    let (mut killed, mut held) = (Vec::new(), BTreeSet::new());
+    for direction in ["up", "both"] {
+        for number in 0..20 {
+            let run = Running::start(&mut inside(&space, run_script(&["--quiet", "--direction", direction], &program)));
+            thread::sleep(Duration::from_millis(30 * number));
+            held.extend(bpf_of(run.pid()));
+            let orphans: Vec<_> = children(run.pid()).into_iter().map(Orphan).collect();
+            let pid = run.pid();
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL); // it may have ended
+            run.end();
+            drop(orphans);
+            killed.push(pid);
+        }
+    }
+    assert!(held.iter().any(|(kind, _)| *kind == "prog"), "some were killed while they had programs");
+    // the next run removes what they left
+    until("the groups' end", || {
+        assert!(finish(&mut run_script(&["--quiet", "--cc", "reno"], "true")).status.success());
+        killed.iter().all(|pid| groups_of(*pid).is_empty()).then_some(())
+    });
+    while !held.is_empty() {
+        let before = held.len();
+        within(Duration::from_secs(60), &format!("the end of one of {held:?}"), || {
+            held.retain(is_in_the_kernel);
+            (held.len() < before).then_some(())
+        });
+    }
+    let sockets = fs::read_dir("/run/lowtide/control").unwrap().flatten().map(|entry| entry.file_name());
+    let dead = sockets.filter(|name| {
+        let refused = std::os::unix::net::UnixStream::connect(Path::new("/run/lowtide/control").join(name));
+        refused.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    });
+    assert_eq!(dead.count(), 0, "sockets that nobody listens at");
 }
 
 /// A script that sends over eight connections until the first file exists, and then writes the second.

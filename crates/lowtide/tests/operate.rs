@@ -22,6 +22,7 @@ use lifecycle::{
     Ended, Receiver, Running, dev_tcp, finish, inside, kernel, lowtide, name, namespace, public_copy, report,
     run_script, sockets_to, trickle, until,
 };
+use lowtide::operate::directory::Directory;
 use lowtide_emu::{Config, Emulator, Namespace};
 use nix::{sys::signal::Signal, unistd::User};
 use serde_json::Value;
@@ -181,6 +182,56 @@ fn frames_that_are_none_are_refused_and_others_may_not_ask() {
     }
     assert_eq!(status(&job)["paused"], false);
     drop(run);
+}
+
+/// How many descriptors a process may have from now on; as many as it ever could unless given.
+fn limit_files(pid: i32, files: Option<u64>) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a system call that writes a structure of ours.
+    assert_eq!(unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &raw mut limit) }, 0);
+    limit.rlim_cur = files.unwrap_or(limit.rlim_max);
+    // SAFETY: one that reads it.
+    assert_eq!(unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &raw const limit, std::ptr::null_mut()) }, 0);
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_transfer_that_had_no_descriptor_left_answers_again() {
+    if !kernel() {
+        return;
+    }
+    let job = name("files");
+    let run = Running::start(&mut run_script(&["--name", &job, "--cc", "reno"], "sleep 600"));
+    status(&job);
+    limit_files(run.pid(), Some(3));
+    let mut waiting = UnixStream::connect(socket_of(&job)).unwrap();
+    waiting.write_all(b"{\"lowtide\":1,\"command\":\"status\"}\n").unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    limit_files(run.pid(), None);
+    let mut line = String::new();
+    BufReader::new(waiting).read_line(&mut line).unwrap();
+    assert!(line.contains("\"ok\":true"), "{line:?}");
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn one_that_is_stopped_keeps_no_other_from_beginning() {
+    if !kernel() {
+        return;
+    }
+    let job = name("stopped");
+    let run = Running::start(&mut run_script(&["--name", &job, "--cc", "reno"], "sleep 600"));
+    status(&job);
+    run.signal(Signal::SIGSTOP);
+    // those who asked and went
+    let sockets = Directory::at("/run/lowtide/control");
+    let waiting: Vec<_> = std::iter::from_fn(|| sockets.connect(&job).ok()).collect();
+    assert!(!waiting.is_empty());
+    assert!(ask(&["status", &job]).sentence().contains("its process may be stopped"));
+    assert!(finish(&mut run_script(&["--cc", "reno"], "true")).status.success());
+    run.signal(Signal::SIGCONT);
+    drop(waiting);
+    status(&job);
 }
 
 #[test]

@@ -11,13 +11,14 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream},
     os::{fd::AsRawFd, unix::process::CommandExt},
     process::Command,
+    time::Duration,
 };
 
 use lifecycle::{
-    LE, LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, group_of, inside, kernel, listed_laws, lowtide,
-    namespace, public_copy, report, run_script, sockets, sockets_to, trickle, until,
+    LE, LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, group_of, inside, kernel, listed_laws, lowtide, name,
+    namespace, output, public_copy, report, run_script, sockets, sockets_to, trickle, until,
 };
-use lowtide_emu::Namespace;
+use lowtide_emu::{Config, Emulator, Namespace};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt};
 
 const LOCALHOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -402,4 +403,56 @@ fn dual_stack_sockets_carry_the_code_point_over_ipv4_too() {
         (!sent.is_empty() && receiver.received() > 10_000).then_some(sent)
     });
     assert!(sent.iter().all(|packet| packet.version == 4 && packet.traffic_class == LE), "{sent:?}");
+}
+
+/// The contents of a BPF map that a process holds, by its name.
+fn map_of(pid: i32, wanted: &str) -> Option<Vec<serde_json::Value>> {
+    let bpftool = |words: &[&str]| -> Option<serde_json::Value> {
+        serde_json::from_str(&output(Command::new("bpftool").args(["-j", "map"]).args(words))).ok()
+    };
+    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?.flatten();
+    files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).find_map(|info| {
+        let id = info.lines().find_map(|line| line.strip_prefix("map_id:"))?.trim().to_owned();
+        (bpftool(&["show", "id", &id])?["name"] == wanted).then(|| bpftool(&["dump", "id", &id]))??.as_array().cloned()
+    })
+}
+
+/// Connects to so many networks, without waiting, and then sends on.
+const TRAVELLER: &str = r#"
+import socket, sys, time
+sockets = []
+for number in range(int(sys.argv[3])):
+    sock = socket.socket()
+    sock.setblocking(False)
+    sock.connect_ex((f"11.{number >> 8}.{number & 255}.1", 9))
+    sockets.append(sock)
+    if len(sockets) > 100:
+        sockets.pop(0).close()
+sock = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+print("begun", flush=True)
+while True:
+    sock.send(bytes(2000))
+    time.sleep(0.02)
+"#;
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn connections_beyond_so_many_networks_share_a_flow() {
+    if !kernel() {
+        return;
+    }
+    let (a, b) = (name("travel-a"), name("travel-b"));
+    let link = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(10))).unwrap();
+    output(Command::new("ip").args(["-n", link.a().name(), "route", "add", "default", "via", &link.b4().to_string()]));
+    let receiver = Receiver::start(link.b(), link.b4());
+    let (address, port) = (receiver.address.ip().to_string(), receiver.port().to_string());
+    let program = ["run", "--quiet", "--", "python3", "-c", TRAVELLER, &address, &port, "1100"];
+    let run = Running::start(&mut inside(link.a(), lowtide(program)));
+    run.says("begun");
+    until("a flow of all others", || {
+        let flows = map_of(run.pid(), "flows")?;
+        let is_it = |flow: &&serde_json::Value| flow["key"].as_array().unwrap().iter().all(|byte| byte == "0x00");
+        let begun = |flow: &&serde_json::Value| flow["formatted"]["value"]["begun"] != 0;
+        (flows.len() == 1024 && flows.iter().filter(is_it).any(|flow| begun(&flow))).then_some(())
+    });
 }

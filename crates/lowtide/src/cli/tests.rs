@@ -60,3 +60,22 @@ fn options_for_experts_have_a_heading_of_their_own() {
     let (usual, rest) = help.split_once("Expert options:").expect("the heading");
     assert!(usual.contains("--deadline") && !rest.contains("--deadline <"), "{help}");
 }
+
+#[test]
+fn every_way_to_say_when_is_in_the_help_and_is_taken() {
+    let mut command = Cli::command();
+    let help = command.find_subcommand_mut("run").unwrap().render_long_help().to_string();
+    let (_, list) = help.split_once("WHEN is one of these:\n").expect("the list");
+    let (list, _) = list.split_once("SIZE is").expect("its end");
+    let now = "2026-11-21T12:00:00Z[UTC]".parse().unwrap();
+    // what a line says, and two spaces or more before what that means
+    let said = |line: &str| line.trim().split("  ").next().unwrap_or_default().to_owned();
+    let all: Vec<String> =
+        list.lines().flat_map(|line| said(line).split(", ").map(str::to_owned).collect::<Vec<_>>()).collect();
+    for way in ["6:00", "6am", "tomorrow 06:00", "2h"] {
+        assert!(all.iter().any(|listed| listed == way), "{way} in {all:?}");
+    }
+    for way in all.iter().filter(|way| !way.is_empty()) {
+        assert!(crate::when::parse(way, &now).is_ok(), "{way:?}");
+    }
+}

@@ -11,15 +11,18 @@ use super::{
     protocol::{Command, LONGEST_REPLY, Reply, Request, Status},
 };
 
-/// Longer than a transfer waits for its next look at the sockets.
+/// A transfer tells its status at once.
 const PATIENCE: Duration = Duration::from_secs(7);
+/// Longer than a transfer itself waits until it has done what it is asked for.
+const ORDER_PATIENCE: Duration = Duration::from_secs(25);
 
 /// Sends a request to the transfer of this name; how it is then.
 ///
 /// # Errors
 /// One sentence: there is no such transfer, it does not answer, or it refuses.
 pub fn ask(directory: &Directory, name: &str, request: &Request) -> Result<Status> {
-    let mut frames = Frames::new(directory.connect(name)?, LONGEST_REPLY, PATIENCE);
+    let patience = if request.command == Command::Status { PATIENCE } else { ORDER_PATIENCE };
+    let mut frames = Frames::new(directory.connect(name)?, LONGEST_REPLY, patience);
     let talk = || -> Result<Reply> {
         frames.write(request)?;
         let frame = frames.read()?.ok_or_else(|| anyhow!("it has just ended"))?;

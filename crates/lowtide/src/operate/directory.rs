@@ -4,9 +4,12 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io::{self, ErrorKind},
-    os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-        net::{UnixListener, UnixStream},
+    os::{
+        fd::AsRawFd,
+        unix::{
+            fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+            net::{UnixListener, UnixStream},
+        },
     },
     path::{Path, PathBuf},
     thread,
@@ -17,6 +20,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
+    sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, socket},
     unistd::geteuid,
 };
 
@@ -42,7 +46,7 @@ pub struct Directory {
 pub struct Claim {
     pub(super) name: String,
     pub(super) listener: UnixListener,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Directory {
@@ -129,8 +133,11 @@ impl Directory {
             Err(error) if is_missing(&error) => return Err(none()),
             other => drop(other?),
         }
-        UnixStream::connect(self.path_of(name)).map_err(|error| match error.kind() {
+        connect(&self.path_of(name)).map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => none(),
+            ErrorKind::WouldBlock => {
+                anyhow!("{name} does not answer, and many wait for it: its process may be stopped")
+            }
             _ => anyhow!("the control socket of {name}: {error}"),
         })
     }
@@ -155,7 +162,7 @@ impl Directory {
 
     /// Nobody listens: its process was killed.
     fn is_stale(&self, name: &str) -> bool {
-        UnixStream::connect(self.path_of(name)).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+        connect(&self.path_of(name)).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
     }
 
     fn sweep(&self) -> io::Result<()> {
@@ -194,6 +201,20 @@ pub fn slug(text: &str) -> String {
     let name = name.trim_matches(['-', '.']);
     let name = name[..name.len().min(LONGEST_NAME)].trim_end_matches(['-', '.']);
     if name.is_empty() { "transfer".to_owned() } else { name.to_owned() }
+}
+
+/// Connects at once or not at all: a listener whose process is stopped takes so many connections, and the next one
+/// would wait for ever.
+///
+/// # Errors
+/// [`ErrorKind::WouldBlock`]: so many wait already.
+pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    socket::connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 fn is_missing(error: &anyhow::Error) -> bool {
@@ -284,6 +305,18 @@ mod tests {
         assert!(directory.connect("../live").is_err());
         directory.connect("live").unwrap();
         drop(live);
+    }
+
+    #[test]
+    fn one_that_is_stopped_keeps_nobody_waiting() {
+        let (_parent, directory) = place();
+        let stopped = directory.claim("stopped").unwrap(); // nobody accepts
+        let waiting: Vec<_> = std::iter::from_fn(|| connect(&stopped.path).ok()).collect();
+        assert!(waiting.len() < 100_000);
+        assert_eq!(directory.names().unwrap(), ["stopped"]);
+        let error = directory.connect("stopped").unwrap_err().to_string();
+        assert!(error.contains("stopped does not answer"), "{error}");
+        assert_eq!(directory.claim("stopped").unwrap().name(), "stopped-2");
     }
 
     #[test]

@@ -17,20 +17,20 @@ struct Family {
 }
 
 const FAMILIES: [Family; 19] = [
-    counter("lowtide_acknowledged_bytes", "Payload that receivers acknowledged.", |s| count(s.acknowledged_bytes)),
+    counter("lowtide_acknowledged_bytes", "Payload that has arrived.", |s| count(s.acknowledged_bytes)),
     counter("lowtide_retransmitted_bytes", "Payload sent again.", |s| count(s.retransmitted_bytes)),
     counter("lowtide_losses", "Congestion events.", |s| count(s.losses)),
     counter("lowtide_phantom_signals", "Congestion signals made up.", |s| count(s.phantom_signals)),
     counter("lowtide_delay_backoffs", "Reductions on account of delay.", |s| count(s.delay_backoffs)),
     counter("lowtide_udp_sent_bytes", "Bytes over UDP, which nobody governs.", |s| count(s.udp_sent_bytes)),
-    gauge("lowtide_rate_bytes_per_second", "Payload acknowledged, over two seconds.", |s| Some(s.rate_bps / 8.0)),
+    gauge("lowtide_rate_bytes_per_second", "Payload that has arrived, over two seconds.", |s| Some(s.rate_bps / 8.0)),
     gauge("lowtide_needed_rate_bytes_per_second", "What the deadline needs.", |s| s.needed_bps.map(|bps| bps / 8.0)),
     gauge("lowtide_max_rate_bytes_per_second", "Limit on the rate.", |s| s.max_rate_bps.map(|bps| bps / 8.0)),
     gauge("lowtide_min_rate_bytes_per_second", "Least rate aimed for.", |s| s.min_rate_bps.map(|bps| bps / 8.0)),
     gauge("lowtide_size_bytes", "Size announced.", |s| s.size_bytes.and_then(count)),
     gauge("lowtide_price_weight_ratio", "Price weight: 1 is an ordinary flow.", |s| Some(s.w)),
     gauge("lowtide_round_trip_time_seconds", "Smoothed round-trip time.", |s| s.srtt_s),
-    gauge("lowtide_queueing_delay_seconds", "Round-trip time over its minimum.", |s| s.queueing_delay_s),
+    gauge("lowtide_queueing_delay_seconds", "Queueing delay, as a part of the round trip.", |s| s.queueing_delay_s),
     gauge("lowtide_connections", "Connections.", |s| Some(f64::from(s.connections))),
     gauge("lowtide_paused", "1 while paused.", |s| Some(f64::from(u8::from(s.paused)))),
     gauge("lowtide_start_timestamp_seconds", "When it began.", |s| Some(seconds(s.started))),
@@ -57,9 +57,11 @@ fn seconds(at: Timestamp) -> f64 {
 /// All transfers as metrics.
 pub(super) fn exposition(all: &[Status]) -> String {
     let mut text = String::from("# TYPE lowtide_transfer info\n# HELP lowtide_transfer A transfer that runs.\n");
-    for Status { name, kind, program, law, outlook, .. } in all {
-        let labels = [("name", name), ("kind", kind), ("program", program), ("law", law), ("outlook", outlook)];
-        let labels = labels.map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).join(",");
+    for Status { name, kind, direction, program, law, outlook, .. } in all {
+        let what = [("name", name), ("kind", kind), ("direction", direction)];
+        let labels = what.into_iter().chain([("program", program), ("law", law), ("outlook", outlook)]);
+        let labels: Vec<_> = labels.map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
+        let labels = labels.join(",");
         let _ = writeln!(text, "lowtide_transfer_info{{{labels}}} 1");
     }
     for Family { name, kind, help, value } in &FAMILIES {
@@ -104,7 +106,7 @@ mod tests {
             "lowtide_rate_bytes_per_second{name=\"nightly\"} 1462500",
             "lowtide_queueing_delay_seconds{name=\"second\"} 0.002",
             "lowtide_needed_rate_bytes_per_second{name=\"nightly\"} 1118750",
-            "lowtide_transfer_info{name=\"nightly\",kind=\"run\",program=\"restic\",law=\"tide\",outlook=\"on_course\"} 1",
+            "lowtide_transfer_info{name=\"nightly\",kind=\"run\",direction=\"up\",program=\"restic\",law=\"tide\",outlook=\"on_course\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }

@@ -177,6 +177,8 @@ pub struct Status {
     pub name: String,
     /// `run` or `attach`.
     pub kind: String,
+    /// `up`, `down` or `both`: which way data go that are governed.
+    pub direction: String,
     /// Lowtide's process.
     pub pid: u32,
     /// The program's first word, or what was attached to.
@@ -217,11 +219,11 @@ pub struct Status {
     pub paused: bool,
     /// Smoothed round-trip time of the connections, in seconds.
     pub srtt_s: Option<f64>,
-    /// What of it is queueing delay.
+    /// What of it is queueing delay; of a download that on the way here alone.
     pub queueing_delay_s: Option<f64>,
     /// Connections.
     pub connections: u32,
-    /// Those that are sending.
+    /// Those that are sending; of a download those on which data come.
     pub sending: u32,
     /// Congestion events so far.
     pub losses: u64,

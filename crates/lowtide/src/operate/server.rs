@@ -3,7 +3,7 @@
 //! sockets.
 
 use std::{
-    os::unix::net::UnixStream,
+    io::ErrorKind,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -20,15 +20,17 @@ use nix::{
 };
 
 use super::{
-    directory::Claim,
+    directory::{Claim, connect},
     frames::Frames,
     protocol::{Command, LONGEST_REQUEST, Reply, Request, Status},
 };
 
 /// A frame has to come, or its answer to go, within this.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The transfer looks several times a second.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// The transfer looks several times a second, but to detach from many connections takes longer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
+/// After a client that could not be taken in.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Clients at a time.
 const MOST_CLIENTS: usize = 16;
 
@@ -107,8 +109,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::SeqCst);
-        // wakes the thread
-        let woken = self.claim.listener.local_addr().and_then(|address| UnixStream::connect_addr(&address)).is_ok();
+        // wakes the thread; where as many wait as can it is awake
+        let woken = connect(&self.claim.path).map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |_| true);
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
         }
@@ -116,10 +118,15 @@ impl Drop for Server {
 }
 
 fn accept(claim: &Claim, shared: &Arc<Shared>, orders: &SyncSender<Order>) {
-    while let Ok((stream, _)) = claim.listener.accept() {
+    loop {
+        let accepted = claim.listener.accept();
         if shared.ends.load(Ordering::SeqCst) {
             return;
         }
+        let Ok((stream, _)) = accepted else {
+            thread::sleep(PAUSE); // there is no descriptor left, perhaps
+            continue;
+        };
         let mut frames = Frames::new(stream, LONGEST_REQUEST, PATIENCE);
         let refusal = if !is_allowed(&frames) {
             Some(anyhow!("only the owner of a transfer, and root, may ask"))

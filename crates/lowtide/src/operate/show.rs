@@ -55,6 +55,9 @@ fn details(status: &Status, now: &Zoned) -> Vec<(&'static str, String)> {
     let mut rows = vec![(if status.kind == "attach" { "attached" } else { "program" }, status.program.clone())];
     rows.push(("since", format!("{} ({})", when::show(status.started, now), spans::show(age))));
     rows.extend(status.deadline.map(|deadline| ("deadline", when::show(deadline, now))));
+    if status.direction != "up" {
+        rows.push(("direction", status.direction.clone()));
+    }
     rows.push(("law", format!("{}, w from {} to {}", status.law, status.w_min, status.w_max)));
     rows.extend(status.srtt_s.map(|srtt| ("round trip", format!("{:.1} ms", srtt * 1e3))));
     rows.push(("congestion", congestion(status)));
@@ -86,6 +89,7 @@ pub(super) mod tests {
         Status {
             name: "nightly".into(),
             kind: "run".into(),
+            direction: "up".into(),
             pid: 4711,
             program: "restic".into(),
             group: "/sys/fs/cgroup/lowtide-4711-0".into(),

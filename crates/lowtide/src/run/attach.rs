@@ -32,15 +32,19 @@ pub fn attach(arguments: &AttachArguments) -> ExitCode {
 fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     let caller = Caller::find()?;
     let target = target(arguments)?;
+    let found = target.find().with_context(|| option(&target))?;
     let selection = Selection {
         port: arguments.port.unwrap_or(0),
         peer: arguments.to.as_deref().map(Selection::network).transpose().context("--to")?,
     };
-    let plan = plan(arguments, &caller, &target)?;
+    let plan = plan(arguments, &caller, &found.name)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     let signals = Signals::block(false)?;
-    refuse_what_others_govern(&target)?;
-    let cgroup = Cgroup::existing(&target).with_context(|| option(&target))?;
+    let cgroup = Cgroup::existing(found).with_context(|| option(&target))?;
+    refuse_what_others_govern(&cgroup)?;
+    if !cgroup.is_populated() {
+        bail!("{}: no process is in it", cgroup.path().display());
+    }
     let transfer = Transfer::attach(&plan.setup, &first_steering(&plan), &cgroup, &selection);
     let transfer = transfer.map_err(|error| explain(&plan, error))?;
     let governor = governor(&plan)?;
@@ -48,7 +52,10 @@ fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     let screen = Screen::new(&arguments.tell, &plan, Job::new(None, false, !arguments.tell.quiet)?);
     let claim = claim(&plan.name);
     let mut session = Session::new(screen, plan, controller, cgroup, 0);
-    session.take_open_connections()?;
+    if let Err(error) = session.take_open_connections() {
+        let _ = session.give_back(); // the first reason is the one to tell
+        return Err(error);
+    }
     if let Some(claim) = claim {
         session.answer(claim);
     }
@@ -78,7 +85,8 @@ fn option(target: &Target) -> String {
     }
 }
 
-fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result<Plan> {
+/// `what`: the name of what is governed.
+fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan> {
     let clock = Clock::start();
     let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
     let setup = control::setup(&arguments.law, control::law(&arguments.law)?, Direction::Up)?;
@@ -90,7 +98,6 @@ fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result
     }
     let policy = control::policy(&arguments.law, &setup)?;
     let kept = Some(&arguments.history).filter(|file| file.as_os_str() != "none");
-    let what = target.name();
     Ok(Plan {
         size: arguments.size.as_deref().map(size::parse).transpose()?,
         guessed: false,
@@ -104,14 +111,14 @@ fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result
         past: kept.map(|file| PastRuns::beside(file, whose(file, caller))),
         wait_group: false,
         kind: Kind::Attach,
-        name: slug(arguments.name.as_deref().unwrap_or(&what)),
-        program: vec![what],
+        name: slug(arguments.name.as_deref().unwrap_or(what)),
+        program: vec![what.to_owned()],
     })
 }
 
 /// Two of them would take the same connections from each other.
-fn refuse_what_others_govern(target: &Target) -> Result<()> {
-    let kin = Cgroup::kin(target).with_context(|| option(target))?;
+fn refuse_what_others_govern(cgroup: &Cgroup) -> Result<()> {
+    let kin = cgroup.kin();
     let (others, _silent) = everybody(&Directory::usual()?)?;
     if let Some(other) = others.iter().find(|other| kin.contains(&other.group_id)) {
         bail!(

@@ -75,7 +75,7 @@ impl Journal {
     /// Another size at which it is complete.
     pub(super) fn expect(&mut self, size: u64) {
         self.size = Some(size);
-        if self.totals().acknowledged < size {
+        if self.moved() < size {
             self.completed = None;
         }
     }

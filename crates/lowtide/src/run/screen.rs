@@ -87,7 +87,7 @@ impl Screen {
         let phrase = if self.warned_download {
             "not governed: a download".to_owned()
         } else if paused {
-            words::PAUSED.to_owned()
+            words::paused(self.direction).to_owned()
         } else {
             words::phrase(&outlook, self.direction, self.deadline, clock, &Zoned::now())
         };

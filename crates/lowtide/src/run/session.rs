@@ -72,6 +72,8 @@ pub(super) struct Session {
     server: Option<Server>,
     /// `lowtide detach` was asked for, and has been done.
     detached: bool,
+    /// Network namespaces of the group that are not looked at have been told of.
+    left_out: bool,
 }
 
 /// What others may do to PROGRAM's group while it runs.
@@ -100,6 +102,7 @@ impl Session {
             empty: false,
             server: None,
             detached: false,
+            left_out: false,
         }
     }
 

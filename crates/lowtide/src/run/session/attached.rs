@@ -70,7 +70,11 @@ impl Session {
         Ok(())
     }
 
-    fn give_back(&mut self) -> Result<()> {
+    /// The connections have what they had before.
+    ///
+    /// # Errors
+    /// Some of them cannot be looked at.
+    pub(in crate::run) fn give_back(&mut self) -> Result<()> {
         self.tick_or_say(); // the last word on what went under our law
         let back = self.controller.give_back(&self.cgroup).context("connections keep the law until they close")?;
         let connections = number(back.taken, "connection goes on", "connections go on");
@@ -79,6 +83,12 @@ impl Session {
     }
 
     fn tell_of_refused(&mut self, taken: &Taken) {
+        if taken.left_out > 0 && !std::mem::replace(&mut self.left_out, true) {
+            self.screen.say(
+                "the group is in more network namespaces than are looked at: \
+                 open connections in the others go on as they are",
+            );
+        }
         if taken.refused == 0 {
             return;
         }

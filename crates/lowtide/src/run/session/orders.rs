@@ -48,7 +48,7 @@ impl Session {
         }
         if self.controller.is_paused() != paused {
             self.controller.pause(paused);
-            self.screen.say(if paused { "paused: connections live on a trickle" } else { "resumed" });
+            self.screen.say(if paused { words::paused(self.plan.setup.direction) } else { "resumed" });
         }
         Ok(())
     }
@@ -177,18 +177,24 @@ impl Session {
             None => Default::default(),
         };
         let totals = snapshot.totals;
+        let direction = plan.setup.direction;
+        let (srtt, busy) = match direction {
+            Direction::Down => (snapshot.download.srtt, snapshot.download.receiving),
+            Direction::Up | Direction::Both => (snapshot.srtt, snapshot.sending),
+        };
         let outlook = decision.map(|decision| decision.outlook);
         let paused = self.controller.is_paused();
         let now = Zoned::now();
         let sentence = outlook.map(|outlook| match paused {
-            true => words::PAUSED.to_owned(),
-            false => words::phrase(&outlook, plan.setup.direction, plan.deadline, &plan.clock, &now),
+            true => words::paused(direction).to_owned(),
+            false => words::phrase(&outlook, direction, plan.deadline, &plan.clock, &now),
         });
         let wall = |time: Time| -> Timestamp { plan.clock.wall(time) };
         let group = self.cgroup.path();
         Status {
             name: self.server.as_ref().map_or_else(|| plan.name.clone(), |server| server.name().to_owned()),
             kind: plan.kind.name().to_owned(),
+            direction: direction.name().to_owned(),
             pid: std::process::id(),
             program: plan.program.first().cloned().unwrap_or_default(),
             group: group.display().to_string(),
@@ -208,10 +214,10 @@ impl Session {
             max_rate_bps: rates.most.map(|rate| 8.0 * rate),
             min_rate_bps: rates.least.map(|rate| 8.0 * rate),
             paused,
-            srtt_s: snapshot.srtt.map(|srtt| srtt.as_secs_f64()),
-            queueing_delay_s: snapshot.queueing_delay().map(|delay| delay.as_secs_f64()),
+            srtt_s: srtt.map(|srtt| srtt.as_secs_f64()),
+            queueing_delay_s: snapshot.queue(direction).map(|delay| delay.as_secs_f64()),
             connections: snapshot.sockets,
-            sending: snapshot.sending,
+            sending: busy,
             losses: totals.losses,
             phantom_signals: totals.phantoms,
             delay_backoffs: totals.delay_backoffs,
