@@ -153,6 +153,8 @@ DESTDIR ?=
 BINARY := target/release/lowtide
 SHARE := $(DESTDIR)$(PREFIX)/share
 COMPLETIONS := $(SHARE)/bash-completion/completions/lowtide $(SHARE)/zsh/site-functions/_lowtide $(SHARE)/fish/vendor_completions.d/lowtide.fish
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
+INSTALLED_UNITS := lowtide-attach@.service lowtide-metrics.service lowtide-metrics.timer
 INSTALL_SUDO := $(if $(DESTDIR),,$(SUDO))
 
 install: build
@@ -166,11 +168,15 @@ install: build
 	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.bash $(word 1,$(COMPLETIONS))
 	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.zsh $(word 2,$(COMPLETIONS))
 	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.fish $(word 3,$(COMPLETIONS))
+	$(INSTALL_SUDO) mkdir -p $(UNITS)
+	for unit in $(INSTALLED_UNITS); do sed 's|/usr/bin/lowtide|$(PREFIX)/bin/lowtide|' packaging/systemd/$$unit > target/install/unit && \
+		$(INSTALL_SUDO) install -m 644 target/install/unit $(UNITS)/$$unit || exit 1; done
 	$(INSTALL_SUDO) rm -f $(DESTDIR)$(PREFIX)/sbin/lowtide
 
 # With the same PREFIX and DESTDIR. What jobs sent and how they ended stays in /var/lib/lowtide.
 uninstall:
 	$(INSTALL_SUDO) rm -f $(DESTDIR)$(PREFIX)/bin/lowtide $(DESTDIR)$(PREFIX)/sbin/lowtide $(COMPLETIONS)
+	$(INSTALL_SUDO) rm -f $(addprefix $(UNITS)/,$(INSTALLED_UNITS))
 	$(INSTALL_SUDO) rm -f $(SHARE)/man/man1/lowtide.1 $(SHARE)/man/man1/lowtide-*.1
 
 deps-build:

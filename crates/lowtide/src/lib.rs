@@ -31,6 +31,8 @@ pub mod fuzzing;
 #[cfg(target_os = "linux")]
 pub mod guest;
 #[cfg(target_os = "linux")]
+pub mod hours;
+#[cfg(target_os = "linux")]
 pub mod interruption;
 pub mod lab;
 pub mod manual;

@@ -273,6 +273,36 @@ fn senders(receiver: &Receiver, connections: u32, bytes: u64) -> String {
     format!("for i in $(seq {connections}); do head -c {bytes} /dev/zero > {} & done; wait", dev_tcp(receiver.address))
 }
 
+/// The mean rates of so many stretches of ten seconds until one is within 3 % of a limit, in Mbit/s. Of all of them together it is never exceeded. A
+/// busy machine's emulated link carries less at times, so one may be below; where the limit itself is missed all of them are.
+fn rates_until_it_holds(job: &str, limit: f64) -> Vec<f64> {
+    const STRETCHES: usize = 9;
+    /// What was left before, and is made up for.
+    const SAVED_S: f64 = 2.0;
+    let look = || {
+        let status = status(job);
+        let at: jiff::Timestamp = status["now"].as_str().unwrap().parse().unwrap();
+        (at, 8.0 * number(&status, "acknowledged_bytes"))
+    };
+    let (mut looks, mut rates) = (vec![look()], Vec::new());
+    while rates.len() < STRETCHES {
+        std::thread::sleep(Duration::from_secs(10));
+        looks.push(look());
+        let over = |from: usize| {
+            let ((from, before), (to, after)) = (looks[from], looks[looks.len() - 1]);
+            (after - before, to.duration_since(from).as_secs_f64())
+        };
+        let (bits, seconds) = over(0);
+        assert!(bits <= 1.03 * limit * (seconds + SAVED_S), "{:.2} Mbit/s since {seconds} s", bits / seconds / 1e6);
+        let (bits, seconds) = over(looks.len() - 2);
+        rates.push(bits / seconds / 1e6);
+        if (bits / seconds / limit - 1.0).abs() <= 0.03 {
+            return rates;
+        }
+    }
+    panic!("in none of {STRETCHES} stretches the rate was within 3 % of its limit: {rates:.2?} Mbit/s")
+}
+
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_limit_holds_over_all_connections() {
@@ -287,15 +317,8 @@ fn a_limit_holds_over_all_connections() {
         until("all connections", || (number(&status(&job), "sending") >= 8.0).then_some(()));
         assert!(ask(&["set", &job, "--max-rate", "5mbit"]).status.success());
         std::thread::sleep(Duration::from_secs(4));
-        let at = |status: &Value| status["now"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
-        let before = status(&job);
-        std::thread::sleep(Duration::from_secs(15));
-        let after = status(&job);
-        let bits = 8.0 * (number(&after, "acknowledged_bytes") - number(&before, "acknowledged_bytes"));
-        let rate = bits / at(&after).duration_since(at(&before)).as_secs_f64();
-        println!("{law}: {:.2} Mbit/s of 5", rate / 1e6);
-        // it holds; a busy machine's emulated link carries less than that at times
-        assert!((2e6..5.5e6).contains(&rate), "{law}: {rate}");
+        let rates = rates_until_it_holds(&job, 5e6);
+        println!("{law}: {rates:.2?} Mbit/s of 5");
         assert!(ask(&["set", &job, "--max-rate", "none"]).status.success());
         until("the link's rate again", || (number(&status(&job), "rate_bps") > 10e6).then_some(()));
         drop(run);

@@ -8,8 +8,8 @@ use jiff::Zoned;
 use lowtide_kernel::{Caller, Cgroup, Controller, Direction, Exit, Law, Selection, Target, Transfer};
 
 use super::{
-    Kind, Plan, claim, clock::Clock, control, explain, first_steering, governor, job::Job, past::PastRuns,
-    report_file::ReportFile, screen::Screen, session::Session, signals::Signals, whose,
+    Kind, Plan, claim, clock::Clock, control, explain, first_steering, governor, job::Job, limits::limits,
+    past::PastRuns, report_file::ReportFile, screen::Screen, session::Session, signals::Signals, whose,
 };
 use crate::{
     cli::{AttachArguments, RUN_FAILED},
@@ -79,6 +79,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result
         );
     }
     let policy = control::policy(&arguments.law, &setup)?;
+    let limits = limits(&arguments.limits, Direction::Up)?;
     let kept = Some(&arguments.history).filter(|file| file.as_os_str() != "none");
     let what = target.name();
     Ok(Plan {
@@ -89,6 +90,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, target: &Target) -> Result
         clock,
         policy,
         setup,
+        limits,
         user: None,
         history: None,
         past: kept.map(|file| PastRuns::beside(file, whose(file, caller))),
