@@ -11,7 +11,7 @@ use lowtide_deadline::{
 /// Bytes per second of the link.
 const LINK: f64 = 2.5e6;
 /// Of each transfer.
-const SIZE: f64 = 20e6;
+const SIZE: f64 = 15e6;
 /// By when they are due, in seconds.
 const DUE: [f64; 3] = [20.0, 40.0, 60.0];
 const TICK: f64 = 0.1;

@@ -20,6 +20,8 @@ const LEAST_PART: f64 = 0.1;
 /// How fast, per look, the level rises where those that it holds back do not use it up, as when a law sends a few segments at a time; in parts of
 /// what is unused.
 const RISE: f64 = 0.1;
+/// But where more than this part is unused, the law yields or probes: it would use a higher level no more.
+const YIELDS: f64 = 0.5;
 /// By so much at the most.
 const RISE_MOST: f64 = 8.0;
 /// One connection has no more than so many times the limit: above it, as it may not use that up either.
@@ -93,7 +95,11 @@ impl Ceiling {
                 let saved = if wanting { SAVED_WANTING_S } else { SAVED_S };
                 self.excess = excess.clamp(-saved * self.most, EXCESS_S * self.most);
                 self.rate += MEAN * (sent / seconds - self.rate);
-                let unused = if held > 0 { (self.most - self.rate) / self.most } else { 1.0 - self.rise };
+                let unused = match (self.most - self.rate) / self.most {
+                    _ if held == 0 => 1.0 - self.rise,
+                    unused if unused > YIELDS => 0.0,
+                    unused => unused,
+                };
                 self.rise = (self.rise * (1.0 + RISE * unused.max(-1.0))).clamp(1.0, RISE_MOST);
                 self.held += FORGET * (f64::from(held) - self.held);
                 self.held = self.held.max(f64::from(held));
@@ -117,8 +123,9 @@ mod tests {
     const MOST: f64 = 625_000.0;
 
     /// Sockets that would send so much each, bytes per second, and use such a part of the level, for a time; silent for so many looks of each
-    /// twenty, as a law that probes is. The mean of all together over its second half, and the most of a second.
-    fn play(ceiling: &mut Ceiling, demands: &[f64], used: f64, silent: u32, seconds: u32) -> (f64, f64) {
+    /// twenty, as a law that probes is. The mean of all together over its second half, and the most of a second: of all but the first one, and of the
+    /// second half.
+    fn play(ceiling: &mut Ceiling, demands: &[f64], used: f64, silent: u32, seconds: u32) -> (f64, f64, f64) {
         let (mut sent, mut limit, mut late, mut rows) = (0.0, None::<SocketLimit>, 0.0, Vec::new());
         for look in 0..4 * seconds {
             let each = limit.map_or(f64::INFINITY, |limit| f64::from(limit.each));
@@ -133,8 +140,9 @@ mod tests {
             limit = Some(ceiling.level(now, &seen));
         }
         let mean = |rows: &[f64]| rows.iter().sum::<f64>() / rows.len() as f64;
-        let most = rows[4..].windows(4).map(mean).fold(0.0, f64::max);
-        (mean(&rows[rows.len() / 2..]), most)
+        let most = |rows: &[f64]| rows.windows(4).map(mean).fold(0.0, f64::max);
+        let late = &rows[rows.len() / 2..];
+        (mean(late), most(&rows[4..]), most(late))
     }
 
     #[test]
@@ -147,12 +155,12 @@ mod tests {
             &[1e7, 1e7, 2e5, 5e4],
         ] {
             for used in [1.0, 0.6] {
-                let (mean, most) = play(&mut Ceiling::new(MOST), demands, used, 0, 60);
+                let (mean, most, _) = play(&mut Ceiling::new(MOST), demands, used, 0, 60);
                 assert!((mean / MOST - 1.0).abs() < 0.02, "{demands:?} {used}: {mean}");
                 assert!(most < 1.3 * MOST, "{demands:?} {used}: {most}");
             }
         }
-        let (mean, _) = play(&mut Ceiling::new(MOST), &[1e4; 4], 1.0, 0, 30);
+        let (mean, ..) = play(&mut Ceiling::new(MOST), &[1e4; 4], 1.0, 0, 30);
         assert_eq!(mean, 4e4, "who sends less is not held back");
     }
 
@@ -161,7 +169,7 @@ mod tests {
     fn what_a_law_leaves_while_it_probes_is_made_up_for() {
         for silent in [1, 2, 3] {
             for demands in [&[1e7][..], &[1e7; 8], &[1e7, 1e4, 1e4, 1e4]] {
-                let (mean, most) = play(&mut Ceiling::new(MOST), demands, 1.0, silent, 200);
+                let (mean, _, most) = play(&mut Ceiling::new(MOST), demands, 1.0, silent, 200);
                 assert!((mean / MOST - 1.0).abs() < 0.02, "{silent} {demands:?}: {mean}");
                 assert!(most < 1.35 * MOST, "{silent} {demands:?}: {most}");
             }

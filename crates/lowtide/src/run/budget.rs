@@ -31,7 +31,7 @@ pub(super) struct Peers {
     pub(super) group: String,
     seen: Arc<Mutex<Vec<Status>>>,
     ends: Arc<AtomicBool>,
-    /// The weight of whoever had its turn last.
+    /// The weight of whoever had its turn before this one.
     pub(super) weight: Option<f64>,
 }
 

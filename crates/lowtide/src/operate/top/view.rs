@@ -16,7 +16,7 @@ const PICTURE: usize = 3;
 const DETAILS: usize = 1 + WORDS + 1 + PICTURE;
 const KEYS: &str = "up/down select   p pause or resume   s sort   q quit";
 /// Columns of the table, and what is in them.
-const WIDTHS: [usize; 8] = [16, 5, 11, 11, 5, 6, 6, 13];
+const WIDTHS: [usize; 8] = [14, 5, 12, 12, 5, 6, 6, 13];
 const HEAD: [&str; 8] = ["NAME", "DONE", "RATE", "NEED", "W", "QUEUE", "DUE", "FORECAST"];
 /// Eighths of a line, for a picture.
 const BARS: [char; 9] =
@@ -93,7 +93,7 @@ fn cells(status: &Status, now: &Zoned) -> [String; 8] {
         status.size_bytes.map_or_else(String::new, |size| format!("{:.0} %", part(size).min(100.0).floor())),
         size::show_rate(status.rate_bps / 8.0),
         status.needed_bps.map_or_else(|| "-".to_owned(), |bps| size::show_rate(bps / 8.0)),
-        format!("{:.2}", status.w),
+        if status.w < 0.01 { format!("{:.3}", status.w) } else { format!("{:.2}", status.w) },
         status.queueing_delay_s.map_or_else(String::new, |delay| format!("{:.0} ms", delay * 1e3)),
         status.deadline.map_or_else(String::new, |deadline| clock(deadline, now)),
         state_of(status),
@@ -249,9 +249,9 @@ mod tests {
         state.take(Ok((vec![later, second], Vec::new())));
         let expected = "\
 lowtide top   23:30:00   2 transfers, 23.4 Mbit/s   by name
-NAME             DONE  RATE        NEED        W     QUEUE  DUE    FORECAST
-nightly          45 %  11.7 Mbit/s 8.95 Mbit/s 0.03  2 ms   22 Nov on course
-photos                 11.7 Mbit/s -           0.03  2 ms          no window
+NAME           DONE  RATE         NEED         W     QUEUE  DUE    FORECAST
+nightly        45 %  11.7 Mbit/s  8.95 Mbit/s  0.03  2 ms   22 Nov on course
+photos               11.7 Mbit/s  -            0.03  2 ms          no window
 
 
 

@@ -4,9 +4,12 @@
 use std::time::Duration;
 
 use super::Session;
-use crate::run::{
-    Plan,
-    budget::{Peers, turn},
+use crate::{
+    operate::protocol::Status,
+    run::{
+        Plan,
+        budget::{Peers, turn},
+    },
 };
 
 /// A calendar reaches some days into the future, and is renewed this often.
@@ -46,8 +49,8 @@ impl Session {
         let own = self.status();
         let Some(peers) = &mut self.peers else { return };
         let others = peers.seen();
-        let pressing = others.iter().filter(|it| it.hold.is_none() && it.needed_bps.is_some());
-        peers.weight = pressing.map(|it| it.w).reduce(f64::max).or(peers.weight);
+        let before = |it: &&Status| it.hold.is_none() && it.needed_bps.is_some() && it.deadline < own.deadline;
+        peers.weight = others.iter().filter(before).map(|it| it.w).reduce(f64::max).or(peers.weight);
         let turn = turn(&own, &others, &self.plan.clock);
         self.controller.governor().set_turn(turn, peers.weight);
     }
