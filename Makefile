@@ -29,11 +29,11 @@ test: lint deps-run deps-test
 	$(CARGO) test --workspace --locked -- --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
 
 # The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance), throughput on this machine's kernel
-# beside a foreground (promises), each law over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
+# beside a foreground (promises), three transfers with one budget (budget), each law over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
 # lab-guest-image).
 test-long: deps-build deps-run deps-test
 	$(CARGO) test --locked -p lowtide-sim --test acceptance -- --show-output
-	$(CARGO) test --locked -p lowtide --test promises --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
+	$(CARGO) test --locked -p lowtide --test promises --test budget --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
 	$(CARGO) test --locked -p lowtide -p lowtide-guest --test guest -- --show-output
 
 # And what takes longer, or the machine for itself: an hour more.
