@@ -178,6 +178,8 @@ pub struct Governor {
     rates: Rates,
     calendar: Calendar,
     turn: Option<Turn>,
+    /// Until then the law follows a weight that was handed over, and nothing that it does counts.
+    settles: Time,
 }
 
 impl Governor {
@@ -246,6 +248,7 @@ impl Governor {
             rates: Rates::default(),
             calendar: Calendar::default(),
             turn: None,
+            settles: start,
         };
         governor.set_interval();
         Ok(governor)
@@ -309,7 +312,7 @@ impl Governor {
         if hold != Hold::None {
             (self.last_sign_of_life, self.last_activity) = (now, now);
         }
-        let updated = if jumped || hold != Hold::None {
+        let updated = if jumped || hold != Hold::None || now < self.settles {
             self.open_interval(now);
             false
         } else if now.since(self.opened) >= self.interval && !self.wait_for_progress(now) {

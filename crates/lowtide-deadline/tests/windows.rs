@@ -124,6 +124,19 @@ fn whose_turn_it_is_not_does_not_press() {
     assert!(decision.weight.get() > 0.1, "{decision:?}");
 }
 
+#[test]
+fn a_weight_that_is_handed_over_survives_the_silence_before_the_first_bytes() {
+    let mut governor = governor(15_000_000, 40.0, Vec::new());
+    let mut sent = 0.0;
+    governor.set_turn(Some(Turn { rate: 0.0, done: at(39.0) }), None);
+    drive(&mut governor, (0.0, 19.2), &mut sent, |_| 4000.0);
+    let turn = Turn { rate: 0.8e6, done: at(39.0) };
+    governor.set_turn(Some(turn), Some(0.9));
+    drive(&mut governor, (19.2, 20.4), &mut sent, |_| 2500.0);
+    let decision = drive(&mut governor, (20.4, 24.0), &mut sent, |_| 0.8e6);
+    assert!(decision.weight.get() > 0.6, "{decision:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

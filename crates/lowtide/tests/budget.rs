@@ -28,6 +28,15 @@ struct Outcome {
     mean: f64,
 }
 
+impl Outcome {
+    fn show(&self, how: &str) {
+        let Outcome { met, needed, most, least, mean } = self;
+        println!(
+            "{how}: met {met:?}, needed up to {needed:.2} Mbit/s, sent up to {most:.2}; foreground {mean:.2}, at least {least:.2}"
+        );
+    }
+}
+
 fn needed(jobs: &[String]) -> f64 {
     let all: Value = serde_json::from_str(&finish(&mut lowtide(["status", "--json"])).out).unwrap_or_default();
     let ours = all["transfers"].as_array().into_iter().flatten();
@@ -87,11 +96,11 @@ fn one_budget_meets_deadlines_that_three_by_themselves_press_harder_for() {
         return;
     }
     let alone = measure(false);
-    println!("each by itself: {alone:.2?}");
+    alone.show("each by itself");
     // a busy machine's link may carry less than the deadlines need
     for _ in 0..3 {
         let together = measure(true);
-        println!("one budget:     {together:.2?}");
+        together.show("one budget");
         if together.met == [true; 3] {
             assert!(together.needed < alone.needed, "{together:?} {alone:?}");
             return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When the transfer may press: by its calendar, and by the schedule of the transfers that it shares a budget with.
 
-use super::{Governor, Rates};
+use super::{Governor, Rates, SILENT_INTERVALS};
 use crate::{Calendar, Outlook, Question, Time, Weight, calendar::Left};
 use std::time::Duration;
 
@@ -55,6 +55,8 @@ impl Governor {
             && let Some(weight) = weight
         {
             self.restart_control(self.policy.bounds.clamp(weight));
+            // the first bytes come some round trips later; an interval of silence at a high weight would be a huge error, and its end a huge step
+            self.settles = self.last_tick + self.interval * SILENT_INTERVALS;
         }
         self.turn = turn;
     }
