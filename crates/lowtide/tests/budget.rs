@@ -6,7 +6,7 @@
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use lifecycle::{Receiver, Running, dev_tcp, finish, inside, kernel, lowtide, name, report, run_script};
 use lowtide_emu::{Config, Emulator};
@@ -48,11 +48,12 @@ fn measure(together: bool) -> Outcome {
     let test = if together { "together" } else { "alone" };
     let (a, b) = (format!("{}a", name(test)), format!("{}b", name(test)));
     let emulator = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40))).unwrap();
-    let cubic = || fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
-    emulator.a().run(cubic).unwrap().unwrap();
     let [bulk, foreground] = [(); 2].map(|()| Receiver::start(emulator.b(), emulator.b4()));
-    let mut plain = std::process::Command::new("bash");
-    plain.args(["-c", &format!("exec cat /dev/zero > {}", dev_tcp(foreground.address))]);
+    let script = "import socket,sys; s=socket.socket(); s.setsockopt(6,13,b'cubic'); s.connect((sys.argv[1],int(sys.argv[2])))\n\
+                  while True: s.sendall(bytes(65536))";
+    let address = foreground.address;
+    let mut plain = std::process::Command::new("python3");
+    plain.args(["-c", script, &address.ip().to_string(), &address.port().to_string()]);
     let _plain = Running::start(&mut inside(emulator.a(), plain));
     std::thread::sleep(Duration::from_secs(5));
 
