@@ -30,11 +30,11 @@ test: lint deps-run deps-test
 	CARGO="$(CARGO)" scripts/run-tests.py --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
 
 # The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance), throughput on this machine's kernel
-# beside a foreground (promises), each law over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
+# beside a foreground (promises), three transfers with one budget (budget), each law over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
 # lab-guest-image).
 test-long: deps-build deps-run deps-test
 	$(CARGO) test --workspace --locked --test acceptance -- --show-output
-	$(CARGO) test --workspace --locked --test promises --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
+	$(CARGO) test --workspace --locked --test promises --test budget --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
 	$(CARGO) test --workspace --locked --test guest -- --show-output
 
 # And what takes longer, or the machine for itself: an hour more.
@@ -154,6 +154,8 @@ DESTDIR ?=
 BINARY := target/release/lowtide
 SHARE := $(DESTDIR)$(PREFIX)/share
 COMPLETIONS := $(SHARE)/bash-completion/completions/lowtide $(SHARE)/zsh/site-functions/_lowtide $(SHARE)/fish/vendor_completions.d/lowtide.fish
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
+INSTALLED_UNITS := lowtide-attach@.service lowtide-metrics.service lowtide-metrics.timer
 INSTALL_SUDO := $(if $(DESTDIR),,$(SUDO))
 
 install: build
@@ -167,11 +169,15 @@ install: build
 	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.bash $(word 1,$(COMPLETIONS))
 	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.zsh $(word 2,$(COMPLETIONS))
 	$(INSTALL_SUDO) install -D -m 644 target/install/lowtide.fish $(word 3,$(COMPLETIONS))
+	$(INSTALL_SUDO) mkdir -p $(UNITS)
+	for unit in $(INSTALLED_UNITS); do sed 's|/usr/bin/lowtide|$(PREFIX)/bin/lowtide|' packaging/systemd/$$unit > target/install/unit && \
+		$(INSTALL_SUDO) install -m 644 target/install/unit $(UNITS)/$$unit || exit 1; done
 	$(INSTALL_SUDO) rm -f $(DESTDIR)$(PREFIX)/sbin/lowtide
 
 # With the same PREFIX and DESTDIR. What jobs sent and how they ended stays in /var/lib/lowtide.
 uninstall:
 	$(INSTALL_SUDO) rm -f $(DESTDIR)$(PREFIX)/bin/lowtide $(DESTDIR)$(PREFIX)/sbin/lowtide $(COMPLETIONS)
+	$(INSTALL_SUDO) rm -f $(addprefix $(UNITS)/,$(INSTALLED_UNITS))
 	$(INSTALL_SUDO) rm -f $(SHARE)/man/man1/lowtide.1 $(SHARE)/man/man1/lowtide-*.1
 
 deps-build:

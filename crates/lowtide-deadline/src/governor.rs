@@ -4,15 +4,17 @@
 mod outlook;
 
 use crate::{
-    Basis, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, Path, Pid, Policy, PriceRatio,
-    Question, Signals, Step, Time, Weight, WeightControl, limit_increase, update_interval,
+    Basis, Calendar, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, Path, Pid, Policy,
+    PriceRatio, Signals, Step, Time, Weight, WeightControl, limit_increase, update_interval,
 };
 use outlook::Pace;
 use std::time::Duration;
 
 mod changes;
+mod plan;
 
 pub use changes::Rates;
+pub use plan::{Hold, Turn};
 
 /// The controller aims before the deadline by this part of the whole time ...
 const AIM_MARGIN: f64 = 0.02;
@@ -95,6 +97,10 @@ pub struct Decision {
     pub price_ratio: f64,
     /// What to tell the user.
     pub outlook: Outlook,
+    /// Why the weight is the least one, whatever the goal.
+    pub hold: Hold,
+    /// The limit on the rate in force, bytes per second: the operator's, or the calendar's cap.
+    pub most: Option<f64>,
 }
 
 impl Decision {
@@ -121,7 +127,9 @@ impl Decision {
 ///   may fall in it, never rise, and the controller's memory is left alone unless it falls. Where such intervals
 ///   are a habit, the target of the others is raised by the part of the time that they leave;
 /// * an interval without any progress is drawn out to three T_w before it counts;
-/// * a gap of ten T_w between two ticks (suspend, clock jump) starts the interval afresh.
+/// * a gap of ten T_w between two ticks (suspend, clock jump) starts the interval afresh;
+/// * outside the windows of its [`Calendar`], and while another transfer of its group has its turn, the weight is `w_min`, past the deadline, too.
+///   That time does not count: neither for the goal nor for what is known of the network.
 #[derive(Debug)]
 pub struct Governor {
     policy: Policy,
@@ -168,6 +176,10 @@ pub struct Governor {
     availability: f64,
     achieved: Option<f64>,
     rates: Rates,
+    calendar: Calendar,
+    turn: Option<Turn>,
+    /// Until then the law follows a weight that was handed over, and nothing that it does counts.
+    settles: Time,
 }
 
 impl Governor {
@@ -234,6 +246,9 @@ impl Governor {
             availability: 1.0,
             achieved: None,
             rates: Rates::default(),
+            calendar: Calendar::default(),
+            turn: None,
+            settles: start,
         };
         governor.set_interval();
         Ok(governor)
@@ -242,7 +257,7 @@ impl Governor {
     /// The weight in force.
     #[must_use]
     pub fn weight(&self) -> Weight {
-        self.weight
+        self.weight_at(self.last_tick)
     }
 
     /// What the forecast knows.
@@ -252,7 +267,7 @@ impl Governor {
     }
 
     /// When the controller means to be done: the deadline less 2 % of the whole time (from when the goal was
-    /// set), or less three update intervals where that is more, but at most 10 %; the deadline itself without
+    /// set), or less three update intervals where that is more, but at most 10 %, all in the time that counts; the deadline itself without
     /// [`Policy::early_aim`]. `None` without a deadline.
     #[must_use]
     pub fn aim(&self) -> Option<Time> {
@@ -260,10 +275,10 @@ impl Governor {
         if !self.policy.early_aim {
             return Some(deadline);
         }
-        let whole = deadline.since(self.goal_set).as_secs_f64();
+        let whole = self.whole()?.as_secs_f64();
         let margin =
             (AIM_MARGIN * whole).max((self.interval * AIM_INTERVALS).as_secs_f64()).min(AIM_MARGIN_MOST * whole);
-        Some(deadline - Duration::from_secs_f64(margin))
+        Some(self.calendar.before(deadline, Duration::from_secs_f64(margin)))
     }
 
     /// Take in progress; decide. Cheap: a few comparisons, except once per update interval.
@@ -293,7 +308,11 @@ impl Governor {
         }
         self.look_at_the_path(progress);
 
-        let updated = if jumped {
+        let hold = self.hold(now);
+        if hold != Hold::None {
+            (self.last_sign_of_life, self.last_activity) = (now, now);
+        }
+        let updated = if jumped || hold != Hold::None || now < self.settles {
             self.open_interval(now);
             false
         } else if now.since(self.opened) >= self.interval && !self.wait_for_progress(now) {
@@ -308,7 +327,7 @@ impl Governor {
             self.limited = false;
         }
         Decision {
-            weight: self.weight,
+            weight: self.weight_at(now),
             target_rate: self.target_rate(now),
             achieved_rate: self.achieved.unwrap_or_else(|| self.rate_so_far(now)),
             updated,
@@ -317,6 +336,8 @@ impl Governor {
             basis: self.control.basis(),
             price_ratio: self.price_ratio(),
             outlook: self.outlook(now),
+            hold,
+            most: self.rates_at(now).most,
         }
     }
 
@@ -355,19 +376,17 @@ impl Governor {
     }
 
     fn set_interval(&mut self) {
-        let whole = self.goal.deadline.map(|d| d.since(self.goal_set));
-        self.interval = update_interval(self.policy.nominal_interval, whole, self.rtt);
+        self.interval = update_interval(self.policy.nominal_interval, self.whole(), self.rtt);
     }
 
     /// l_w for this goal; see [`Policy::scale_increase_limit`].
     #[must_use]
     pub fn increase_limit(&self) -> f64 {
         let l_w = self.policy.increase_limit;
-        let Some(deadline) = self.goal.deadline.filter(|_| self.policy.scale_increase_limit) else {
+        let Some(whole) = self.whole().filter(|_| self.policy.scale_increase_limit) else {
             return l_w;
         };
-        let whole = deadline.since(self.goal_set).as_secs_f64();
-        let scaled = l_w * INTERVALS_OF_L_W * self.interval.as_secs_f64() / whole;
+        let scaled = l_w * INTERVALS_OF_L_W * self.interval.as_secs_f64() / whole.as_secs_f64();
         scaled.min(INCREASE_LIMIT_MOST).max(l_w)
     }
 
@@ -405,40 +424,6 @@ impl Governor {
 
     fn remaining(&self) -> Option<u64> {
         self.goal.size.map(|s| s.saturating_sub(self.acknowledged))
-    }
-
-    fn question(&self, now: Time) -> Option<Question> {
-        let (deadline, aim) = (self.goal.deadline?, self.aim()?);
-        let remaining = self.remaining().filter(|&r| r > 0)? as f64;
-        (now < deadline).then_some(Question {
-            now,
-            remaining,
-            since: self.goal_set,
-            deadline,
-            aim,
-            interval: self.interval,
-            response: self.rtt.unwrap_or_default().mul_f64(self.policy.response_round_trips),
-            increase_limit: self.increase_limit(),
-            weight: self.weight.get(),
-            availability: self.availability,
-            silence: now.since(self.last_sign_of_life),
-            in_flight: self.in_flight as f64,
-            round_trip: self.rtt.unwrap_or_default(),
-        })
-    }
-
-    /// ζ towards the aim. Close to the aim, and past it, the time left counts as one update interval or as
-    /// what is left until the deadline, so that ζ does not diverge.
-    fn needed_rate(&self, now: Time) -> Option<f64> {
-        let q = self.question(now)?;
-        let least = self.interval.min(q.deadline.since(now));
-        let left = q.aim.since(now).max(least).max(Duration::from_nanos(1));
-        Some(q.remaining / left.as_secs_f64())
-    }
-
-    /// What to aim for: ζ within the operator's limits.
-    fn target_rate(&self, now: Time) -> Option<f64> {
-        self.rates.limit(self.needed_rate(now))
     }
 
     /// End the interval, run the control law if the interval allows it; true if it ran.

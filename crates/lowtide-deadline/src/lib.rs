@@ -13,6 +13,8 @@
 //!
 //! * [`Governor`] is what most callers want: feed it [`Progress`], apply the [`Decision`].
 //! * [`WeightControl`] is the small interface behind it; [`Pid`] and [`ModelBased`] implement it.
+//! * [`Calendar`] says when a transfer may press, and how fast it may be then.
+//! * [`schedule`] divides one budget among several transfers.
 //! * [`PriceRatio`] is for a law that reacts to another price than the flows beside it.
 //! * [`Forecast`] answers "will it be done by then?" with an [`Outlook`].
 //! * [`socket_weight`] splits one transfer's budget over its sockets.
@@ -36,6 +38,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod calendar;
 mod control;
 mod forecast;
 mod governor;
@@ -46,14 +49,16 @@ mod model_based;
 mod pid;
 mod policy;
 mod ratio;
+pub mod schedule;
 mod share;
 mod signals;
 mod time;
 mod weight;
 
+pub use calendar::{Allowance, Calendar};
 pub use control::{Basis, Control, FallbackReason, Step, WeightControl};
 pub use forecast::{Forecast, Observation, Outlook, Question};
-pub use governor::{Decision, Governor, Progress, Rates};
+pub use governor::{Decision, Governor, Hold, Progress, Rates, Turn};
 pub use interval::{
     INTERVAL_FLOOR, INTERVALS_PER_TRANSFER, NOMINAL_INTERVAL, ROUND_TRIPS_PER_INTERVAL, update_interval,
 };

@@ -99,6 +99,8 @@ mod tests {
             basis: Basis::Feedback,
             price_ratio: 1.0,
             outlook: Outlook::TooEarly,
+            hold: lowtide_deadline::Hold::None,
+            most: None,
         };
         let deadline = Time::from_nanos(1);
         SocketGoal {

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use lowtide_deadline::{Decision, Governor, Policy, Progress, Rates, Signal, Signals, Time, Weight};
+use lowtide_deadline::{Decision, Governor, Policy, Progress, Signal, Signals, Time, Weight};
 
 use crate::{
     Actuator, Cgroup, Direction, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Taken, Transfer,
     budget::Budget,
-    ceiling::{Ceiling, SocketLimit},
+    ceiling::{Ceiling, Seen, SocketLimit},
     goals::{Goals, SocketDecision},
     price::LossPrice,
 };
@@ -77,14 +77,11 @@ impl Controller {
         }
     }
 
-    /// Bytes per second, greater than 0, that all sockets together may send from now on, and that are aimed for at
-    /// least.
-    pub fn set_rates(&mut self, rates: Rates) {
-        let same = self.ceiling.as_ref().map(Ceiling::most) == rates.most;
-        if !same {
-            self.ceiling = rates.most.map(Ceiling::new);
+    /// Bytes per second that all sockets together may send from now on.
+    fn set_ceiling(&mut self, most: Option<f64>) {
+        if self.ceiling.as_ref().map(Ceiling::most) != most {
+            self.ceiling = most.map(Ceiling::new);
         }
-        self.governor.set_rates(rates);
     }
 
     /// Holds all sockets to a trickle that keeps their connections alive, or no longer. What happens meanwhile says
@@ -147,8 +144,14 @@ impl Controller {
 
     /// What each socket may send until the next tick.
     fn limit(&mut self, now: Time, snapshot: &Snapshot) -> Option<SocketLimit> {
-        let sent = snapshot.totals.acknowledged + snapshot.totals.retransmitted;
-        let level = self.ceiling.as_mut().map(|ceiling| ceiling.level(now, sent, snapshot.sending, snapshot.held));
+        self.set_ceiling(self.governor.rates_at(now).most);
+        let seen = Seen {
+            sent: snapshot.totals.acknowledged + snapshot.totals.retransmitted,
+            sending: snapshot.sending,
+            held: snapshot.held,
+            wanting: snapshot.backlogged,
+        };
+        let level = self.ceiling.as_mut().map(|ceiling| ceiling.level(now, &seen));
         if self.paused { Some(SocketLimit::TRICKLE) } else { level }
     }
 

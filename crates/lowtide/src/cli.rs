@@ -39,6 +39,8 @@ pub enum Command {
     Attach(Box<AttachArguments>),
     /// Say how the transfers of this machine are
     Status(StatusArguments),
+    /// Watch all transfers on the terminal: rate, need, weight, forecast, and why
+    Top,
     /// Change a transfer that runs: its deadline, its size, limits on its rate
     Set(SetArguments),
     /// Hold a transfer back to a trickle that keeps its connections alive

@@ -29,6 +29,8 @@ pub mod emulate;
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(target_os = "linux")]
+pub mod hours;
+#[cfg(target_os = "linux")]
 pub mod interruption;
 pub mod lab;
 pub mod manual;

@@ -55,6 +55,7 @@ fn on_the_kernel(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => Ok(lowtide::run::run(arguments)),
         Command::Attach(arguments) => Ok(lowtide::run::attach(arguments)),
         Command::Status(arguments) => lowtide::operate::status(arguments),
+        Command::Top => lowtide::operate::top(),
         Command::Set(arguments) => lowtide::operate::set(arguments),
         Command::Pause(arguments) => lowtide::operate::command(&arguments.name, Order::Pause),
         Command::Resume(arguments) => lowtide::operate::command(&arguments.name, Order::Resume),

@@ -77,7 +77,7 @@ fn instant(text: &str, now: &Zoned) -> Option<Timestamp> {
     with_offset.or_else(|| soonest(text.parse().ok()?, zone, now))
 }
 
-fn time_of_day(text: &str) -> Option<civil::Time> {
+pub(crate) fn time_of_day(text: &str) -> Option<civil::Time> {
     TIMES.iter().find_map(|form| civil::Time::strptime(form, text).ok())
 }
 

@@ -29,6 +29,25 @@ fn files(below: &Path) -> BTreeSet<PathBuf> {
     entries.map(|entry| entry.path().strip_prefix(below).unwrap().to_owned()).collect()
 }
 
+/// What the metadata of `cargo deb` puts where.
+fn packaged() -> Vec<(String, String)> {
+    let manifest: toml::Table = toml::from_str(include_str!("../Cargo.toml")).unwrap();
+    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array().unwrap();
+    let text = |asset: &toml::Value, n: usize| asset[n].as_str().unwrap().to_owned();
+    assets.iter().map(|asset| (text(asset, 0), text(asset, 1))).collect()
+}
+
+/// Whether a pattern, with a `*` in the last part of its path, is that of a file.
+fn exists(folder: &Path, pattern: &str) -> bool {
+    let path = folder.join(pattern);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let (begin, end) = name.split_once('*').unwrap_or((name, ""));
+    let fits =
+        |found: &str| if name.contains('*') { found.starts_with(begin) && found.ends_with(end) } else { found == name };
+    let entries = std::fs::read_dir(path.parent().unwrap()).into_iter().flatten().map(Result::unwrap);
+    entries.into_iter().any(|entry| fits(entry.file_name().to_str().unwrap()))
+}
+
 #[test]
 fn what_is_installed_works_and_uninstall_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
@@ -43,6 +62,9 @@ fn what_is_installed_works_and_uninstall_leaves_nothing() {
         "usr/share/bash-completion/completions/lowtide",
         "usr/share/zsh/site-functions/_lowtide",
         "usr/share/fish/vendor_completions.d/lowtide.fish",
+        "usr/lib/systemd/system/lowtide-attach@.service",
+        "usr/lib/systemd/system/lowtide-metrics.timer",
+        "usr/share/man/man1/lowtide-top.1",
     ] {
         assert!(installed.contains(Path::new(file)), "{file} is not among {installed:?}");
     }
@@ -52,6 +74,16 @@ fn what_is_installed_works_and_uninstall_leaves_nothing() {
     assert!(read("usr/share/bash-completion/completions/lowtide").contains("--deadline"));
     let version = Command::new(place.path().join("usr/bin/lowtide")).arg("--version").output().unwrap();
     assert!(String::from_utf8_lossy(&version.stdout).starts_with("lowtide "));
+    assert!(read("usr/lib/systemd/system/lowtide-attach@.service").contains("ExecStart=/usr/bin/lowtide attach "));
+    for (from, _) in packaged() {
+        let below = from.strip_prefix("../../target/deb/").map(|file| (place.path().to_owned(), file.to_owned()));
+        let (folder, pattern) =
+            below.unwrap_or_else(|| (Path::new(env!("CARGO_MANIFEST_DIR")).to_owned(), from.clone()));
+        assert!(
+            from == "target/release/lowtide" || exists(&folder, &pattern),
+            "{from}: there is no such file to package"
+        );
+    }
     make("uninstall", place.path());
     assert_eq!(files(place.path()), BTreeSet::new());
 }

@@ -324,6 +324,32 @@ fn senders(receiver: &Receiver, connections: u32, bytes: u64) -> String {
     format!("for i in $(seq {connections}); do head -c {bytes} /dev/zero > {} & done; wait", dev_tcp(receiver.address))
 }
 
+/// The mean rate since the first look, after two stretches of ten seconds, three, and so on, until it is within 3 % of a limit, in Mbit/s. It never
+/// exceeds the limit. On a busy machine some stretches carry less, and those after them make up for it; where the limit itself is missed no mean is
+/// near it.
+fn rates_until_it_holds(job: &str, limit: f64) -> Vec<f64> {
+    const STRETCHES: usize = 9;
+    /// What was left before, and is made up for.
+    const SAVED_S: f64 = 2.0;
+    let look = || {
+        let status = status(job);
+        let at: jiff::Timestamp = status["now"].as_str().unwrap().parse().unwrap();
+        (at, 8.0 * number(&status, "acknowledged_bytes"))
+    };
+    let ((begin, before), mut rates) = (look(), Vec::new());
+    for stretch in 0..STRETCHES {
+        std::thread::sleep(Duration::from_secs(10));
+        let (now, after) = look();
+        let (bits, seconds) = (after - before, now.duration_since(begin).as_secs_f64());
+        assert!(bits <= 1.03 * limit * (seconds + SAVED_S), "{:.2} Mbit/s since {seconds} s", bits / seconds / 1e6);
+        rates.push(bits / seconds / 1e6);
+        if stretch > 0 && (bits / seconds / limit - 1.0).abs() <= 0.03 {
+            return rates;
+        }
+    }
+    panic!("the mean rate was never within 3 % of its limit: {rates:.2?} Mbit/s")
+}
+
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_limit_holds_over_all_connections() {
@@ -338,15 +364,8 @@ fn a_limit_holds_over_all_connections() {
         until("all connections", || (number(&status(&job), "sending") >= 8.0).then_some(()));
         assert!(ask(&["set", &job, "--max-rate", "5mbit"]).status.success());
         std::thread::sleep(Duration::from_secs(4));
-        let at = |status: &Value| status["now"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
-        let before = status(&job);
-        std::thread::sleep(Duration::from_secs(15));
-        let after = status(&job);
-        let bits = 8.0 * (number(&after, "acknowledged_bytes") - number(&before, "acknowledged_bytes"));
-        let rate = bits / at(&after).duration_since(at(&before)).as_secs_f64();
-        println!("{law}: {:.2} Mbit/s of 5", rate / 1e6);
-        // it holds; a busy machine's emulated link carries less than that at times
-        assert!((2e6..5.5e6).contains(&rate), "{law}: {rate}");
+        let rates = rates_until_it_holds(&job, 5e6);
+        println!("{law}: {rates:.2?} Mbit/s of 5");
         assert!(ask(&["set", &job, "--max-rate", "none"]).status.success());
         until("the link's rate again", || (number(&status(&job), "rate_bps") > 10e6).then_some(()));
         drop(run);

@@ -69,6 +69,11 @@ impl Governor {
 
     /// What there is to say at this moment.
     pub(super) fn outlook(&mut self, now: Time) -> Outlook {
+        let outlook = self.outlook_in_counted_time(now);
+        self.outlook_by_the_clock(now, outlook)
+    }
+
+    fn outlook_in_counted_time(&mut self, now: Time) -> Outlook {
         if let Some(size) = self.goal.size
             && self.acknowledged >= size
         {
@@ -76,17 +81,19 @@ impl Governor {
             return if by as f64 <= OVERHEAD * size as f64 { Outlook::Done } else { Outlook::SizeExceeded { by } };
         }
         let silent = now.since(self.last_sign_of_life) >= self.interval * SILENT_INTERVALS;
-        let expected = self.remaining().filter(|_| !silent).and_then(|r| self.forecast.completion(now, r as f64));
-        let Some(deadline) = self.goal.deadline else {
+        let question = self.question(now);
+        let remaining = question.map(|question| question.remaining).or(self.remaining().map(|bytes| bytes as f64));
+        let expected = remaining.filter(|_| !silent).and_then(|bytes| self.forecast.completion(now, bytes));
+        if self.goal.deadline.is_none() {
             return Outlook::NoDeadline { expected };
-        };
-        let Some(question) = self.question(now) else {
+        }
+        let Some(question) = question else {
             return Outlook::Overdue { expected };
         };
         if silent {
             return Outlook::Stalled { since: self.last_sign_of_life };
         }
-        if let Some(outlook) = self.of_the_program(now, deadline, expected) {
+        if let Some(outlook) = self.of_the_program(now, question.deadline, expected) {
             return outlook;
         }
         self.forecast.outlook(&question)

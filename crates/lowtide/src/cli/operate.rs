@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{HISTORY, LawArguments, TellArguments};
+use super::{HISTORY, LawArguments, LimitArguments, TellArguments};
 
 /// `lowtide status`.
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ Each transfer has a name: that of --name, or its program's, with a number where 
 
   sudo lowtide status
   sudo lowtide status nightly --watch
-  sudo lowtide status --openmetrics > /var/lib/prometheus/node-exporter/lowtide.prom")]
+  sudo lowtide status --prometheus > /var/lib/prometheus/node-exporter/lowtide.prom")]
 pub struct StatusArguments {
     /// Which transfer; all of them unless given
     #[arg(value_name = "NAME")]
@@ -22,9 +22,12 @@ pub struct StatusArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Print metrics for Prometheus
-    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    /// Print metrics in the format of OpenMetrics
+    #[arg(long, conflicts_with_all = ["json", "watch", "prometheus"])]
     pub openmetrics: bool,
+    /// Print metrics in the text format of Prometheus, for node_exporter's textfile collector
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    pub prometheus: bool,
     /// Again each second, until Ctrl-C; with --json a line each
     #[arg(long)]
     pub watch: bool,
@@ -70,6 +73,9 @@ pub struct AttachArguments {
     /// The transfer's name; that of what is attached to unless given
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// When it may press, and how fast
+    #[command(flatten)]
+    pub limits: LimitArguments,
     /// The law and its weight
     #[command(flatten)]
     pub law: LawArguments,
@@ -87,11 +93,12 @@ pub struct AttachArguments {
 /// `lowtide set`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-WHEN and SIZE are as for `lowtide run`; RATE is 20mbit, 1.5gbit or 800kbit. What is not given stays as it is.
+WHEN, SIZE and HOURS are as for `lowtide run`; RATE is 20mbit, 1.5gbit or 800kbit. What is not given stays as it is.
 
   sudo lowtide set nightly --deadline +2h
   sudo lowtide set nightly --remaining 12GB
-  sudo lowtide set nightly --max-rate 20mbit && sudo lowtide set nightly --max-rate none")]
+  sudo lowtide set nightly --max-rate 20mbit && sudo lowtide set nightly --max-rate none
+  sudo lowtide set nightly --window 22:00-06:00 --cap \"mon-fri 08:00-18:00=5mbit\"")]
 pub struct SetArguments {
     /// Which transfer
     #[arg(value_name = "NAME")]
@@ -114,6 +121,12 @@ pub struct SetArguments {
     /// The greatest weight: 1 is an ordinary flow
     #[arg(long, value_name = "W")]
     pub w_max: Option<f64>,
+    /// Press only in these hours, in place of the former ones; none: at any time
+    #[arg(long, value_name = "HOURS|none")]
+    pub window: Vec<String>,
+    /// In these hours send no more than this, in place of the former caps; none: no cap
+    #[arg(long, value_name = "HOURS=RATE|none")]
+    pub cap: Vec<String>,
 }
 
 /// `lowtide pause`, `resume` and `detach`.

@@ -31,6 +31,8 @@ WHEN is one of these:
   2026-11-22 06:00, 2026-11-22T06:00     by the local clock
   2026-11-22T06:00:00Z                   RFC 3339
   +2h30m, 2h, 90s, 1d                    from now, however the clock is set meanwhile
+HOURS are by the local clock: 22:00-06:00, 10pm-6am, \"mon-fri 08:00-18:00\"; past
+midnight they belong to the day on which they begin.
 SIZE is 120GiB, 40MB or a number of bytes; last is what this job sent when it last ran. Options go before PROGRAM; after
 --size-of a -- has to follow. Lowtide governs what PROGRAM sends over TCP; with --direction down it governs what PROGRAM
 receives, by the receive window that each connection advertises.
@@ -77,6 +79,10 @@ pub struct RunArguments {
     #[arg(long, requires = "size_of")]
     pub one_file_system: bool,
 
+    /// When it may press, and how fast
+    #[command(flatten)]
+    pub limits: LimitArguments,
+
     /// The law and its weight
     #[command(flatten)]
     pub law: LawArguments,
@@ -108,6 +114,27 @@ pub struct RunArguments {
     /// The program; all that follows it is its own
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+/// When a transfer may press, and how fast.
+#[derive(Debug, Args)]
+pub struct LimitArguments {
+    /// Press only in these hours, in the others take spare capacity alone: 22:00-06:00, or "mon-fri 20:00-24:00"; several times: in any of them
+    #[arg(long, value_name = "HOURS")]
+    pub window: Vec<String>,
+
+    /// In these hours send no more than this: 08:00-18:00=5mbit; several times: the least of those in force
+    #[arg(long, value_name = "HOURS=RATE")]
+    pub cap: Vec<String>,
+
+    /// Share one budget with the other transfers of this machine in the group of this name: one presses at a time, the one that is due first, as hard as
+    /// all of them together need
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+
+    /// What all its connections together may send at any time: 20mbit
+    #[arg(long, value_name = "RATE")]
+    pub max_rate: Option<String>,
 }
 
 /// The control law, its weight, and what acts on it.

@@ -8,6 +8,7 @@ mod openmetrics;
 pub mod protocol;
 pub mod server;
 mod show;
+mod top;
 
 use std::{
     io::{self, IsTerminal, Write, stdout},
@@ -23,13 +24,18 @@ use serde_json::json;
 
 use crate::{
     cli::{HistoryArguments, SetArguments, StatusArguments},
+    hours,
     run::past_runs,
     size,
     when::{self, When},
 };
 pub use client::{ask, everybody};
 use directory::Directory;
+pub use top::top;
+
 use protocol::{Changes, Command, Due, Request, Status};
+#[cfg(test)]
+pub(crate) use show::tests::example;
 
 /// Between two looks of `--watch`.
 const WATCH: Duration = Duration::from_secs(1);
@@ -74,7 +80,10 @@ fn text(arguments: &StatusArguments, all: &[Status]) -> Result<String> {
         return Ok(format!("{}\n", json!({ "schema": SCHEMA, "transfers": all })));
     }
     if arguments.openmetrics {
-        return Ok(openmetrics::exposition(all));
+        return Ok(openmetrics::exposition(all, openmetrics::Format::OpenMetrics));
+    }
+    if arguments.prometheus {
+        return Ok(openmetrics::exposition(all, openmetrics::Format::Prometheus));
     }
     let now = Zoned::now();
     Ok(match (all, arguments.name.is_some()) {
@@ -92,7 +101,9 @@ fn text(arguments: &StatusArguments, all: &[Status]) -> Result<String> {
 pub fn set(arguments: &SetArguments) -> Result<ExitCode> {
     let changes = changes(arguments, &Zoned::now())?;
     if changes == Changes::default() {
-        bail!("nothing to set; give --deadline, --size, --remaining, --max-rate, --min-rate or --w-max");
+        bail!(
+            "nothing to set; give --deadline, --size, --remaining, --max-rate, --min-rate, --w-max, --window or --cap"
+        );
     }
     order(&arguments.name, &Request { changes: Some(changes), ..Request::new(Command::Set) })
 }
@@ -146,6 +157,13 @@ fn changes(arguments: &SetArguments, now: &Zoned) -> Result<Changes> {
         };
         text.as_deref().map(parse).transpose().map_err(|error| anyhow!("{option}: {error}; or none"))
     };
+    // given once, they replace the former ones
+    let rules = |texts: &[String]| match texts {
+        [] => None,
+        [none] if none == "none" => Some(Vec::new()),
+        texts => Some(texts.to_vec()),
+    };
+    hours::Rules::parse(&rules(&arguments.window).unwrap_or_default(), &rules(&arguments.cap).unwrap_or_default())?;
     Ok(Changes {
         deadline: arguments.deadline.as_deref().map(due).transpose()?,
         size_bytes: bytes(&arguments.size)?,
@@ -153,6 +171,8 @@ fn changes(arguments: &SetArguments, now: &Zoned) -> Result<Changes> {
         max_rate_bps: rate("--max-rate", &arguments.max_rate)?,
         min_rate_bps: rate("--min-rate", &arguments.min_rate)?,
         w_max: arguments.w_max,
+        windows: rules(&arguments.window),
+        caps: rules(&arguments.cap),
     })
 }
 
@@ -169,6 +189,8 @@ mod tests {
             max_rate: None,
             min_rate: None,
             w_max: None,
+            window: Vec::new(),
+            cap: Vec::new(),
         }
     }
 
@@ -186,12 +208,17 @@ mod tests {
         assert_eq!(changes.deadline, Some(Due::InS(7200.0)));
         assert_eq!(changes.remaining_bytes, Some(12_000_000_000));
         assert_eq!((changes.max_rate_bps, changes.min_rate_bps), (Some(20_000_000), Some(0)));
+        let hours = SetArguments { window: vec!["22:00-06:00".into()], cap: vec!["none".into()], ..arguments("a") };
+        let hours = super::changes(&hours, &now).unwrap();
+        assert_eq!((hours.windows, hours.caps), (Some(vec!["22:00-06:00".to_owned()]), Some(Vec::new())));
         let none = SetArguments { deadline: Some("none".into()), ..arguments("a") };
         assert_eq!(super::changes(&none, &now).unwrap().deadline, Some(Due::None));
         for (wrong, part) in [
             (SetArguments { deadline: Some("soon".into()), ..arguments("a") }, "cannot read the deadline"),
             (SetArguments { size: Some("0".into()), ..arguments("a") }, "nothing to send"),
             (SetArguments { max_rate: Some("fast".into()), ..arguments("a") }, "--max-rate"),
+            (SetArguments { window: vec!["late".into()], ..arguments("a") }, "--window: cannot read"),
+            (SetArguments { cap: vec!["none".into(), "8:00-9:00=1mbit".into()], ..arguments("a") }, "--cap"),
         ] {
             let error = format!("{:#}", super::changes(&wrong, &now).unwrap_err());
             assert!(error.contains(part), "{error}");

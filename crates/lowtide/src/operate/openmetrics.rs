@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lowtide status --openmetrics`: the text format of OpenMetrics 1.0, in Prometheus' base units.
+//! `lowtide status --openmetrics`: the text format of OpenMetrics 1.0, in Prometheus' base units; `--prometheus`: the same in Prometheus' own
+//! text format, which node_exporter's textfile collector reads. The two differ in where the name of a counter has its `_total`.
 
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ struct Family {
     value: fn(&Status) -> Option<f64>,
 }
 
-const FAMILIES: [Family; 19] = [
+const FAMILIES: [Family; 20] = [
     counter("lowtide_acknowledged_bytes", "Payload that has arrived.", |s| count(s.acknowledged_bytes)),
     counter("lowtide_retransmitted_bytes", "Payload sent again.", |s| count(s.retransmitted_bytes)),
     counter("lowtide_losses", "Congestion events.", |s| count(s.losses)),
@@ -25,6 +26,7 @@ const FAMILIES: [Family; 19] = [
     counter("lowtide_udp_sent_bytes", "Bytes over UDP, which nobody governs.", |s| count(s.udp_sent_bytes)),
     gauge("lowtide_rate_bytes_per_second", "Payload that has arrived, over two seconds.", |s| Some(s.rate_bps / 8.0)),
     gauge("lowtide_needed_rate_bytes_per_second", "What the deadline needs.", |s| s.needed_bps.map(|bps| bps / 8.0)),
+    gauge("lowtide_limit_rate_bytes_per_second", "Limit in force, with caps.", |s| s.limit_bps.map(|bps| bps / 8.0)),
     gauge("lowtide_max_rate_bytes_per_second", "Limit on the rate.", |s| s.max_rate_bps.map(|bps| bps / 8.0)),
     gauge("lowtide_min_rate_bytes_per_second", "Least rate aimed for.", |s| s.min_rate_bps.map(|bps| bps / 8.0)),
     gauge("lowtide_size_bytes", "Size announced.", |s| s.size_bytes.and_then(count)),
@@ -54,9 +56,18 @@ fn seconds(at: Timestamp) -> f64 {
     at.as_nanosecond() as f64 / 1e9
 }
 
+/// Which of the two text formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    OpenMetrics,
+    Prometheus,
+}
+
 /// All transfers as metrics.
-pub(super) fn exposition(all: &[Status]) -> String {
-    let mut text = String::from("# TYPE lowtide_transfer info\n# HELP lowtide_transfer A transfer that runs.\n");
+pub(super) fn exposition(all: &[Status], format: Format) -> String {
+    let open = format == Format::OpenMetrics;
+    let info = if open { ("lowtide_transfer", "info") } else { ("lowtide_transfer_info", "gauge") };
+    let mut text = format!("# TYPE {0} {1}\n# HELP {0} A transfer that runs.\n", info.0, info.1);
     for Status { name, kind, direction, program, law, outlook, .. } in all {
         let what = [("name", name), ("kind", kind), ("direction", direction)];
         let labels = what.into_iter().chain([("program", program), ("law", law), ("outlook", outlook)]);
@@ -65,23 +76,24 @@ pub(super) fn exposition(all: &[Status]) -> String {
         let _ = writeln!(text, "lowtide_transfer_info{{{labels}}} 1");
     }
     for Family { name, kind, help, value } in &FAMILIES {
-        let _ = writeln!(text, "# TYPE {name} {kind}");
+        let suffix = if *kind == "counter" { "_total" } else { "" };
+        let family = if open { (*name).to_owned() } else { format!("{name}{suffix}") };
+        let _ = writeln!(text, "# TYPE {family} {kind}");
         for (unit, ending) in
             [("bytes_per_second", ""), ("bytes", "_bytes"), ("seconds", "_seconds"), ("ratio", "_ratio")]
         {
-            if !ending.is_empty() && name.ends_with(ending) {
+            if open && !ending.is_empty() && name.ends_with(ending) {
                 let _ = writeln!(text, "# UNIT {name} {unit}");
             }
         }
-        let _ = writeln!(text, "# HELP {name} {help}");
-        let suffix = if *kind == "counter" { "_total" } else { "" };
+        let _ = writeln!(text, "# HELP {family} {help}");
         for status in all {
             if let Some(value) = value(status) {
                 let _ = writeln!(text, "{name}{suffix}{{name=\"{}\"}} {value}", escaped(&status.name));
             }
         }
     }
-    text + "# EOF\n"
+    text + if open { "# EOF\n" } else { "" }
 }
 
 /// As a label's value is written.
@@ -91,14 +103,18 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{
+        collections::BTreeSet,
+        io::Write,
+        process::{Command, Stdio},
+    };
 
     use super::{super::show::tests::example, *};
 
     #[test]
     fn base_units_and_one_sample_for_each_transfer() {
         let second = Status { name: "second".into(), needed_bps: None, ..example() };
-        let text = exposition(&[example(), second]);
+        let text = exposition(&[example(), second.clone()], Format::OpenMetrics);
         for line in [
             "# TYPE lowtide_acknowledged_bytes counter",
             "# UNIT lowtide_acknowledged_bytes bytes",
@@ -112,12 +128,66 @@ mod tests {
         }
         assert!(!text.contains("needed_rate_bytes_per_second{name=\"second\"}"), "what is unknown has no sample");
         assert!(text.ends_with("# EOF\n"));
+        let text = exposition(&[example(), second], Format::Prometheus);
+        for line in [
+            "# TYPE lowtide_acknowledged_bytes_total counter",
+            "lowtide_acknowledged_bytes_total{name=\"nightly\"} 36100000000",
+            "# TYPE lowtide_transfer_info gauge",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("# EOF") && !text.contains("# UNIT"), "{text}");
+    }
+
+    /// Each metric that the dashboard asks for is one of these.
+    #[test]
+    fn the_dashboard_asks_for_what_there_is() {
+        let dashboard = include_str!("../../../../packaging/grafana-dashboard.json");
+        let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+        let text = exposition(&[example()], Format::Prometheus);
+        let known: BTreeSet<_> =
+            text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split('{').next()).collect();
+        let mut asked = BTreeSet::new();
+        for panel in dashboard["panels"].as_array().unwrap() {
+            for target in panel["targets"].as_array().unwrap() {
+                let expression = target["expr"].as_str().unwrap();
+                let words = expression.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+                asked.extend(words.filter(|word| word.starts_with("lowtide_")).map(str::to_owned));
+            }
+        }
+        assert!(asked.len() > 8, "{asked:?}");
+        // the example has no least rate, and the dashboard does not ask for it
+        assert!(asked.iter().all(|name| known.contains(name.as_str())), "{asked:?} {known:?}");
+    }
+
+    /// By Prometheus' own tool, where it is installed; `LOWTIDE_REQUIRE_PROMTOOL` requires it.
+    #[test]
+    fn promtool_finds_nothing_wrong() {
+        let required = std::env::var_os("LOWTIDE_REQUIRE_PROMTOOL").is_some();
+        let mut command = Command::new("promtool");
+        command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut promtool = match command.spawn() {
+            Ok(promtool) => promtool,
+            Err(error) => {
+                assert!(!required, "promtool: {error}");
+                return;
+            }
+        };
+        let text = exposition(&[example()], Format::Prometheus);
+        promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = promtool.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     }
 
     /// The rules of the format that a scraper refuses a page for.
     #[test]
     fn each_sample_belongs_to_the_family_above_it() {
-        let text = exposition(&[Status { program: "a\"b\\c\nd".into(), ..example() }]);
+        for format in [Format::OpenMetrics, Format::Prometheus] {
+            check(&exposition(&[Status { program: "a\"b\\c\nd".into(), ..example() }], format));
+        }
+    }
+
+    fn check(text: &str) {
         let (mut family, mut seen, mut samples) = ("", BTreeSet::new(), BTreeSet::new());
         for line in text.lines().filter(|line| *line != "# EOF") {
             if let Some(rest) = line.strip_prefix("# TYPE ") {

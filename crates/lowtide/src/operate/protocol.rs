@@ -67,6 +67,12 @@ pub struct Changes {
     /// The greatest weight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub w_max: Option<f64>,
+    /// The hours in which it may press; none of them: at any time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Vec<String>>,
+    /// Hours with a limit on the rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caps: Option<Vec<String>>,
 }
 
 /// A new deadline.
@@ -233,6 +239,30 @@ pub struct Status {
     pub delay_backoffs: u64,
     /// Bytes over UDP, which nobody governs.
     pub udp_sent_bytes: u64,
+    /// The group whose transfers share a budget.
+    #[serde(default)]
+    pub budget: Option<String>,
+    /// The hours in which it may press; none: at any time.
+    #[serde(default)]
+    pub windows: Vec<String>,
+    /// Hours with a limit on the rate.
+    #[serde(default)]
+    pub caps: Vec<String>,
+    /// The limit on the rate that is in force now: the lesser of [`Status::max_rate_bps`] and the present cap.
+    #[serde(default)]
+    pub limit_bps: Option<f64>,
+    /// Why it takes spare capacity alone, whatever its deadline: `window` or `turn`.
+    #[serde(default)]
+    pub hold: Option<String>,
+    /// When its next window opens, while it is outside of them.
+    #[serde(default)]
+    pub opens: Option<Timestamp>,
+    /// When its window closes.
+    #[serde(default)]
+    pub closes: Option<Timestamp>,
+    /// When it means to be done: a little before the deadline, in a window.
+    #[serde(default)]
+    pub aim: Option<Timestamp>,
     /// The forecast's kind, as in a report.
     pub outlook: String,
     /// Expected completion.
@@ -274,6 +304,7 @@ mod tests {
             set(Changes { deadline: Some(Due::InS(7200.0)), remaining_bytes: Some(7), ..Changes::default() }),
             set(Changes { deadline: Some(Due::At(Timestamp::UNIX_EPOCH)), w_max: Some(0.5), ..Changes::default() }),
             set(Changes { max_rate_bps: Some(5_000_000), min_rate_bps: Some(0), ..Changes::default() }),
+            set(Changes { windows: Some(vec!["22:00-06:00".into()]), caps: Some(Vec::new()), ..Changes::default() }),
         ] {
             let text = serde_json::to_vec(&request).unwrap();
             assert_eq!(Request::parse(&text).unwrap(), request, "{}", String::from_utf8_lossy(&text));

@@ -45,7 +45,7 @@ fn state(status: &Status) -> String {
         1 => "1 connection".to_owned(),
         number => format!("{number} connections"),
     });
-    words.extend(status.max_rate_bps.map(|bps| format!("at most {}", size::show_rate(bps / 8.0))));
+    words.extend(status.limit_bps.map(|bps| format!("at most {}", size::show_rate(bps / 8.0))));
     words.extend(status.min_rate_bps.map(|bps| format!("at least {}", size::show_rate(bps / 8.0))));
     words.join(", ")
 }
@@ -58,6 +58,9 @@ fn details(status: &Status, now: &Zoned) -> Vec<(&'static str, String)> {
     if status.direction != "up" {
         rows.push(("direction", status.direction.clone()));
     }
+    rows.extend(status.budget.iter().map(|group| ("group", group.clone())));
+    rows.extend(rules("window", &status.windows));
+    rows.extend(rules("cap", &status.caps));
     rows.push(("law", format!("{}, w from {} to {}", status.law, status.w_min, status.w_max)));
     rows.extend(status.srtt_s.map(|srtt| ("round trip", format!("{:.1} ms", srtt * 1e3))));
     rows.push(("congestion", congestion(status)));
@@ -68,6 +71,10 @@ fn details(status: &Status, now: &Zoned) -> Vec<(&'static str, String)> {
     rows
 }
 
+fn rules(name: &'static str, all: &[String]) -> impl Iterator<Item = (&'static str, String)> {
+    all.iter().map(move |text| (name, text.clone()))
+}
+
 fn congestion(status: &Status) -> String {
     let Status { losses, delay_backoffs, phantom_signals, retransmitted_bytes, .. } = status;
     let again = size::show(*retransmitted_bytes);
@@ -75,16 +82,16 @@ fn congestion(status: &Status) -> String {
 }
 
 /// Without what could move a terminal's cursor: names of programs and groups are others' choice.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A transfer in the middle of its life.
-    pub(in crate::operate) fn example() -> Status {
+    pub(crate) fn example() -> Status {
         let started: jiff::Timestamp = "2026-11-21T21:00:00Z".parse().unwrap();
         Status {
             name: "nightly".into(),
@@ -117,6 +124,14 @@ pub(super) mod tests {
             phantom_signals: 0,
             delay_backoffs: 12,
             udp_sent_bytes: 0,
+            budget: None,
+            windows: vec!["22:00-06:00".into()],
+            caps: Vec::new(),
+            limit_bps: Some(20e6),
+            hold: None,
+            opens: None,
+            closes: Some(started + jiff::SignedDuration::from_hours(8)),
+            aim: Some(started + jiff::SignedDuration::from_hours(7)),
             outlook: "on_course".into(),
             expected: Some(started + jiff::SignedDuration::from_hours(7)),
             sentence: "on course, expected 05:41".into(),
@@ -134,6 +149,7 @@ nightly: 36.10 GB of 80.00 GB (45 %), 11.7 Mbit/s, 8.95 needed
   program    restic
   since      22:00 (1 h 30 min)
   deadline   2026-11-22 06:00
+  window     22:00-06:00
   law        tide, w from 0.004 to 1
   round trip 42.1 ms
   congestion 7 losses, 12 back-offs, 0 made up; 1.00 kB sent again

@@ -8,8 +8,8 @@ use jiff::Zoned;
 use lowtide_kernel::{Caller, Cgroup, Controller, Direction, Exit, Selection, Target, Transfer};
 
 use super::{
-    Kind, Plan, claim, clock::Clock, control, explain, first_steering, governor, job::Job, past::PastRuns,
-    report_file::ReportFile, screen::Screen, session::Session, signals::Signals, whose,
+    Kind, Plan, claim, clock::Clock, control, explain, first_steering, governor, job::Job, limits::limits,
+    past::PastRuns, report_file::ReportFile, screen::Screen, session::Session, signals::Signals, whose,
 };
 use crate::{
     cli::{AttachArguments, RUN_FAILED},
@@ -97,6 +97,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan
         );
     }
     let policy = control::policy(&arguments.law, &setup)?;
+    let limits = limits(&arguments.limits, Direction::Up)?;
     let kept = Some(&arguments.history).filter(|file| file.as_os_str() != "none");
     Ok(Plan {
         size: arguments.size.as_deref().map(size::parse).transpose()?,
@@ -106,6 +107,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan
         clock,
         policy,
         setup,
+        limits,
         user: None,
         history: None,
         past: kept.map(|file| PastRuns::beside(file, whose(file, caller))),

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lowtide_deadline::{Basis, Decision, Outlook, Time};
+use lowtide_deadline::{Basis, Decision, Hold, Outlook, Time};
 use lowtide_kernel::{Direction, Snapshot, Status, Totals};
 
 use super::{
@@ -44,6 +44,7 @@ pub(super) struct RowStatus {
 pub(super) struct Announcement {
     pub(super) now: Time,
     pub(super) outlook: Outlook,
+    pub(super) hold: Hold,
 }
 
 #[derive(Debug, Default)]
@@ -108,11 +109,12 @@ impl Journal {
         self.latest = Some(status.clone());
         self.add_row(status);
 
-        let outlook = status.decision.outlook;
-        let said = self.announcements.last().map(|last| words::kind(&last.outlook));
-        let news = said != Some(words::kind(&outlook)) && outlook != Outlook::TooEarly;
+        let Decision { outlook, hold, .. } = status.decision;
+        let kind = |outlook: &Outlook, hold: Hold| (words::kind(outlook), words::held(hold));
+        let said = self.announcements.last().map(|last| kind(&last.outlook, last.hold));
+        let news = said != Some(kind(&outlook, hold)) && (outlook != Outlook::TooEarly || hold != Hold::None);
         if news {
-            self.announcements.push(Announcement { now, outlook });
+            self.announcements.push(Announcement { now, outlook, hold });
         }
         news
     }
@@ -212,6 +214,8 @@ mod tests {
             basis: Basis::Feedback,
             price_ratio: 1.0,
             outlook: Outlook::NoDeadline { expected: None },
+            hold: Hold::None,
+            most: None,
         };
         let snapshot = Snapshot { totals, ..Snapshot::default() };
         Status {

@@ -2,6 +2,7 @@
 //! `lowtide run`: PROGRAM in a group of its own, governed until everything it sent has arrived.
 
 mod attach;
+mod budget;
 mod canvas;
 mod clock;
 mod control;
@@ -9,6 +10,7 @@ mod goals;
 mod history;
 mod job;
 mod journal;
+mod limits;
 mod past;
 mod place;
 mod relay;
@@ -40,6 +42,7 @@ use crate::{
 use clock::Clock;
 use history::History;
 use job::Job;
+use limits::{Limits, limits};
 use past::PastRuns;
 use report_file::ReportFile;
 use screen::Screen;
@@ -67,6 +70,7 @@ struct Plan {
     clock: Clock,
     policy: Policy,
     setup: Setup,
+    limits: Limits,
     user: Option<User>,
     history: Option<History>,
     past: Option<PastRuns>,
@@ -176,6 +180,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
     let direction = control::direction(arguments, &law)?;
     let setup = control::setup(&arguments.law, law, direction)?;
     let policy = control::policy(&arguments.law, &setup)?;
+    let limits = limits(&arguments.limits, direction)?;
     let program = arguments.program.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let name = arguments.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());
     let words = if arguments.report_arguments { usize::MAX } else { 1 };
@@ -187,6 +192,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         clock,
         policy,
         setup,
+        limits,
         user,
         history,
         past,
@@ -255,6 +261,8 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
 fn governor(plan: &Plan) -> Result<Governor> {
     let (now, words) = (plan.clock.now(), |error| anyhow!("{error}"));
     let mut governor = Governor::new(plan.policy, Goal::default(), now).map_err(words)?;
+    governor.set_rates(plan.limits.rates());
+    governor.set_calendar(plan.limits.calendar(&plan.clock, plan.deadline));
     governor.set_goal(plan.goal(), now).map_err(words)?;
     Ok(governor)
 }

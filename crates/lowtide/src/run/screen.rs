@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::{Timestamp, Zoned};
-use lowtide_deadline::{Control, Outlook, Time};
+use lowtide_deadline::{Control, Hold, Outlook, Time};
 use lowtide_kernel::{Direction, Status, controls_us};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
@@ -89,13 +89,14 @@ impl Screen {
         } else if paused {
             words::paused(self.direction).to_owned()
         } else {
-            words::phrase(&outlook, self.direction, self.deadline, clock, &Zoned::now())
+            words::phrase(&outlook, status.decision.hold, self.direction, self.deadline, clock, &Zoned::now())
         };
         let moved = journal.moved();
         match &mut self.form {
             Form::Quiet | Form::Silent => {}
             Form::Live => {
-                if news && alarming(&outlook) && !self.warned_download && !paused {
+                if news && status.decision.hold == Hold::None && alarming(&outlook) && !self.warned_download && !paused
+                {
                     self.say(&phrase);
                 }
                 let wide = self.job.columns().is_none_or(|columns| columns >= NARROW);
@@ -108,7 +109,8 @@ impl Screen {
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
                 let waiting = matches!(outlook, Outlook::Waiting { .. });
-                let something = outlook != Outlook::TooEarly && (waiting || moved > 0);
+                let held = status.decision.hold != Hold::None;
+                let something = held || (outlook != Outlook::TooEarly && (waiting || moved > 0));
                 if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
                     self.say(&format!("{phrase} ({})", figures(status, journal, self.direction, self.verbose)));
@@ -179,6 +181,7 @@ fn figures(status: &Status, journal: &Journal, direction: Direction, verbose: bo
     if let Some(delay) = status.snapshot.queue(direction) {
         text += &format!(" · queue {} ms", delay.as_millis());
     }
+    text += &status.decision.most.map(|most| format!(" · at most {}", size::show_rate(most))).unwrap_or_default();
     if direction == Direction::Down && status.snapshot.download.yields {
         text += " · held back, as the link is in use";
     }

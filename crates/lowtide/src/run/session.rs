@@ -3,6 +3,7 @@
 
 mod attached;
 mod orders;
+mod press;
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,9 @@ use lowtide_deadline::Time;
 use lowtide_kernel::{Cgroup, Controller, Direction, Exit, Program, Status};
 
 use super::{
-    Plan, TICK, history,
+    Plan, TICK,
+    budget::Peers,
+    history,
     journal::Journal,
     past::Past,
     report::Report,
@@ -74,6 +77,8 @@ pub(super) struct Session {
     detached: bool,
     /// Network namespaces of the group that are not looked at have been told of.
     left_out: bool,
+    /// The others of its group.
+    peers: Option<Peers>,
 }
 
 /// What others may do to PROGRAM's group while it runs.
@@ -103,6 +108,7 @@ impl Session {
             server: None,
             detached: false,
             left_out: false,
+            peers: None,
         }
     }
 
@@ -110,7 +116,11 @@ impl Session {
     pub(super) fn answer(&mut self, claim: Claim) {
         self.tick_or_say(); // there is a status to tell then
         match Server::start(claim, self.status()) {
-            Ok(server) => self.server = Some(server),
+            Ok(server) => {
+                let own = server.name().to_owned();
+                self.server = Some(server);
+                self.join(own);
+            }
             Err(error) => self.screen.say(&format!("{error:#}; lowtide status does not see this transfer")),
         }
     }
@@ -196,6 +206,8 @@ impl Session {
 
     fn tick(&mut self) -> Result<Status> {
         self.follow_the_wall_clock();
+        self.keep_calendar();
+        self.take_turn();
         let status = self.controller.tick(self.plan.clock.now())?;
         self.blind = false;
         let news = self.journal.record(&status);
@@ -215,10 +227,11 @@ impl Session {
 
     /// A wall clock that is set moves a deadline that was given by it. One that was given from the start is shown as another time.
     fn follow_the_wall_clock(&mut self) {
-        let Some(due) = self.plan.due else { return };
-        if !self.plan.clock.wall_clock_was_set() {
+        if (self.plan.due.is_none() && self.plan.limits.rules.is_empty()) || !self.plan.clock.wall_clock_was_set() {
             return;
         }
+        self.renew_calendar();
+        let Some(due) = self.plan.due else { return };
         match due {
             When::Absolute(_) => self.set_goal(),
             When::Relative(_) => {

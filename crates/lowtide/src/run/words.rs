@@ -2,7 +2,7 @@
 //! The outlook in words.
 
 use jiff::{Timestamp, Zoned};
-use lowtide_deadline::{Outlook, Time};
+use lowtide_deadline::{Hold, Outlook, Time};
 use lowtide_kernel::Direction;
 
 use super::clock::Clock;
@@ -33,8 +33,50 @@ pub(super) fn kind(outlook: &Outlook) -> &'static str {
     }
 }
 
+/// Why a transfer takes spare capacity alone, as the status names it.
+pub(super) fn held(hold: Hold) -> Option<&'static str> {
+    match hold {
+        Hold::None => None,
+        Hold::Closed { .. } => Some("window"),
+        Hold::Turn { .. } => Some("turn"),
+    }
+}
+
 /// One phrase for the live line and the log.
 pub(super) fn phrase(
+    outlook: &Outlook,
+    hold: Hold,
+    direction: Direction,
+    deadline: Option<Timestamp>,
+    clock: &Clock,
+    now: &Zoned,
+) -> String {
+    let at = |time: Time| when::show(clock.wall(time), now);
+    let by = deadline.map(|deadline| when::show(deadline, now)).unwrap_or_default();
+    let why = match hold {
+        _ if outlook.is_complete() => None,
+        Hold::None => None,
+        Hold::Closed { opens: Some(opens) } => Some(format!("outside its window until {}", at(opens))),
+        Hold::Closed { opens: None } => Some("outside its windows".to_owned()),
+        Hold::Turn { done: Time::MAX } => return "late, and another transfer of its group has its turn".to_owned(),
+        Hold::Turn { done } => {
+            return format!("another transfer of its group has its turn; planned to be done {}", at(done));
+        }
+    };
+    let Some(why) = why else { return goal_in_words(outlook, direction, deadline, clock, now) };
+    let then = outlook.expected().map(|time| format!(", expected {}", at(time))).unwrap_or_default();
+    match outlook {
+        Outlook::Overdue { .. } => format!("{why}; past the deadline of {by}{then}"),
+        Outlook::Behind { .. } | Outlook::CannotFinish { .. } | Outlook::ProgramLimited { .. } => {
+            format!("{why}; too slow so far to finish by {by}{then}")
+        }
+        Outlook::OnCourse { .. } => format!("{why}; on course{then}"),
+        _ => format!("{why}{then}"),
+    }
+}
+
+/// What there is to say where its goal rules.
+fn goal_in_words(
     outlook: &Outlook,
     direction: Direction,
     deadline: Option<Timestamp>,
@@ -88,8 +130,8 @@ mod tests {
         let now = Zoned::now();
         let at = |seconds: u64| Time::ZERO + Duration::from_secs(seconds);
         let deadline = clock.wall(at(100));
-        let say = |outlook: Outlook| phrase(&outlook, Direction::Up, Some(deadline), &clock, &now);
-        let say_down = |outlook: Outlook| phrase(&outlook, Direction::Down, Some(deadline), &clock, &now);
+        let say = |outlook: Outlook| phrase(&outlook, Hold::None, Direction::Up, Some(deadline), &clock, &now);
+        let say_down = |outlook: Outlook| phrase(&outlook, Hold::None, Direction::Down, Some(deadline), &clock, &now);
         let (by, later) = (when::show(deadline, &now), when::show(clock.wall(at(130)), &now));
         let behind = |expected, can_press| say(Outlook::Behind { expected, can_press });
         for (sentence, expected) in [
@@ -121,6 +163,28 @@ mod tests {
             (say_down(Outlook::Done), "all received".to_owned()),
         ] {
             assert_eq!(sentence, expected);
+        }
+        let opens = when::show(clock.wall(at(50)), &now);
+        let closed = |opens| move |outlook: Outlook| (outlook, Hold::Closed { opens });
+        let (until, for_good) = (closed(Some(at(50))), closed(None));
+        for ((outlook, hold), expected) in [
+            (
+                until(Outlook::OnCourse { expected: at(130) }),
+                format!("outside its window until {opens}; on course, expected {later}"),
+            ),
+            (until(Outlook::TooEarly), format!("outside its window until {opens}")),
+            (for_good(Outlook::Overdue { expected: None }), format!("outside its windows; past the deadline of {by}")),
+            (
+                until(Outlook::Behind { expected: None, can_press: true }),
+                format!("outside its window until {opens}; too slow so far to finish by {by}"),
+            ),
+            (until(Outlook::Done), "all sent".to_owned()),
+            (
+                (Outlook::TooEarly, Hold::Turn { done: at(130) }),
+                format!("another transfer of its group has its turn; planned to be done {later}"),
+            ),
+        ] {
+            assert_eq!(phrase(&outlook, hold, Direction::Up, Some(deadline), &clock, &now), expected);
         }
     }
 }

@@ -3,13 +3,15 @@
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
-use lowtide_deadline::{Bounds, Rates, Time};
+use lowtide_deadline::{Bounds, Hold, Rates, Time};
+
 use lowtide_kernel::Direction;
 
 use super::Session;
 use crate::{
+    hours::{self, Rules},
     operate::protocol::{Changes, Command, Due, Status},
-    run::{control, words},
+    run::{control, limits::check_that_it_sends, words},
     size,
     when::{self, When},
 };
@@ -32,19 +34,9 @@ impl Session {
         }
     }
 
-    /// Pauses and limits on the rate act on what is sent.
-    fn check_that_it_sends(&self, what: &str) -> Result<()> {
-        if self.plan.setup.direction == Direction::Down {
-            bail!(
-                "{what} holds back only what is sent, and this transfer is a download; a later --deadline makes it gentler"
-            );
-        }
-        Ok(())
-    }
-
     fn pause(&mut self, paused: bool) -> Result<()> {
         if paused {
-            self.check_that_it_sends("pause")?;
+            check_that_it_sends("pause", self.plan.setup.direction)?;
         }
         if self.controller.is_paused() != paused {
             self.controller.pause(paused);
@@ -79,9 +71,13 @@ impl Session {
                 "a deadline needs a size: how hard to press follows from how much is left; give --size or --remaining, too"
             );
         }
-        if changes.max_rate_bps.is_some_and(|rate| rate > 0) {
-            self.check_that_it_sends("--max-rate")?;
+        let capped = changes.caps.as_ref().is_some_and(|caps| !caps.is_empty());
+        for (what, given) in [("--max-rate", changes.max_rate_bps.is_some_and(|rate| rate > 0)), ("--cap", capped)] {
+            if given {
+                check_that_it_sends(what, self.plan.setup.direction)?;
+            }
         }
+        let rules = self.rules(changes)?;
         let bounds = changes.w_max.map(|w_max| self.bounds(w_max)).transpose()?;
         let rates = self.rates(changes)?;
 
@@ -90,16 +86,20 @@ impl Session {
             self.controller.governor().set_bounds(bounds);
         }
         if rates != self.controller.governor().rates() {
-            self.controller.set_rates(rates);
+            self.controller.governor().set_rates(rates);
         }
         if let Some(size) = size {
             (self.plan.size, self.plan.guessed) = (Some(size), false);
             self.journal.expect(size);
             self.screen.expect(size);
         }
+        self.plan.due = due;
+        self.plan.deadline = due.map(|when| self.plan.clock.wall(self.plan.clock.due(when)));
+        if rules != self.plan.limits.rules || changes.deadline.is_some() {
+            self.plan.limits.rules = rules;
+            self.renew_calendar();
+        }
         if size.is_some() || changes.deadline.is_some() {
-            self.plan.due = due;
-            self.plan.deadline = due.map(|when| self.plan.clock.wall(self.plan.clock.due(when)));
             self.screen.deadline_shows(self.plan.deadline);
             self.set_goal();
         }
@@ -114,6 +114,13 @@ impl Session {
         let bounds = bounds.map_err(|error| anyhow!("--w-max: {error}"))?;
         control::check_w_max(w_max, &self.plan.setup.law, self.plan.setup.actuator)?;
         Ok(bounds)
+    }
+
+    /// What is not given stays.
+    fn rules(&self, changes: &Changes) -> Result<Rules> {
+        let Rules { windows, caps } = &self.plan.limits.rules;
+        let (windows, caps) = (hours::texts(windows), hours::texts(caps));
+        Rules::parse(changes.windows.as_ref().unwrap_or(&windows), changes.caps.as_ref().unwrap_or(&caps))
     }
 
     fn rates(&mut self, changes: &Changes) -> Result<Rates> {
@@ -152,6 +159,8 @@ impl Session {
             rate("greatest", changes.max_rate_bps),
             rate("least", changes.min_rate_bps),
             changes.w_max.map(|w_max| format!("greatest weight {w_max}")),
+            changes.windows.as_ref().map(|all| told_of_rules("window", "windows", all)),
+            changes.caps.as_ref().map(|all| told_of_rules("cap", "caps", all)),
         ]
         .into_iter()
         .flatten()
@@ -169,8 +178,11 @@ impl Session {
 
     /// How it is; before the first look at the sockets as if nothing had been sent.
     pub(super) fn status(&mut self) -> Status {
-        let rates = self.controller.governor().rates();
-        let w = self.controller.governor().weight().get();
+        let present = self.plan.clock.now();
+        let governor = self.controller.governor();
+        let (rates, in_force, w) = (governor.rates(), governor.rates_at(present), governor.weight().get());
+        let (hold, aim) = (governor.hold(present), governor.aim());
+        let (opens, closes) = (governor.calendar().opens(present), governor.calendar().closes(present));
         let (plan, journal) = (&self.plan, &self.journal);
         let (snapshot, decision) = match &journal.latest {
             Some(status) => (status.snapshot, Some(status.decision)),
@@ -187,7 +199,7 @@ impl Session {
         let now = Zoned::now();
         let sentence = outlook.map(|outlook| match paused {
             true => words::paused(direction).to_owned(),
-            false => words::phrase(&outlook, direction, plan.deadline, &plan.clock, &now),
+            false => words::phrase(&outlook, hold, direction, plan.deadline, &plan.clock, &now),
         });
         let wall = |time: Time| -> Timestamp { plan.clock.wall(time) };
         let group = self.cgroup.path();
@@ -222,9 +234,25 @@ impl Session {
             phantom_signals: totals.phantoms,
             delay_backoffs: totals.delay_backoffs,
             udp_sent_bytes: totals.udp_sent,
+            budget: self.budget(),
+            windows: hours::texts(&plan.limits.rules.windows),
+            caps: hours::texts(&plan.limits.rules.caps),
+            limit_bps: in_force.most.map(|rate| 8.0 * rate),
+            hold: words::held(hold).map(str::to_owned),
+            opens: opens.filter(|_| matches!(hold, Hold::Closed { .. })).map(wall),
+            closes: closes.map(wall),
+            aim: aim.map(wall),
             outlook: outlook.map_or("too_early", |outlook| words::kind(&outlook)).to_owned(),
             expected: outlook.and_then(|outlook| outlook.expected()).filter(|_| !paused).map(wall),
             sentence: sentence.unwrap_or_default(),
         }
+    }
+}
+
+fn told_of_rules(one: &str, many: &str, all: &[String]) -> String {
+    match all {
+        [] => format!("no {many}"),
+        [only] => format!("{one} {only}"),
+        all => format!("{many} {}", all.join(" and ")),
     }
 }

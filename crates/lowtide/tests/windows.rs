@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![cfg(target_os = "linux")]
+//! `--window`, `--cap` and `--group` on this machine's kernel.
+
+#[path = "support/lifecycle.rs"]
+mod lifecycle;
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use jiff::{SignedDuration, Zoned};
+use lifecycle::{
+    Ended, Receiver, Running, children, dev_tcp, finish, inside, kernel, lowtide, name, namespace, run_script, trickle,
+    until,
+};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+fn ask(words: &[&str]) -> Ended {
+    finish(&mut lowtide(words))
+}
+
+fn find(transfer: &str) -> Option<Value> {
+    let all: Value = serde_json::from_str(&ask(&["status", transfer, "--json"]).out).ok()?;
+    Some(all["transfers"][0].clone())
+}
+
+fn status(transfer: &str) -> Value {
+    until("the transfer's status", || find(transfer))
+}
+
+fn number(status: &Value, field: &str) -> f64 {
+    status[field].as_f64().unwrap_or_else(|| panic!("{field} of {status}"))
+}
+
+/// Hours by the local clock, so far from now.
+fn hours(from: i64, until: i64) -> String {
+    let at = |hours: i64| (&Zoned::now() + SignedDuration::from_hours(hours)).strftime("%H:%M").to_string();
+    format!("{}-{}", at(from), at(until))
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn outside_its_window_a_transfer_does_not_press() {
+    if !kernel() {
+        return;
+    }
+    let space = namespace("windows");
+    let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+    let (job, later, now) = (name("windows"), hours(3, 6), hours(-2, 5));
+    let options = ["--name", &job, "--deadline", "+8h", "--size", "80GB", "--window", &later];
+    let run = Running::start(&mut inside(&space, run_script(&options, &trickle(&[receiver.address]))));
+    let closed = until("bytes", || Some(status(&job)).filter(|it| number(it, "acknowledged_bytes") > 1e4));
+    assert_eq!((&closed["hold"], &closed["needed_bps"]), (&Value::from("window"), &Value::Null), "{closed}");
+    assert_eq!(number(&closed, "w"), number(&closed, "w_min"));
+    assert_eq!(closed["windows"][0], later.as_str());
+    assert!(closed["sentence"].as_str().unwrap().starts_with("outside its window until "), "{closed}");
+    assert!(closed["opens"].is_string() && closed["closes"].is_null());
+
+    for (options, part) in [
+        (&["--window", "late"][..], "--window: cannot read the hours"),
+        (&["--cap", "08:00-18:00"], "has no rate"),
+        (&["--window", "22:00-22:00"], "begin and end at once"),
+    ] {
+        let refused = ask(&[&["set", &job][..], options].concat());
+        assert!(!refused.status.success() && refused.sentence().contains(part), "{options:?}: {refused:?}");
+    }
+    assert_eq!(status(&job)["windows"][0], later.as_str(), "what is refused changes nothing");
+
+    assert!(ask(&["set", &job, "--window", &now, "--cap", "00:00-24:00=5mbit"]).status.success());
+    let open = status(&job);
+    assert_eq!((&open["hold"], number(&open, "limit_bps")), (&Value::Null, 5e6), "{open}");
+    // 80 GB in the five hours of the window need more than the cap, beyond which nothing is aimed for
+    assert_eq!(number(&open, "needed_bps"), 5e6, "{open}");
+    assert!(open["closes"].is_string(), "{open}");
+    assert!(ask(&["set", &job, "--cap", "none"]).out.contains(&job));
+    let free = status(&job);
+    assert_eq!((&free["limit_bps"], &free["caps"]), (&Value::Null, &Value::Array(Vec::new())));
+    let needed = number(&free, "needed_bps");
+    assert!((8.0 * 80e9 / (5.0 * 3600.0)..8.0 * 80e9 / (4.0 * 3600.0)).contains(&needed), "{needed} in five hours");
+    run.signal(Signal::SIGTERM);
+    let ended = run.end();
+    assert!(ended.err.contains("outside its window until "), "{ended:?}");
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn what_cannot_be_is_refused_before_the_program_starts() {
+    for (options, part) in [
+        (&["--window", "22:00"][..], "--window: cannot read the hours '22:00'"),
+        (&["--cap", "8-9=fast"], "--cap"),
+        (&["--max-rate", "fast"], "--max-rate"),
+        (&["--direction", "down", "--max-rate", "5mbit"], "holds back only what is sent"),
+        (&["--direction", "down", "--cap", "8:00-9:00=5mbit"], "holds back only what is sent"),
+    ] {
+        let refused = finish(&mut run_script(options, "echo it ran"));
+        assert_eq!((refused.status.code(), refused.out.as_str()), (Some(125), ""), "{options:?}: {refused:?}");
+        assert!(refused.sentence().contains(part), "{options:?}: {refused:?}");
+    }
+}
+
+/// One of a group, that has so many bytes to send in so long over a connection that carries a trickle.
+fn member(space: &lowtide_emu::Namespace, receiver: &Receiver, group: &str, job: &str, due: &str) -> Running {
+    let options = ["--name", job, "--group", group, "--deadline", due, "--size", "2GB"];
+    let script = format!("head -c 2000000000 /dev/zero > {}", dev_tcp(receiver.address));
+    Running::start(&mut inside(space, run_script(&options, &script)))
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_group_has_one_turn_at_a_time_and_a_killed_one_leaves_its_turn() {
+    if !kernel() {
+        return;
+    }
+    let (a, b) = (format!("{}a", name("turns")), format!("{}b", name("turns")));
+    let config = lowtide_emu::Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20));
+    let emulator = lowtide_emu::Emulator::start(config).unwrap();
+    let receiver = Receiver::start(emulator.b(), emulator.b4());
+    let group = name("turns");
+    let jobs = ["first", "second", "third"].map(|job| name(&format!("turns-{job}")));
+    let mut runs: Vec<_> = jobs
+        .iter()
+        .zip(["+1h", "+2h", "+3h"])
+        .map(|(job, due)| member(emulator.a(), &receiver, &group, job, due))
+        .collect();
+    // who presses, and who waits
+    let turns = |jobs: &[String]| -> Vec<Option<String>> {
+        let all: Vec<_> = jobs.iter().map(|job| status(job)).collect();
+        assert!(all.iter().all(|it| it["budget"] == group.as_str()));
+        all.iter().map(|it| it["hold"].as_str().map(str::to_owned)).collect()
+    };
+    let turn = || Some("turn".to_owned());
+    until("the first one's turn", || (turns(&jobs) == [None, turn(), turn()]).then_some(()));
+    // as much as all of them need: 6 GB in three hours or 2 GB in the first, less the margin of the aim
+    let needed = number(&status(&jobs[0]), "needed_bps");
+    assert!((8.0 * 2e9 / 3600.0..1.2 * 8.0 * 2e9 / 3600.0).contains(&needed), "{needed}");
+    assert!(status(&jobs[2])["sentence"].as_str().unwrap().contains("another transfer of its group has its turn"));
+
+    let first = runs.remove(0);
+    let orphans: Vec<_> = children(first.pid()).into_iter().map(lifecycle::Orphan).collect();
+    first.signal(Signal::SIGKILL);
+    drop(first);
+    drop(orphans);
+    until("the second one's turn", || (turns(&jobs[1..]) == [None, turn()]).then_some(()));
+    assert!(ask(&["pause", &jobs[1]]).status.success());
+    until("the third one's turn", || (turns(&jobs[2..]) == [None]).then_some(()));
+    assert!(ask(&["resume", &jobs[1]]).status.success());
+    until("the second one's turn again", || (turns(&jobs[1..]) == [None, turn()]).then_some(()));
+}
