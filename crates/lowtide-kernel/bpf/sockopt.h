@@ -46,7 +46,7 @@ static inline bool read_pacing(const struct bpf_sockopt *ctx, u64 *rate)
 static inline bool is_free(const u64 *name)
 {
 	for (int i = 0; i < LT_FREE_LAWS; i++) {
-		const u64 *known = (const u64 *)setup.free_laws[i];
+		const volatile u64 *known = (const volatile u64 *)setup.free_laws[i];	/* set at loading: no constant */
 
 		if (known[0] && known[0] == name[0] && known[1] == name[1])
 			return true;

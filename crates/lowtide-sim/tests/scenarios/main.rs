@@ -62,8 +62,8 @@ fn a_law_can_be_the_port_of_the_kernel() {
     assert!(rates.iter().all(|rate| *rate > 0) && rates[0].abs_diff(rates[1]) < rates[0] / 50, "{rates:?}");
     for (cc, sentence) in [
         ("vegas:variant=original,port=kernel", "the kernel's vegas has variant=linux, and not variant=original"),
-        ("nice:port=kernel", "nice is not ported to the kernel; there are vegas"),
-        ("proteus:port=kernel", "proteus is not ported to the kernel; there are vegas"),
+        ("nice:port=kernel", "nice is not ported to the kernel; there are cdg, vegas"),
+        ("proteus:port=kernel", "proteus is not ported to the kernel; there are cdg, vegas"),
         ("vegas:port=moon", "a law has one port, port=kernel"),
     ] {
         let error = parse(SMALL, &[&format!("flow.cc={cc}")]).unwrap_err();

@@ -66,7 +66,7 @@ fn every_way_to_say_when_is_in_the_help_and_is_taken() {
     let mut command = Cli::command();
     let help = command.find_subcommand_mut("run").unwrap().render_long_help().to_string();
     let (_, list) = help.split_once("WHEN is one of these:\n").expect("the list");
-    let (list, _) = list.split_once("SIZE is").expect("its end");
+    let (list, _) = list.split_once("HOURS are").expect("its end");
     let now = "2026-11-21T12:00:00Z[UTC]".parse().unwrap();
     // what a line says, and two spaces or more before what that means
     let said = |line: &str| line.trim().split("  ").next().unwrap_or_default().to_owned();
