@@ -105,6 +105,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan
         deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
+        about: setup.direction,
         setup,
         user: None,
         history: None,

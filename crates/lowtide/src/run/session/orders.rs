@@ -32,9 +32,9 @@ impl Session {
         }
     }
 
-    /// Pauses and limits on the rate act on what is sent.
+    /// Limits on the rate act on what is sent.
     fn check_that_it_sends(&self, what: &str) -> Result<()> {
-        if self.plan.setup.direction == Direction::Down {
+        if self.journal.way() == Direction::Down {
             bail!(
                 "{what} holds back only what is sent, and this transfer is a download; a later --deadline makes it gentler"
             );
@@ -42,13 +42,18 @@ impl Session {
         Ok(())
     }
 
+    /// A goal for a transfer that had none is about the way that it goes.
+    fn settle(&mut self) {
+        let way = self.journal.way();
+        self.plan.about = way;
+        self.journal.is_about(way);
+        self.controller.is_about(way);
+    }
+
     fn pause(&mut self, paused: bool) -> Result<()> {
-        if paused {
-            self.check_that_it_sends("pause")?;
-        }
         if self.controller.is_paused() != paused {
             self.controller.pause(paused);
-            self.screen.say(if paused { words::paused(self.plan.setup.direction) } else { "resumed" });
+            self.screen.say(if paused { words::PAUSED } else { "resumed" });
         }
         Ok(())
     }
@@ -82,8 +87,12 @@ impl Session {
         if changes.max_rate_bps.is_some_and(|rate| rate > 0) {
             self.check_that_it_sends("--max-rate")?;
         }
+        let goal = size.is_some() || changes.deadline.is_some();
         let bounds = changes.w_max.map(|w_max| self.bounds(w_max)).transpose()?;
         let rates = self.rates(changes)?;
+        if goal || rates.least.is_some() {
+            self.settle();
+        }
 
         if let Some(bounds) = bounds {
             self.plan.policy.bounds = bounds;
@@ -97,7 +106,7 @@ impl Session {
             self.journal.expect(size);
             self.screen.expect(size);
         }
-        if size.is_some() || changes.deadline.is_some() {
+        if goal {
             self.plan.due = due;
             self.plan.deadline = due.map(|when| self.plan.clock.wall(self.plan.clock.due(when)));
             self.screen.deadline_shows(self.plan.deadline);
@@ -177,8 +186,8 @@ impl Session {
             None => Default::default(),
         };
         let totals = snapshot.totals;
-        let direction = plan.setup.direction;
-        let (srtt, busy) = match direction {
+        let way = journal.way();
+        let (srtt, busy) = match way {
             Direction::Down => (snapshot.download.srtt, snapshot.download.receiving),
             Direction::Up | Direction::Both => (snapshot.srtt, snapshot.sending),
         };
@@ -186,15 +195,15 @@ impl Session {
         let paused = self.controller.is_paused();
         let now = Zoned::now();
         let sentence = outlook.map(|outlook| match paused {
-            true => words::paused(direction).to_owned(),
-            false => words::phrase(&outlook, direction, plan.deadline, &plan.clock, &now),
+            true => words::PAUSED.to_owned(),
+            false => words::phrase(&outlook, way, plan.deadline, &plan.clock, &now),
         });
         let wall = |time: Time| -> Timestamp { plan.clock.wall(time) };
         let group = self.cgroup.path();
         Status {
             name: self.server.as_ref().map_or_else(|| plan.name.clone(), |server| server.name().to_owned()),
             kind: plan.kind.name().to_owned(),
-            direction: direction.name().to_owned(),
+            direction: plan.setup.direction.name().to_owned(),
             pid: std::process::id(),
             program: plan.program.first().cloned().unwrap_or_default(),
             group: group.display().to_string(),
@@ -215,7 +224,7 @@ impl Session {
             min_rate_bps: rates.least.map(|rate| 8.0 * rate),
             paused,
             srtt_s: srtt.map(|srtt| srtt.as_secs_f64()),
-            queueing_delay_s: snapshot.queue(direction).map(|delay| delay.as_secs_f64()),
+            queueing_delay_s: snapshot.queue(way).map(|delay| delay.as_secs_f64()),
             connections: snapshot.sockets,
             sending: busy,
             losses: totals.losses,
