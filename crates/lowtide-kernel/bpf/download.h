@@ -72,7 +72,7 @@ u64 download_numbers = 0;
 
 static inline bool downloads_are_governed(u64 now_ns)
 {
-	return steering.download_weight_q16 < Q16_ONE && controller_alive(now_ns);
+	return (steering.download_held || steering.download_weight_q16 < Q16_ONE) && controller_alive(now_ns);
 }
 
 static __always_inline struct lt_flow *download_flow(struct lt_download *d)
@@ -284,7 +284,8 @@ static __always_inline void download_arrives(struct lt_download *d, const struct
 		grant_unseen(&d->grants);
 		return;
 	}
-	if (grant_arrives(&d->grants, s, &d->ack, &d->loop_us) && d->ack.now_us) {
+	/* what comes on a trickle tells nothing of the link */
+	if (grant_arrives(&d->grants, s, &d->ack, &d->loop_us) && d->ack.now_us && !steering.download_held) {
 		d->delay_us = d->ack.rtt_us ? d->ack.rtt_us : d->delay_us;
 		d->ack.random = 0;
 		download_turn(f, d, now_ns);
@@ -407,7 +408,7 @@ static inline void download_clamp(struct bpf_sock_ops *ops)
 		d->clamped = 0;
 		return;
 	}
-	if (!d->begun)
+	if (!d->begun && !steering.download_held)
 		return;
 	held = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
 	held = held > DOWNLOAD_WINDOW_MOST ? 0 : held;
@@ -419,6 +420,8 @@ static inline void download_clamp(struct bpf_sock_ops *ops)
 		want = held;
 	if (download_may_be_short(d, download_flow(d)))
 		want = at_least(want, DOWNLOAD_SHORT);
+	if (steering.download_held)
+		want = GRANT_LEAST_WINDOW;
 	d->clamped = 1;
 	download_set(ops, grant_clamp(want, held, d->burst, mss));
 }

@@ -79,6 +79,8 @@ struct lt_steering {
 	u32 socket_limit;	/* bytes per second that each may send, 0: as many as the law lets it; */
 	u32 limit_sockets;	/* while no more than so many are sending; 0: however many are */
 	u32 download_weight_q16;	/* w of what sockets receive; 1 and above: the windows are left to the stack */
+	u32 download_held;	/* 1: what sockets receive is held to a trickle */
+	u32 unused;		/* a multiple of eight bytes */
 };
 
 /* A socket that was open when its group was attached to: one for each look at it. */

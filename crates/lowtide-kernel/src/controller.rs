@@ -37,7 +37,7 @@ pub struct Controller {
     transfer: Transfer,
     governor: Governor,
     goals: Goals,
-    direction: Direction,
+    about: Direction,
     law: Law,
     actuator: Actuator,
     w_min: Weight,
@@ -64,7 +64,7 @@ impl Controller {
             transfer,
             governor,
             goals,
-            direction: setup.direction,
+            about: setup.direction,
             law,
             actuator,
             w_min: policy.bounds.min(),
@@ -75,6 +75,12 @@ impl Controller {
             paused: false,
             decision: None,
         }
+    }
+
+    /// Goal and progress are about what goes this way from now on, `Both`: about what moves more; the other way has
+    /// all the time in the world. Before it is said they are about the direction of the setup.
+    pub fn is_about(&mut self, direction: Direction) {
+        self.about = direction;
     }
 
     /// Bytes per second that all sockets together may send from now on.
@@ -121,7 +127,7 @@ impl Controller {
         let (goals, gone) = self.goals.tick(self.transfer.goals(), &seen);
         let alpha = self.law.exponent(self.price.get(), snapshot.srtt.map(|rtt| rtt.as_secs_f64()));
         let flows = if self.law.shares_a_flow() { snapshot.paths } else { snapshot.sending };
-        let budget = Budget::new(decision.weight, snapshot.sending, flows, &goals, alpha);
+        let budget = Budget::new(self.upload_weight(&decision), snapshot.sending, flows, &goals, alpha);
         let limit = self.limit(now, &snapshot);
         let steering = Steering { limit, ..self.steering(&snapshot, &decision, &budget) };
         self.transfer.steer(&steering);
@@ -157,6 +163,7 @@ impl Controller {
 
     /// What the governor hears of the transfer, in its direction.
     fn progress(&mut self, now: Time, snapshot: &Snapshot) -> Progress {
+        let way = snapshot.totals.way(self.about);
         let sent = Progress {
             now,
             acknowledged_bytes: snapshot.totals.acknowledged,
@@ -167,11 +174,11 @@ impl Controller {
             segment_bytes: snapshot.segment_bytes,
             signals: signals(snapshot),
             connected: snapshot.totals.sockets_opened > 0,
-            waiting: self.peer.is_awaited(now, snapshot, self.direction),
+            waiting: self.peer.is_awaited(now, snapshot, way),
             in_flight_bytes: snapshot.in_flight_bytes,
             price_ratio: None,
         };
-        if self.direction != Direction::Down {
+        if way != Direction::Down {
             return sent;
         }
         let download = &snapshot.download;
@@ -189,13 +196,14 @@ impl Controller {
         }
     }
 
-    /// w of what is received: the transfer's where it is a download; beside what is sent it has all the time in the
-    /// world.
-    fn download_weight(&self, decision: &Decision) -> f64 {
-        match self.direction {
-            Direction::Down => decision.weight.get(),
-            Direction::Up | Direction::Both => self.w_min.get(),
-        }
+    /// w of what is sent: without a goal of its own it has all the time in the world.
+    fn upload_weight(&self, decision: &Decision) -> Weight {
+        if self.about == Direction::Down { self.w_min } else { decision.weight }
+    }
+
+    /// The same of what is received.
+    fn download_weight(&self, decision: &Decision) -> Weight {
+        if self.about == Direction::Down { decision.weight } else { self.w_min }
     }
 
     /// A law of ours shares the budget itself; sockets of a kernel's law each apply a weight for themselves.
@@ -206,8 +214,9 @@ impl Controller {
                 (budget.each_of_the_others(), decision.price_ratio),
                 budget.increase_of_the_others(),
             ),
-            weight: decision.weight.get(),
-            download_weight: self.download_weight(decision),
+            weight: self.upload_weight(decision).get(),
+            download_weight: self.download_weight(decision).get(),
+            download_held: self.paused,
             sockets: snapshot.sending,
             window: snapshot.window,
             stale: STALE_INTERVALS * decision.interval.max(Duration::from_millis(500)),

@@ -302,6 +302,7 @@ fn configure(fixed: &mut types::lt_setup, variables: &mut types::bss, law: &Law,
 pub(crate) fn apply(variable: &mut types::lt_steering, steering: &Steering) {
     variable.pressure = pressure_value(&steering.pressure);
     variable.weight = steering.weight.to_bits();
+    variable.download_held = steering.download_held.into();
     variable.download_weight_q16 = (steering.download_weight.clamp(0.0, 1.0) * Q16) as u32;
     variable.sockets = steering.sockets;
     variable.window_q16 = (steering.window.max(0.0) * Q16) as u64;

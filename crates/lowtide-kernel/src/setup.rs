@@ -108,6 +108,8 @@ pub struct Steering {
     pub weight: f64,
     /// w of what is received; 1: the windows are left to the stack.
     pub download_weight: f64,
+    /// What is received is held to a trickle that keeps connections alive.
+    pub download_held: bool,
     /// Sockets that share the budget.
     pub sockets: u32,
     /// Sum of the sending sockets' windows, in segments: newcomers start with their share of it.

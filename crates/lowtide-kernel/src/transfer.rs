@@ -88,8 +88,18 @@ impl Totals {
     /// Payload bytes of a transfer in this direction: those acknowledged, or those received.
     pub fn moved(&self, direction: Direction) -> u64 {
         match direction {
-            Direction::Up | Direction::Both => self.acknowledged,
+            Direction::Up => self.acknowledged,
             Direction::Down => self.received,
+            Direction::Both => self.acknowledged.max(self.received),
+        }
+    }
+
+    /// The one way that is meant: of both the one that has moved more.
+    pub fn way(&self, direction: Direction) -> Direction {
+        match direction {
+            Direction::Both if self.received > self.acknowledged => Direction::Down,
+            Direction::Both => Direction::Up,
+            one => one,
         }
     }
 }

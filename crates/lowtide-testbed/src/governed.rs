@@ -229,6 +229,7 @@ fn as_published(snapshot: &Snapshot) -> Steering {
     Steering {
         pressure: Pressure::default(),
         download_weight: 1.0,
+        download_held: false,
         weight: 1.0,
         sockets: snapshot.sending,
         window: snapshot.window,

@@ -34,7 +34,7 @@ WHEN is one of these:
 HOURS are by the local clock: 22:00-06:00, 10pm-6am, \"mon-fri 08:00-18:00\"; past
 midnight they belong to the day on which they begin.
 SIZE is 120GiB, 40MB or a number of bytes; last is what this job sent when it last ran. Options go before PROGRAM; after
---size-of a -- has to follow. Lowtide governs what PROGRAM sends over TCP; with --direction down it governs what PROGRAM
+--size-of a -- has to follow. Lowtide governs what PROGRAM sends over TCP; with --direction down or both also what PROGRAM
 receives, by the receive window that each connection advertises.
 
 Weight: the share of a bottleneck relative to one ordinary TCP flow. Without a deadline it stays at --w-min.
@@ -44,20 +44,24 @@ PROGRAM cannot be executed, 127 if there is no such program, 3 under --require-g
 
   sudo lowtide run --deadline 06:00 --size-of /srv -- restic backup /srv
   sudo lowtide run rsync -a /srv/ backup:/srv/
-  sudo lowtide run --direction down --deadline 06:00 --size 80GB -- rclone copy remote:media /media"
+  sudo lowtide run --deadline 06:00 --download-size 80GB -- rclone copy remote:media /media"
 )]
 pub struct RunArguments {
     /// When the transfer has to be finished; without it the transfer stays in the background
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     pub deadline: Option<String>,
 
-    /// The direction of the data that are governed, to which --size and --deadline refer
-    #[arg(long, value_enum, default_value_t = DirectionArgument::Up)]
-    pub direction: DirectionArgument,
+    /// The direction of the data that are governed [default: up; with --download-size both]
+    #[arg(long, value_enum)]
+    pub direction: Option<DirectionArgument>,
 
     /// How much PROGRAM will send, or with --direction down receive; required with --deadline
     #[arg(long, value_name = "SIZE|last", allow_hyphen_values = true)]
     pub size: Option<String>,
+
+    /// How much PROGRAM will receive; the deadline is about that, and what it sends stays in the background
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, conflicts_with_all = ["size", "size_of"])]
+    pub download_size: Option<String>,
 
     /// Estimate the size from the files under these paths; with --size last, for a job that has not run before
     #[arg(long, value_name = "PATH", num_args = 1..)]
@@ -194,7 +198,7 @@ pub enum DirectionArgument {
     Up,
     /// What it receives; what it sends is not governed
     Down,
-    /// Both; --size and --deadline refer to what it sends, and what it receives stays in the background
+    /// Both, each by a law of its own; --size is about what it sends, --download-size about what it receives
     Both,
 }
 

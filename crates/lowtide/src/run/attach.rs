@@ -106,6 +106,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan
         deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
+        about: setup.direction,
         setup,
         limits,
         user: None,

@@ -37,16 +37,28 @@ fn actuator(arguments: &LawArguments, law: &Law) -> Result<Actuator> {
 
 /// The direction asked for, which the law has to govern.
 pub(super) fn direction(arguments: &RunArguments, law: &Law) -> Result<Direction> {
-    let (direction, name) = match arguments.direction {
-        DirectionArgument::Up => return Ok(Direction::Up),
-        DirectionArgument::Down => (Direction::Down, "down"),
-        DirectionArgument::Both => (Direction::Both, "both"),
-    };
     // so far the others are wired to what is sent alone
-    if !law.shares_a_flow() {
+    let able = law.shares_a_flow();
+    let direction = match arguments.direction {
+        None if arguments.download_size.is_some() => Direction::Both,
+        None | Some(DirectionArgument::Up) => Direction::Up,
+        Some(DirectionArgument::Down) => Direction::Down,
+        Some(DirectionArgument::Both) => Direction::Both,
+    };
+    if direction.has_down() && !able {
         bail!(
-            "--direction {name}: --cc {} governs only what is sent; leave --cc out, as tide governs what is received, too",
+            "--{}: --cc {} governs only what is sent; leave --cc out, as tide governs what is received, too",
+            if arguments.direction.is_some() {
+                format!("direction {}", direction.name())
+            } else {
+                "download-size".into()
+            },
             law.name()
+        );
+    }
+    if !direction.has_down() && arguments.download_size.is_some() {
+        bail!(
+            "--download-size is about what is received, and --direction up governs only what is sent; give --direction both"
         );
     }
     if direction == Direction::Down && !arguments.size_of.is_empty() {
@@ -55,6 +67,15 @@ pub(super) fn direction(arguments: &RunArguments, law: &Law) -> Result<Direction
         );
     }
     Ok(direction)
+}
+
+/// The way that size and deadline are about; both, where there is neither.
+pub(super) fn about(arguments: &RunArguments, direction: Direction) -> Direction {
+    match direction {
+        Direction::Both if arguments.download_size.is_some() => Direction::Down,
+        Direction::Both if arguments.size.is_some() || !arguments.size_of.is_empty() => Direction::Up,
+        one => one,
+    }
 }
 
 /// The policy that the command line asks for.

@@ -49,7 +49,9 @@ pub(super) struct Announcement {
 
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    direction: Direction,
+    /// What is governed, and what the goal is about.
+    governed: Direction,
+    about: Direction,
     size: Option<u64>,
     pub(super) rows: Vec<Row>,
     spacing: Duration,
@@ -69,8 +71,18 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn new(direction: Direction, size: Option<u64>) -> Journal {
-        Journal { direction, size, ..Journal::default() }
+    pub(super) fn new(governed: Direction, about: Direction, size: Option<u64>) -> Journal {
+        Journal { governed, about, size, ..Journal::default() }
+    }
+
+    /// The goal is about what goes this way from now on.
+    pub(super) fn is_about(&mut self, direction: Direction) {
+        self.about = direction;
+    }
+
+    /// The way that the transfer goes.
+    pub(super) fn way(&self) -> Direction {
+        self.totals().way(self.about)
     }
 
     /// Another size at which it is complete.
@@ -92,7 +104,7 @@ impl Journal {
     /// Takes a status in; true if the outlook is of another kind than before.
     pub(super) fn record(&mut self, status: &Status) -> bool {
         let now = status.now;
-        let moved = status.snapshot.totals.moved(self.direction);
+        let moved = status.snapshot.totals.moved(self.about);
         if moved > self.moved() {
             self.last_progress = Some(now);
         }
@@ -166,13 +178,13 @@ impl Journal {
 
     /// Payload bytes of the transfer so far, in its direction.
     pub(super) fn moved(&self) -> u64 {
-        self.totals().moved(self.direction)
+        self.totals().moved(self.about)
     }
 
     /// More comes in than goes out: a download, which is not governed here.
     pub(super) fn is_download(&self) -> bool {
         let totals = self.totals();
-        self.direction == Direction::Up && totals.received > DOWNLOAD_FLOOR.max(totals.acknowledged)
+        self.governed == Direction::Up && totals.received > DOWNLOAD_FLOOR.max(totals.acknowledged)
     }
 
     /// No byte has passed through the group, in or out.
@@ -229,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_group_that_moves_no_bytes_is_recognised_after_a_while() {
-        let mut journal = Journal::new(Direction::Up, None);
+        let mut journal = Journal::new(Direction::Up, Direction::Up, None);
         journal.record(&after(9, Totals::default()));
         assert!(!journal.is_silent());
         journal.record(&after(10, Totals::default()));
@@ -240,21 +252,22 @@ mod tests {
 
     #[test]
     fn a_download_is_more_in_than_out() {
-        let mut journal = Journal::new(Direction::Up, None);
+        let mut journal = Journal::new(Direction::Up, Direction::Up, None);
         journal.record(&after(1, Totals { received: 900_000, ..Totals::default() }));
         assert!(!journal.is_download(), "the answers of a talkative server");
         journal.record(&after(2, Totals { received: 9_000_000, acknowledged: 1_000, ..Totals::default() }));
         assert!(journal.is_download());
-        journal.direction = Direction::Down;
+        (journal.governed, journal.about) = (Direction::Both, Direction::Both);
         assert!(!journal.is_download() && journal.moved() == 9_000_000, "it is governed");
-        journal.direction = Direction::Up;
+        assert_eq!(journal.way(), Direction::Down);
+        (journal.governed, journal.about) = (Direction::Up, Direction::Up);
         journal.record(&after(3, Totals { received: 9_000_000, acknowledged: 10_000_000, ..Totals::default() }));
         assert!(!journal.is_download());
     }
 
     #[test]
     fn bases_are_added_up_while_there_is_a_target() {
-        let mut journal = Journal::new(Direction::Up, None);
+        let mut journal = Journal::new(Direction::Up, Direction::Up, None);
         for (at, basis, target_rate) in [
             (0, Basis::Fallback(FallbackReason::NoPrice), Some(1e6)),
             (2, Basis::Model, Some(1e6)),
@@ -273,7 +286,7 @@ mod tests {
     #[test]
     fn rows_count_goals_and_do_not_keep_them() {
         fn owns_nothing<T: Copy>(_rows: &[T]) {}
-        let mut journal = Journal::new(Direction::Up, None);
+        let mut journal = Journal::new(Direction::Up, Direction::Up, None);
         let goal = |id| SocketGoal { id, serial: 1, size: 100, deadline: Time::MAX, ..SocketGoal::default() };
         journal.record(&Status { goals: (1..=4096).map(goal).collect(), ..after(1, Totals::default()) });
         journal.record(&after(2, Totals::default()));
@@ -284,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_last_announced_byte_completes_the_transfer() {
-        let mut journal = Journal::new(Direction::Up, Some(100));
+        let mut journal = Journal::new(Direction::Up, Direction::Up, Some(100));
         journal.record(&after(1, Totals { acknowledged: 99, ..Totals::default() }));
         assert_eq!(journal.completed, None);
         journal.record(&after(2, Totals { acknowledged: 100, ..Totals::default() }));

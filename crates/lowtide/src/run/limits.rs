@@ -38,7 +38,7 @@ pub(super) fn limits(arguments: &LimitArguments, direction: Direction) -> Result
     Ok(Limits { rules, most, group: arguments.group.as_deref().map(slug), renewed: Time::ZERO })
 }
 
-/// Pauses and limits on the rate act on what is sent.
+/// Limits on the rate act on what is sent.
 pub(super) fn check_that_it_sends(what: &str, direction: Direction) -> Result<()> {
     if direction == Direction::Down {
         bail!(

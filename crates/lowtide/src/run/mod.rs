@@ -30,7 +30,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Goal, Governor, Policy};
 use lowtide_kernel::{
-    Caller, Cgroup, Controller, Error, Need, Program, Setup, Steering, Transfer, User, diagnose, inherited_tcp_sockets,
+    Caller, Cgroup, Controller, Direction, Error, Need, Program, Setup, Steering, Transfer, User, diagnose,
+    inherited_tcp_sockets,
 };
 
 use crate::{
@@ -71,6 +72,8 @@ struct Plan {
     policy: Policy,
     setup: Setup,
     limits: Limits,
+    /// The way that size and deadline are about.
+    about: Direction,
     user: Option<User>,
     history: Option<History>,
     past: Option<PastRuns>,
@@ -147,7 +150,8 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let mut program =
         Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), job.place(), signals.inherited())?;
     job.begin();
-    let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
+    let mut controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
+    controller.is_about(plan.about);
     let screen = Screen::new(&arguments.tell, &plan, job);
     let claim = claim(&plan.name);
     let mut session = Session::new(screen, plan, controller, cgroup, inherited);
@@ -174,7 +178,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
     let (history, past) = history(arguments, caller).unzip();
     let (size, guessed) = announced(arguments, history.as_ref(), caller)?;
     if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
-        bail!("--deadline needs --size or --size-of: how hard to press follows from how much is left");
+        bail!("--deadline needs --size, --size-of or --download-size: how hard to press follows from how much is left");
     }
     let law = control::law(&arguments.law)?;
     let direction = control::direction(arguments, &law)?;
@@ -191,6 +195,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
+        about: control::about(arguments, setup.direction),
         setup,
         limits,
         user,
@@ -228,6 +233,9 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
         [] => Ok(None),
         paths => caller.act(|| size::announced(paths, arguments.one_file_system))?,
     };
+    if let Some(text) = &arguments.download_size {
+        return Ok((Some(size::parse(text)?), false));
+    }
     match arguments.size.as_deref() {
         None => Ok((of_paths()?, false)),
         Some("last") => {

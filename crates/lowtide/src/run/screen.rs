@@ -44,7 +44,6 @@ enum Form {
 pub(super) struct Screen {
     pub(super) job: Job,
     form: Form,
-    direction: Direction,
     size: Option<u64>,
     deadline: Option<Timestamp>,
     verbose: bool,
@@ -68,8 +67,8 @@ impl Screen {
             _ if has_line(arguments) && job.has_terminal() => Form::Live,
             _ => Form::Lines { last: None },
         };
-        let (direction, size, deadline, verbose) = (plan.setup.direction, plan.size, plan.deadline, arguments.verbose);
-        Screen { job, form, direction, size, deadline, verbose, warned_download: false, warned_silent: false }
+        let (size, deadline, verbose) = (plan.size, plan.deadline, arguments.verbose);
+        Screen { job, form, size, deadline, verbose, warned_download: false, warned_silent: false }
     }
 
     /// Shows the newest status; `news`: the outlook is of another kind than before.
@@ -78,7 +77,10 @@ impl Screen {
         let outlook = status.decision.outlook;
         if journal.is_download() && !self.warned_download {
             self.warned_download = true;
-            self.say("more comes in than goes out: Lowtide governs what is sent, so this download is not governed, and there is no forecast; --direction down governs it");
+            self.say(
+                "more comes in than goes out: Lowtide governs what is sent, so this download is not governed, and there \
+                 is no forecast; --direction both governs it",
+            );
         }
         if journal.is_silent() && !self.warned_silent {
             self.warned_silent = true;
@@ -87,9 +89,9 @@ impl Screen {
         let phrase = if self.warned_download {
             "not governed: a download".to_owned()
         } else if paused {
-            words::paused(self.direction).to_owned()
+            words::PAUSED.to_owned()
         } else {
-            words::phrase(&outlook, status.decision.hold, self.direction, self.deadline, clock, &Zoned::now())
+            words::phrase(&outlook, status.decision.hold, journal.way(), self.deadline, clock, &Zoned::now())
         };
         let moved = journal.moved();
         match &mut self.form {
@@ -101,10 +103,7 @@ impl Screen {
                 }
                 let wide = self.job.columns().is_none_or(|columns| columns >= NARROW);
                 let progress = progress(moved, self.size, wide);
-                self.job.set_line(format!(
-                    "{progress}  {}  {phrase}",
-                    figures(status, journal, self.direction, self.verbose)
-                ));
+                self.job.set_line(format!("{progress}  {}  {phrase}", figures(status, journal, self.verbose)));
             }
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
@@ -113,7 +112,7 @@ impl Screen {
                 let something = held || (outlook != Outlook::TooEarly && (waiting || moved > 0));
                 if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
-                    self.say(&format!("{phrase} ({})", figures(status, journal, self.direction, self.verbose)));
+                    self.say(&format!("{phrase} ({})", figures(status, journal, self.verbose)));
                 }
             }
         }
@@ -172,17 +171,18 @@ fn progress(acknowledged: u64, size: Option<u64>, wide: bool) -> String {
 }
 
 /// Rate, needed rate, weight, queueing delay, sockets with goals of their own; what the weight rests on if `verbose`.
-fn figures(status: &Status, journal: &Journal, direction: Direction, verbose: bool) -> String {
+fn figures(status: &Status, journal: &Journal, verbose: bool) -> String {
+    let way = journal.way();
     let mut text = rates(journal.rate(), status.decision.target_rate);
     text += &format!(" · {}", manner(status.decision.weight.get()));
     if verbose && status.decision.target_rate.is_some() {
         text += control::remark(status.decision.basis);
     }
-    if let Some(delay) = status.snapshot.queue(direction) {
+    if let Some(delay) = status.snapshot.queue(way) {
         text += &format!(" · queue {} ms", delay.as_millis());
     }
     text += &status.decision.most.map(|most| format!(" · at most {}", size::show_rate(most))).unwrap_or_default();
-    if direction == Direction::Down && status.snapshot.download.yields {
+    if way == Direction::Down && status.snapshot.download.yields {
         text += " · held back, as the link is in use";
     }
     text += &journal.goals.phrase();
@@ -223,8 +223,8 @@ fn ungoverned(journal: &Journal, direction: Direction, inherited: usize) -> Vec<
         _ => Some(format!("{number} {kind}s {which}")),
     };
     let received = if journal.is_download() { totals.received } else { 0 };
-    let udp_received = if direction == Direction::Down { totals.udp_received } else { 0 };
-    let udp_sent = if direction == Direction::Down { 0 } else { totals.udp_sent };
+    let udp_received = if direction.has_down() { totals.udp_received } else { 0 };
+    let udp_sent = if direction.has_up() { totals.udp_sent } else { 0 };
     [
         bytes(udp_sent, "sent over UDP"),
         sockets(inherited as u64, "TCP socket", "opened before"),

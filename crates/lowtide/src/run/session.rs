@@ -94,7 +94,7 @@ enum Group {
 impl Session {
     pub(super) fn new(screen: Screen, plan: Plan, controller: Controller, cgroup: Cgroup, inherited: usize) -> Session {
         // a guess is no size at which a transfer is complete
-        let journal = Journal::new(plan.setup.direction, plan.size.filter(|_| !plan.guessed));
+        let journal = Journal::new(plan.setup.direction, plan.about, plan.size.filter(|_| !plan.guessed));
         Session {
             plan,
             controller,
@@ -213,7 +213,7 @@ impl Session {
         let news = self.journal.record(&status);
         self.screen.show(&self.journal, news, &self.plan.clock, self.controller.is_paused());
         self.publish();
-        let down = self.plan.setup.direction == Direction::Down;
+        let down = self.plan.about == Direction::Down;
         let unfinished = if down { 0 } else { status.snapshot.unfinished_bytes };
         if let Some(guess) = self.plan.size.filter(|_| self.plan.guessed)
             && let Some(more) = history::again(guess, self.journal.moved(), unfinished)
@@ -272,14 +272,13 @@ impl Session {
 
     fn verdict(&self, exit: Exit, finished: Time) -> Verdict {
         let (totals, clock) = (self.journal.totals(), &self.plan.clock);
-        let (governed, elsewhere) = match self.plan.setup.direction {
+        let sent = totals.acknowledged - totals.own_law_acknowledged.min(totals.acknowledged);
+        let sent_elsewhere = totals.own_law_acknowledged + totals.udp_sent;
+        let received_elsewhere = if self.journal.is_download() { totals.received } else { 0 };
+        let (governed, elsewhere) = match self.plan.about {
             Direction::Down => (totals.received, totals.udp_received),
-            Direction::Up | Direction::Both => (
-                totals.acknowledged - totals.own_law_acknowledged.min(totals.acknowledged),
-                totals.own_law_acknowledged
-                    + totals.udp_sent
-                    + if self.journal.is_download() { totals.received } else { 0 },
-            ),
+            Direction::Up => (sent, sent_elsewhere + received_elsewhere),
+            Direction::Both => (sent + totals.received, sent_elsewhere + totals.udp_received),
         };
         Verdict::new(Seen {
             size: self.plan.size,
@@ -298,13 +297,21 @@ impl Session {
         let now = self.plan.clock.wall(self.plan.clock.now());
         let governed = ending.verdict.outcome != Some(Outcome::NotGoverned);
         if let Some(history) = self.plan.history.as_ref().filter(|_| governed && ending.exit == Exit::Code(0))
-            && let Err(error) = history.keep(self.journal.moved(), now)
+            && let Err(error) = history.keep(self.kept(), now)
         {
             self.screen.say(&format!("{error:#}"));
         }
         let past = self.past(ending);
         if let Some(Err(error)) = self.plan.past.as_ref().map(|runs| runs.keep(past)) {
             self.screen.say(&format!("{error:#}"));
+        }
+    }
+
+    /// What `--size last` is to know, which is about what is sent where both ways are governed.
+    fn kept(&self) -> u64 {
+        match self.plan.about {
+            Direction::Both => self.journal.totals().acknowledged,
+            _ => self.journal.moved(),
         }
     }
 

@@ -9,12 +9,7 @@ use super::clock::Clock;
 use crate::{size, when};
 
 /// While a transfer is paused.
-pub(super) fn paused(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Both => "paused: what is sent lives on a trickle; what is received goes on",
-        Direction::Up | Direction::Down => "paused: connections live on a trickle",
-    }
-}
+pub(super) const PAUSED: &str = "paused: connections live on a trickle";
 
 /// The outlook's kind, as the report names it.
 pub(super) fn kind(outlook: &Outlook) -> &'static str {

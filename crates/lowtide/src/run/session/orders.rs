@@ -34,13 +34,18 @@ impl Session {
         }
     }
 
+    /// A goal for a transfer that had none is about the way that it goes.
+    fn settle(&mut self) {
+        let way = self.journal.way();
+        self.plan.about = way;
+        self.journal.is_about(way);
+        self.controller.is_about(way);
+    }
+
     fn pause(&mut self, paused: bool) -> Result<()> {
-        if paused {
-            check_that_it_sends("pause", self.plan.setup.direction)?;
-        }
         if self.controller.is_paused() != paused {
             self.controller.pause(paused);
-            self.screen.say(if paused { words::paused(self.plan.setup.direction) } else { "resumed" });
+            self.screen.say(if paused { words::PAUSED } else { "resumed" });
         }
         Ok(())
     }
@@ -77,9 +82,13 @@ impl Session {
                 check_that_it_sends(what, self.plan.setup.direction)?;
             }
         }
+        let goal = size.is_some() || changes.deadline.is_some();
         let rules = self.rules(changes)?;
         let bounds = changes.w_max.map(|w_max| self.bounds(w_max)).transpose()?;
         let rates = self.rates(changes)?;
+        if goal || rates.least.is_some() {
+            self.settle();
+        }
 
         if let Some(bounds) = bounds {
             self.plan.policy.bounds = bounds;
@@ -93,13 +102,15 @@ impl Session {
             self.journal.expect(size);
             self.screen.expect(size);
         }
-        self.plan.due = due;
-        self.plan.deadline = due.map(|when| self.plan.clock.wall(self.plan.clock.due(when)));
+        if goal {
+            self.plan.due = due;
+            self.plan.deadline = due.map(|when| self.plan.clock.wall(self.plan.clock.due(when)));
+        }
         if rules != self.plan.limits.rules || changes.deadline.is_some() {
             self.plan.limits.rules = rules;
             self.renew_calendar();
         }
-        if size.is_some() || changes.deadline.is_some() {
+        if goal {
             self.screen.deadline_shows(self.plan.deadline);
             self.set_goal();
         }
@@ -189,8 +200,8 @@ impl Session {
             None => Default::default(),
         };
         let totals = snapshot.totals;
-        let direction = plan.setup.direction;
-        let (srtt, busy) = match direction {
+        let way = journal.way();
+        let (srtt, busy) = match way {
             Direction::Down => (snapshot.download.srtt, snapshot.download.receiving),
             Direction::Up | Direction::Both => (snapshot.srtt, snapshot.sending),
         };
@@ -198,15 +209,15 @@ impl Session {
         let paused = self.controller.is_paused();
         let now = Zoned::now();
         let sentence = outlook.map(|outlook| match paused {
-            true => words::paused(direction).to_owned(),
-            false => words::phrase(&outlook, hold, direction, plan.deadline, &plan.clock, &now),
+            true => words::PAUSED.to_owned(),
+            false => words::phrase(&outlook, hold, way, plan.deadline, &plan.clock, &now),
         });
         let wall = |time: Time| -> Timestamp { plan.clock.wall(time) };
         let group = self.cgroup.path();
         Status {
             name: self.server.as_ref().map_or_else(|| plan.name.clone(), |server| server.name().to_owned()),
             kind: plan.kind.name().to_owned(),
-            direction: direction.name().to_owned(),
+            direction: plan.setup.direction.name().to_owned(),
             pid: std::process::id(),
             program: plan.program.first().cloned().unwrap_or_default(),
             group: group.display().to_string(),
@@ -227,7 +238,7 @@ impl Session {
             min_rate_bps: rates.least.map(|rate| 8.0 * rate),
             paused,
             srtt_s: srtt.map(|srtt| srtt.as_secs_f64()),
-            queueing_delay_s: snapshot.queue(direction).map(|delay| delay.as_secs_f64()),
+            queueing_delay_s: snapshot.queue(way).map(|delay| delay.as_secs_f64()),
             connections: snapshot.sockets,
             sending: busy,
             losses: totals.losses,
