@@ -217,7 +217,7 @@ fn ineff(entries: &Entries) -> Result<u32, String> {
     if entries.get("ineff").is_some_and(|text| text == "off") { Ok(0) } else { Ok(number(entries, "ineff")? as u32) }
 }
 
-/// Lowtide's own CDG (`bpf/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone.
+/// Lowtide's own CDG (`lowtide-port/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone.
 fn own_cdg(law: &Law) -> Result<CdgParameters, String> {
     ported(law)?;
     let entries: Entries = law.parameters().into_iter().collect();
