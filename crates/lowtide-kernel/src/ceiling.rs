@@ -99,13 +99,8 @@ impl Ceiling {
                 self.rate += MEAN * (sent / seconds - self.rate);
                 let unused = match (self.most - self.rate) / self.most {
                     // none is held back, but while a law probes nobody knows whether one would be
-                    _ if held == 0 => {
-                        if wanting {
-                            0.0
-                        } else {
-                            1.0 - self.rise
-                        }
-                    }
+                    _ if held == 0 && wanting => 0.0,
+                    _ if held == 0 => 1.0 - self.rise,
                     unused if unused > YIELDS => 0.0,
                     unused => unused,
                 };
