@@ -275,7 +275,10 @@ impl CongestionControl for Tide {
         if let Some(share) = self.share.as_mut().filter(|_| rules) {
             if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
         }
-        let Phase::Fill(fill) = &self.phase else { return };
+        let fill = match &mut self.phase {
+            Phase::Listen(listen) => return listen.close = 0,
+            Phase::Fill(fill) => fill,
+        };
         let own = self.path.own_queue();
         let pipe = self.path.pipe();
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
@@ -283,6 +286,9 @@ impl CongestionControl for Tide {
         self.before = Some(self.window);
         // what its own growth explains is nobody else's
         let grows = fill.growth > 0.0 || fill.settling > 0;
+        if !grows {
+            self.path.on_loss();
+        }
         if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
             self.listen(congestion.now, congestion.nxt, None);
         } else if queued || beyond || congestion.signal != Signal::Loss {

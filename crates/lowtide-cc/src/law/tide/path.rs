@@ -259,6 +259,13 @@ impl Path {
         }
     }
 
+    /// A packet was lost: a queue was full, and RTTs differ as it drains.
+    pub(super) fn on_loss(&mut self) {
+        if self.spread > 0.0 {
+            (self.spread, self.looks) = (0.0, 0);
+        }
+    }
+
     /// Whether probes may still tell that for the first time: what so many have not found is caused by cross traffic later.
     pub(super) const fn learns_spread(&self) -> bool {
         self.spread == 0.0 && self.looks <= Listen::LOOKS
