@@ -276,7 +276,7 @@ impl CongestionControl for Tide {
             if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
         }
         let fill = match &mut self.phase {
-            Phase::Listen(listen) => return listen.close = 0,
+            Phase::Listen(listen) => return listen.close = 0, // RTTs differ as the full queue drains
             Phase::Fill(fill) => fill,
         };
         let own = self.path.own_queue();
