@@ -5,7 +5,7 @@
  * the RFC are here, too.
  *
  * A loss reduces the window in every case, as in Linux (tcp_dctcp.c). When recovery begins in an episode that marks
- * began, the stack does not ask the law again: so the law lowers the threshold that PRR walks to. It does so, too, where
+ * began, the stack does not ask the law again: so the law lowers the threshold that PRR walks to. So it does where
  * overload mode finds its round within an episode.
  */
 #ifndef LOWTIDE_DCTCP_H
