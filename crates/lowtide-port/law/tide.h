@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Tide, without kernel access: submissive, and it fills the link. The reference (lowtide-cc, law/tide.rs) says what it does and why,
- * docs/tide.md draws it; the parts have the same names here. It leaves a link that others use, and listens by a pair of packets now and then.
+ * Tide, without kernel access: submissive, and it fills the link. The reference (lowtide-cc, law/tide.rs) says what it
+ * does and why, docs/tide.md has its states and thresholds; the parts have the same names here.
  *
- * It has windows of its own, and shows the larger one; what brings the shown one down from outside is heard of at the next ACK. Delays are
- * units of 2^-8 us, rates segments per microsecond in 2^-32, growth and windows 2^-16.
+ * It has windows of its own, and shows the larger one; what brings the shown one down from outside is heard of at the
+ * next ACK. Delays are units of 2^-8 us, rates segments per microsecond in 2^-32, growth and windows 2^-16.
  */
 #ifndef LOWTIDE_TIDE_H
 #define LOWTIDE_TIDE_H
