@@ -145,6 +145,7 @@ struct lt_socket {
 		u32 alone;	/* it is a flow by itself */
 		u32 owes;	/* a loss that the law has not heard of yet */
 		u64 acked;	/* bytes, up to the latest ACK */
+		u32 longest;	/* segment acknowledged lately, bytes; 0: none yet */
 	} member;
 	/* Of a law of marks: */
 	u32 heard, heard_ce;	/* segments delivered, and of those with CE, up to the latest ACK */

@@ -143,6 +143,21 @@ void BPF_PROG(tide_release_on, struct sock *sk)
 		flow_leave(s);
 }
 
+#define TIDE_LONGEST_ACKS 64	/* in which what counts as a long segment falls to a third */
+#define TIDE_SHORT_Q4 15	/* of it, in sixteenths: a shorter one is short */
+
+/*
+ * Whether this ACK is for segments shorter than most that the program sends. They take less time on the link, and would
+ * make the base RTT too short: on 5 Mbit/s by up to 2.4 ms, which is all of the queue that a probe may find.
+ */
+static inline bool tide_is_short(struct lt_socket *s, u64 bytes, u32 packets, u32 mss)
+{
+	u32 length = at_most(bytes / at_least(packets, 1), mss), longest = s->member.longest ?: mss;
+
+	s->member.longest = at_least(longest - longest / TIDE_LONGEST_ACKS, length);
+	return length * 16 < s->member.longest * TIDE_SHORT_Q4;
+}
+
 /* What an ACK brings to this connection. */
 static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
 {
@@ -155,8 +170,7 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	s->ack.rate_interval_us = tp->rate_interval_us;
 	s->ack.rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
 	s->ack.app_limited = tp->app_limited != 0;
-	/* a short segment takes less time on the link than others, and would make the empty round trip too short */
-	if (tp->bytes_acked - s->member.acked < tp->mss_cache && !tp->sacked_out)
+	if (!tp->sacked_out && tide_is_short(s, tp->bytes_acked - s->member.acked, s->ack.packets, tp->mss_cache))
 		s->ack.rtt_us = 0;
 	s->member.acked = tp->bytes_acked;
 }

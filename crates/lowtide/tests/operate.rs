@@ -321,7 +321,9 @@ fn link(test: &str) -> (Emulator, Receiver) {
 
 /// Sends zeros over so many connections at once.
 fn senders(receiver: &Receiver, connections: u32, bytes: u64) -> String {
-    format!("for i in $(seq {connections}); do head -c {bytes} /dev/zero > {} & done; wait", dev_tcp(receiver.address))
+    // what they send to is gone once they are told to end, and they would wait for minutes
+    let send = format!("head -c {bytes} /dev/zero > {}", dev_tcp(receiver.address));
+    format!("trap 'kill $(jobs -p)' EXIT; trap exit TERM; for i in $(seq {connections}); do {send} & done; wait")
 }
 
 /// The mean rate since the first look, after two stretches of ten seconds, three, and so on, until it is within 3 % of a limit, in Mbit/s. It never

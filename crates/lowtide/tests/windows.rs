@@ -101,7 +101,7 @@ fn what_cannot_be_is_refused_before_the_program_starts() {
 /// One of a group, that has so many bytes to send in so long over a connection that carries a trickle.
 fn member(space: &lowtide_emu::Namespace, receiver: &Receiver, group: &str, job: &str, due: &str) -> Running {
     let options = ["--name", job, "--group", group, "--deadline", due, "--size", "2GB"];
-    let script = format!("head -c 2000000000 /dev/zero > {}", dev_tcp(receiver.address));
+    let script = format!("exec head -c 2000000000 /dev/zero > {}", dev_tcp(receiver.address));
     Running::start(&mut inside(space, run_script(&options, &script)))
 }
 
