@@ -2,15 +2,25 @@
 //! Every command and flag, with its documentation, in this one place; those of `lowtide run` in `cli/run.rs`.
 
 use std::{
+    error::Error,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Result, anyhow, bail};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue},
+};
+use jiff::Zoned;
 use lowtide_net::{
     BufferSize, DelaySchedule, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, file,
     units::parse_duration,
+};
+
+use crate::{
+    size,
+    when::{self, When},
 };
 
 mod operate;
@@ -524,8 +534,8 @@ pub enum TrafficEnd {
         #[arg(long)]
         to: std::net::SocketAddr,
         /// Bytes to send; default: without end
-        #[arg(long)]
-        size: Option<String>,
+        #[arg(long, value_parser = size::parse)]
+        size: Option<u64>,
         /// Stop after this many seconds
         #[arg(long)]
         seconds: Option<f64>,
@@ -545,6 +555,25 @@ pub enum TrafficEnd {
         #[arg(long, value_name = "PID")]
         parent: Option<u32>,
     },
+}
+
+/// What is wrong with a value, in one sentence, if that is what this error is about.
+pub fn wrong_value(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    };
+    // an option's name stands before the names of its values
+    let (option, _) = text(ContextKind::InvalidArg)?.split_once(' ')?;
+    Some(format!("{option} {}: {}", text(ContextKind::InvalidValue)?, error.source()?))
+}
+
+/// Reads `--deadline`, as of now.
+///
+/// # Errors
+/// One sentence: unreadable, or not in the future.
+fn deadline(text: &str) -> Result<When> {
+    when::parse(text, &Zoned::now())
 }
 
 /// Reads `--schedule`: steps, or `mahimahi:` and the file of a trace.

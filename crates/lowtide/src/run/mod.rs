@@ -27,7 +27,7 @@ mod words;
 use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail};
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use lowtide_deadline::{Goal, Governor, Policy};
 use lowtide_kernel::{
     Caller, Cgroup, Controller, Direction, Error, Need, Program, Setup, Steering, Transfer, User, diagnose,
@@ -35,10 +35,10 @@ use lowtide_kernel::{
 };
 
 use crate::{
-    cli::{CANNOT_EXECUTE, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments},
+    cli::{CANNOT_EXECUTE, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments, SizeArgument},
     operate::directory::{Claim, Directory, slug},
-    size,
-    when::{self, When},
+    tree,
+    when::When,
 };
 use clock::Clock;
 use history::History;
@@ -174,7 +174,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
 
 fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result<Plan> {
     let clock = Clock::start();
-    let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
+    let due = arguments.deadline;
     let (history, past) = history(arguments, caller).unzip();
     let (size, guessed) = announced(arguments, history.as_ref(), caller)?;
     if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
@@ -231,14 +231,14 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
     // what the caller may not read it does not tell either
     let of_paths = || match arguments.size_of.as_slice() {
         [] => Ok(None),
-        paths => caller.act(|| size::announced(paths, arguments.one_file_system))?,
+        paths => caller.act(|| tree::announced(paths, arguments.one_file_system))?,
     };
-    if let Some(text) = &arguments.download_size {
-        return Ok((Some(size::parse(text)?), false));
+    if arguments.download_size.is_some() {
+        return Ok((arguments.download_size, false));
     }
-    match arguments.size.as_deref() {
+    match arguments.size {
         None => Ok((of_paths()?, false)),
-        Some("last") => {
+        Some(SizeArgument::Last) => {
             let Some(history) = history else { bail!("--size last needs the history; leave out --history none") };
             // a damaged history is no reason to leave a job undone
             let last = history.last().or_else(|error| match error.downcast_ref::<Damaged>() {
@@ -261,7 +261,7 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
             Ok((size, true))
         }
         Some(_) if !arguments.size_of.is_empty() => bail!("--size and --size-of are both given; give one of them"),
-        Some(text) => Ok((Some(size::parse(text)?), false)),
+        Some(SizeArgument::Bytes(bytes)) => Ok((Some(bytes), false)),
     }
 }
 
