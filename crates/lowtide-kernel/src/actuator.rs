@@ -53,10 +53,6 @@ impl Actuator {
     /// inflated by 1/w. `None`: nothing.
     pub fn model(self, law: &Law) -> Option<Model> {
         match (self, law) {
-            (Actuator::Native, Law::Cdg(cdg)) => Some(Model::Cdg {
-                kept_at_delay: f64::from(cdg.beta_q10) / 1024.0,
-                kept_at_loss: 0.5, // of the stack's own laws and of ours
-            }),
             (Actuator::Phantom, Law::Kernel(name)) => match name.as_str() {
                 "cubic" => Some(Model::Cubic(Cubic::RFC_9438)),
                 "reno" => Some(Model::Reno),
@@ -67,14 +63,16 @@ impl Actuator {
                 Some(Model::Cubic(Cubic::RFC_9438))
             }
             (Actuator::Native, Law::Own(ported)) => match ported.law().name() {
-                "vegas" => vegas_model(ported.law()),
+                "vegas" => Some(Model::Vegas { packets: number(ported.law(), "alpha_base")?, linux: true }),
+                "cdg" => Some(Model::Cdg {
+                    kept_at_delay: number(ported.law(), "beta")?,
+                    kept_at_loss: 0.5, // of the stack's own laws and of ours
+                }),
                 _ => None,
             },
             // Signals alone leave CDG's price, delay, as it is; a scaled decrease factor inflates none; and a law of
             // the kernel has no weight of its own.
-            (Actuator::Phantom, Law::Cdg(_) | Law::Own(_))
-            | (Actuator::Beta, _)
-            | (Actuator::Native, Law::Kernel(_)) => None,
+            (Actuator::Phantom, Law::Own(_)) | (Actuator::Beta, _) | (Actuator::Native, Law::Kernel(_)) => None,
         }
     }
 
@@ -119,20 +117,17 @@ impl Default for Pressure {
     }
 }
 
-/// The segments that a weight of 1 keeps in the queue.
-fn vegas_model(law: &lowtide_cc::Law) -> Option<Model> {
-    let parameters = law.parameters();
-    let packets = parameters.iter().find(|(name, _)| *name == "alpha_base")?.1.parse().ok()?;
-    Some(Model::Vegas { packets, linux: true })
+/// A parameter of the law that is a number.
+fn number(law: &lowtide_cc::Law, name: &str) -> Option<f64> {
+    law.parameters().into_iter().find(|(key, _)| *key == name)?.1.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CdgParameters;
 
     fn cdg() -> Law {
-        Law::Cdg(CdgParameters::default())
+        Law::parse("cdg").unwrap()
     }
 
     fn own(text: &str) -> Law {

@@ -93,9 +93,22 @@ pub enum Error {
     /// Tracing failed.
     #[error("cannot trace: {0}")]
     Trace(io::Error),
-    /// A law that Lowtide cannot govern.
-    #[error("{0}")]
-    Law(String),
+    /// A law of Lowtide's own that cannot be read.
+    #[error("{text}: {reason}")]
+    LawText {
+        /// As it was asked for.
+        text: String,
+        /// What is wrong with it.
+        reason: lowtide_cc::LawError,
+    },
+    /// A law of Lowtide's own that the kernel does not have like this.
+    #[error("{text}: {refusal}")]
+    NotPorted {
+        /// As it was asked for.
+        text: String,
+        /// What the kernel has instead.
+        refusal: lowtide_port::Refusal,
+    },
     /// A law that ignores congestion signals.
     #[error(
         "{law} cannot be governed: it ignores congestion signals, so no weight would have an effect; take tide, cubic or reno"

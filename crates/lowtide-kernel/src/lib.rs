@@ -45,7 +45,7 @@ pub use download::Download;
 pub use error::{Error, Result};
 pub use existing::{Found, Target};
 pub use goals::SocketGoal;
-pub use law::{CdgIncrease, CdgParameters, Law};
+pub use law::Law;
 pub use machine::{About, MachineLaw, Pinned};
 pub use program::{Exit, Place, Program, inherited_tcp_sockets};
 pub use setup::{Direction, Dscp, Registration, Setup, Steering};

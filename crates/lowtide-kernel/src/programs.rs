@@ -277,13 +277,11 @@ fn choose(
 /// What follows from the law alone.
 fn configure(fixed: &mut types::lt_setup, variables: &mut types::bss, law: &Law, name: &str) {
     match law {
-        Law::Cdg(cdg) => {
-            let values = cdg.values();
-            variables.law_parameters[..values.len()].copy_from_slice(&values);
-        }
         Law::Own(ported) => {
             variables.law_parameters = *ported.parameters();
-            for (slot, settable) in fixed.settable.iter_mut().zip(ported.settable()) {
+            // sockets that share one window have the parameters of all
+            let settable = if law.has_one_window() { Vec::new() } else { ported.settable() };
+            for (slot, settable) in fixed.settable.iter_mut().zip(settable) {
                 write_text(&mut slot.name, settable.name);
                 (slot.least, slot.most, slot.unit) = (settable.least, settable.most, settable.unit);
             }

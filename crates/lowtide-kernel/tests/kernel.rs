@@ -118,7 +118,7 @@ fn what_governs_downloads_loads_with_the_law_of_uploads_or_without() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_programs_load_and_the_law_lives_as_long_as_its_transfer() {
     let Some(_guard) = kernel() else { return };
-    let (cgroup, mut transfer) = start(Law::Cdg(CdgParameters::default()));
+    let (cgroup, mut transfer) = start(Law::parse("cdg").unwrap());
     let name = transfer.law_name();
     assert!(name.starts_with("lt_cdg_") && listed_laws().contains(&name), "{name}");
     let snapshot = transfer.observe().unwrap();
@@ -138,7 +138,7 @@ fn the_programs_load_and_the_law_lives_as_long_as_its_transfer() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn two_transfers_of_one_process_have_laws_of_their_own() {
     let Some(_guard) = kernel() else { return };
-    let (one, other) = (start(Law::Cdg(CdgParameters::default())), start(Law::Cdg(CdgParameters::default())));
+    let (one, other) = (start(Law::parse("cdg").unwrap()), start(Law::parse("cdg").unwrap()));
     assert_ne!(one.1.law_name(), other.1.law_name());
     assert_ne!(one.0.path(), other.0.path());
 }

@@ -6,11 +6,10 @@ use lowtide_cc::{
     Actuator, EcnUse, Law, Parameters,
     actuator::{Native, Phantom},
 };
-use lowtide_kernel::CdgParameters;
 use lowtide_lab::testbed::Request;
 use lowtide_port::Ported;
 use lowtide_sim::scenario::{Flow, Source, Tcp};
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
@@ -60,9 +59,9 @@ pub(crate) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str
 
 /// A law as published, in the form that this kernel has it.
 fn published(tcp: &Tcp, laws: &str) -> Result<Host, String> {
-    if matches!(tcp.law, Law::Cdg(_)) {
+    if let Law::Cdg(cdg) = &tcp.law {
         paced(tcp)?;
-        return own_cdg(&tcp.law).map(|cdg| Host::Own(lowtide_kernel::Law::Cdg(cdg)));
+        return own_cdg(cdg).map(Host::Own);
     }
     if tcp.port || is_ported(&tcp.law) {
         paced(tcp)?;
@@ -149,8 +148,9 @@ fn governed(flow: &Flow, tcp: &Tcp) -> Result<Host, String> {
         }
         let entries = cdg.entries().into_iter().collect();
         has(&entries, &[("blend", "off"), ("floor", "0s")], "under a weight Lowtide's")?;
-        let cdg = CdgParameters { floor_ms: 2.0, g0_ms: 125.0, ..own_cdg(&tcp.law)? };
-        return Ok(Host::Governed(lowtide_kernel::Law::Cdg(cdg), lowtide_kernel::Actuator::Native));
+        let steered = cdg.clone().g(125.0).and_then(|cdg| cdg.floor(Duration::from_millis(2)));
+        let law = own_cdg(&steered.map_err(|error| error.to_string())?)?;
+        return Ok(Host::Governed(law, lowtide_kernel::Actuator::Native));
     }
     if actuator != Actuator::Phantom(Phantom::default()) {
         return Err(format!(
@@ -217,20 +217,15 @@ fn ineff(entries: &Entries) -> Result<u32, String> {
     if entries.get("ineff").is_some_and(|text| text == "off") { Ok(0) } else { Ok(number(entries, "ineff")? as u32) }
 }
 
-/// Lowtide's own CDG (`lowtide-port/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone.
-fn own_cdg(law: &Law) -> Result<CdgParameters, String> {
-    ported(law)?;
-    let entries: Entries = law.parameters().into_iter().collect();
-    if let Some(hystart @ ("on" | "train")) = entries.get("hystart").map(String::as_str) {
+/// Lowtide's own CDG (`lowtide-port/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone, and
+/// no blend of Reno's growth and CUBIC's.
+fn own_cdg(cdg: &cdg::Parameters) -> Result<lowtide_kernel::Law, String> {
+    let hystart = cdg.entries().into_iter().find(|(key, _)| *key == "hystart").map(|(_, value)| value);
+    if let Some(hystart @ ("on" | "train")) = hystart.as_deref() {
         return Err(format!("Lowtide's CDG has hystart=delay or hystart=off, and the scenario's hystart={hystart}"));
     }
-    let known = entries.iter().filter(|(key, _)| CdgParameters::KEYS.contains(key));
-    let text = known.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
-    match lowtide_kernel::Law::parse_published(&format!("cdg:{text}")) {
-        Ok(lowtide_kernel::Law::Cdg(cdg)) => Ok(cdg),
-        Ok(other) => Err(format!("{} is not CDG", other.name())),
-        Err(error) => Err(error.to_string()),
-    }
+    let own = cdg.clone().paced(true).and_then(|cdg| cdg.blend(false)).map_err(|error| error.to_string())?;
+    ported(&Law::Cdg(own))
 }
 
 /// The parameters of the kernel's own CDG module. G is `1000/(window·factor)` with a whole factor.
@@ -295,10 +290,8 @@ mod tests {
         assert_eq!(of("cubic:variant=linux,ecn=on,paced=on", PACED, None), kernel("cubic"));
         assert_eq!(of("ledbat", "", Some("reno")), kernel("reno"));
         assert_eq!(of("dctcp", "", Some("dctcp")), kernel("dctcp"));
-        let Ok(Host::Own(lowtide_kernel::Law::Cdg(cdg))) = of("cdg:g=0.1,hystart=delay", PACED, None) else {
-            panic!("it is ours")
-        };
-        assert_eq!((cdg.g0_ms, cdg.floor_ms, cdg.beta_q10, cdg.hystart), (0.1, 0.0, 724, 2));
+        let published = lowtide_kernel::Law::parse_published("cdg:g=0.1").unwrap();
+        assert_eq!(of("cdg:g=0.1,hystart=delay", PACED, None), Ok(Host::Own(published)));
         let Ok(Host::Own(thesis)) = of("cdg:variant=thesis", PACED, None) else { panic!("it is ours") };
         assert_eq!(thesis, lowtide_kernel::Law::parse_published("cdg:variant=thesis,g=3.003003003003003").unwrap());
         let deadline = format!("{PACED}{DUE}");
@@ -310,7 +303,7 @@ mod tests {
         assert_eq!((law.name(), law.is_ours(), actuator), ("vegas", true, lowtide_kernel::Actuator::Native));
         let cdg = format!("{deadline}actuator = \"native:losses=few\"\n");
         let Ok(Host::Governed(law, _)) = of("cdg:blend=off,hystart=delay", &cdg, None) else { panic!("governed") };
-        assert_eq!(law, lowtide_kernel::Law::Cdg(CdgParameters::default()));
+        assert_eq!(law, lowtide_kernel::Law::parse("cdg").unwrap());
     }
 
     #[test]
