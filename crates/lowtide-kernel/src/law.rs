@@ -56,8 +56,7 @@ impl Law {
         if let Some(ours) = ours(text, cdg) {
             let law: lowtide_cc::Law =
                 ours.parse().map_err(|reason| Error::LawText { text: text.to_owned(), reason })?;
-            let ported =
-                Ported::new(&law).map_err(|refusal| Error::NotPorted { text: text.to_owned(), refusal })?;
+            let ported = Ported::new(&law).map_err(|refusal| Error::NotPorted { text: text.to_owned(), refusal })?;
             return Ok(Law::Own(Box::new(ported)));
         }
         let (asked, text) = (text, text.strip_prefix("kernel:").unwrap_or(text));
@@ -225,7 +224,10 @@ mod tests {
     fn cdg_has_usual_parameters_of_its_own_here() {
         for (text, reference) in [
             ("cdg", "cdg:g=125,floor=2ms,hystart=delay,paced=on,blend=off"),
-            ("cdg:window=16,ineff=5,hystart=off", "cdg:g=125,floor=2ms,window=16,ineff=5,hystart=off,paced=on,blend=off"),
+            (
+                "cdg:window=16,ineff=5,hystart=off",
+                "cdg:g=125,floor=2ms,window=16,ineff=5,hystart=off,paced=on,blend=off",
+            ),
             ("cdg:variant=thesis,beta=0.5", "cdg:variant=thesis,g=125,floor=2ms,beta=0.5,paced=on,blend=off"),
             ("cdg_cubic", "cdg:g=125,floor=2ms,hystart=delay,paced=on,blend=off,increase=cubic"),
             ("cdg_cubic:increase=round", "cdg:g=125,floor=2ms,hystart=delay,paced=on,blend=off,increase=round"),

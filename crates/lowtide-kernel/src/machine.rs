@@ -56,20 +56,14 @@ impl MachineLaw {
     /// The law is not ours or has no weight; the name is taken; or the kernel refuses it, with its reason.
     pub fn load(law: &Law, weight: Option<f64>) -> Result<MachineLaw> {
         if !law.is_ours() {
-            let name = law.name();
-            return Err(Error::Law(format!(
-                "{name} is the kernel's own; there is nothing to load (modprobe tcp_{name})"
-            )));
+            return Err(Error::NotOurs { law: law.name().to_owned() });
         }
         if weight.is_some() && !law.takes_weight() {
             return Err(Error::NoWeight { law: law.name().to_owned() });
         }
         let name = Law::registered(law.name());
         if is_available(&name) {
-            return Err(Error::Law(format!(
-                "{name} is loaded already; lowtide cc unload {} takes it away",
-                law.name()
-            )));
+            return Err(Error::Loaded { law: law.name().trim_start_matches("lt_").to_owned() });
         }
         let log = LibbpfLog::listen();
         let mut programs = Programs::of_machine(law, weight, &name, &log)?;

@@ -225,8 +225,7 @@ impl Transfer {
         let law = (setup.law.is_ours() && up).then(|| programs.register(&setup.law, &log)).transpose()?;
         let links = programs.attach(cgroup, &log)?;
         if existing.is_some() && !within(PATIENCE, || !programs.come_second(cgroup)) {
-            let path = cgroup.path().display();
-            return Err(Error::Group(format!("{path}: another Lowtide governs it; lowtide status tells which")));
+            return Err(Error::Governed(cgroup.path().to_owned()));
         }
         if downloads {
             programs.attach_downloads(cgroup)?;
