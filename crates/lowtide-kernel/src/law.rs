@@ -23,41 +23,41 @@ const STEERED: [&str; 2] = ["g=125", "floor=2ms"];
 /// CDG as its papers have it: every gradient counts.
 const PUBLISHED: [&str; 2] = ["g=3", "floor=0s"];
 
-/// A control law.
+/// A control law of the kernel: one of ours that is loaded there, or one of its own.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Law {
+pub enum KernelLaw {
     /// One of Lowtide's own, a port of one of `lowtide-cc`.
     Own(Box<Ported>),
     /// A law of the kernel by its name, made submissive by phantom congestion signals.
     Kernel(String),
 }
 
-impl Law {
+impl KernelLaw {
     /// Reads a law of ours with its parameters (`vegas:alpha_base=20`), or the name of a law registered in this kernel.
     /// Where both have a law of a name, `kernel:NAME` is the kernel's and `lt_NAME` ours; the plain one is ours, but for
-    /// [`Law::KERNELS`].
+    /// [`KernelLaw::KERNELS`].
     ///
     /// # Errors
     /// [`Error::DeafLaw`], [`Error::UnknownLaw`], or [`Error::LawText`] and [`Error::NotPorted`]: parameters that our
     /// law does not take.
-    pub fn parse(text: &str) -> Result<Law> {
-        Law::read(text, STEERED)
+    pub fn parse(text: &str) -> Result<KernelLaw> {
+        KernelLaw::read(text, STEERED)
     }
 
     /// The same for a law that nothing steers: CDG is as published unless its parameters say otherwise.
     ///
     /// # Errors
-    /// See [`Law::parse`].
-    pub fn parse_published(text: &str) -> Result<Law> {
-        Law::read(text, PUBLISHED)
+    /// See [`KernelLaw::parse`].
+    pub fn parse_published(text: &str) -> Result<KernelLaw> {
+        KernelLaw::read(text, PUBLISHED)
     }
 
-    fn read(text: &str, cdg: [&str; 2]) -> Result<Law> {
+    fn read(text: &str, cdg: [&str; 2]) -> Result<KernelLaw> {
         if let Some(ours) = ours(text, cdg) {
             let law: lowtide_cc::Law =
                 ours.parse().map_err(|reason| Error::LawText { text: text.to_owned(), reason })?;
             let ported = Ported::new(&law).map_err(|refusal| Error::NotPorted { text: text.to_owned(), refusal })?;
-            return Ok(Law::Own(Box::new(ported)));
+            return Ok(KernelLaw::Own(Box::new(ported)));
         }
         let (asked, text) = (text, text.strip_prefix("kernel:").unwrap_or(text));
         if DEAF.contains(&text) {
@@ -68,9 +68,9 @@ impl Law {
         let usable: Vec<&str> =
             available.split_whitespace().filter(|law| !DEAF.contains(law) && !law.starts_with("lt_")).collect();
         if usable.contains(&text) {
-            return Ok(Law::Kernel(text.to_owned()));
+            return Ok(KernelLaw::Kernel(text.to_owned()));
         }
-        Err(Error::UnknownLaw { law: text.to_owned(), ours: Law::OWN.join(", "), others: usable.join(", ") })
+        Err(Error::UnknownLaw { law: text.to_owned(), ours: KernelLaw::OWN.join(", "), others: usable.join(", ") })
     }
 
     /// The names of Lowtide's own laws.
@@ -86,32 +86,32 @@ impl Law {
     /// The law's name as given on the command line.
     pub fn name(&self) -> &str {
         match self {
-            Law::Own(ported) => ported.spelled(),
-            Law::Kernel(name) => name,
+            KernelLaw::Own(ported) => ported.spelled(),
+            KernelLaw::Kernel(name) => name,
         }
     }
 
     /// The name of its programs among ours.
     pub(crate) fn program(&self) -> &str {
         match self {
-            Law::Own(ported) => ported.law().name(),
-            Law::Kernel(name) => name,
+            KernelLaw::Own(ported) => ported.law().name(),
+            KernelLaw::Kernel(name) => name,
         }
     }
 
     /// Whether it is Lowtide's own, which has to be loaded.
     pub fn is_ours(&self) -> bool {
-        !matches!(self, Law::Kernel(_))
+        !matches!(self, KernelLaw::Kernel(_))
     }
 
     /// Whether all sockets of a transfer share one window under it. Under the others each stands for itself, with a
     /// part of the weight.
     pub fn has_one_window(&self) -> bool {
-        matches!(self, Law::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Cdg(_)))
+        matches!(self, KernelLaw::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Cdg(_)))
     }
 
     fn is_tide(&self) -> bool {
-        matches!(self, Law::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Tide(_)))
+        matches!(self, KernelLaw::Own(ported) if matches!(ported.law(), lowtide_cc::Law::Tide(_)))
     }
 
     /// Whether its sockets on one path are one flow to it (`bpf/flows.h`), which has the weight of one.
@@ -126,26 +126,26 @@ impl Law {
 
     /// Whether the law itself knows the weight; the others get phantom signals.
     pub fn takes_weight(&self) -> bool {
-        matches!(self, Law::Own(ported) if ported.takes_weight())
+        matches!(self, KernelLaw::Own(ported) if ported.takes_weight())
     }
 
     /// Whether it needs ECN, and a peer that echoes every mark.
     pub fn needs_ecn(&self) -> bool {
-        matches!(self, Law::Own(ported) if ported.needs_ecn())
+        matches!(self, KernelLaw::Own(ported) if ported.needs_ecn())
     }
 
     /// Whether the law goes by one-way delays, where the receiver's timestamps tell them.
     pub fn takes_one_way_delay(&self) -> bool {
-        matches!(self, Law::Own(ported) if ported.takes_one_way_delay())
+        matches!(self, KernelLaw::Own(ported) if ported.takes_one_way_delay())
     }
 
     /// Round trips that a flow takes to follow its weight, for windows of some tens of segments: CDG grows as Reno, by
     /// one segment in each; CUBIC in its Reno-friendly region by 0.53, and other laws of the kernel may be as slow.
     pub fn response_round_trips(&self) -> f64 {
         match self {
-            Law::Own(_) => 50.0,
-            Law::Kernel(name) if name == "reno" => 50.0,
-            Law::Kernel(_) => 120.0,
+            KernelLaw::Own(_) => 50.0,
+            KernelLaw::Kernel(name) if name == "reno" => 50.0,
+            KernelLaw::Kernel(_) => 120.0,
         }
     }
 
@@ -159,8 +159,8 @@ impl Law {
         let is_cubic = matches!(self.name(), "cubic" | "lt_cubic" | "bic");
         match (self, loss.zip(rtt_s)) {
             (_, Some((loss, rtt))) if is_cubic && loss < 0.55 * rtt * rtt * rtt => 4.0 / 3.0,
-            (Law::Own(ported), _) => ported.exponent(),
-            (Law::Kernel(name), _) if matches!(name.as_str(), "vegas" | "nv") => 1.0,
+            (KernelLaw::Own(ported), _) => ported.exponent(),
+            (KernelLaw::Kernel(name), _) if matches!(name.as_str(), "vegas" | "nv") => 1.0,
             _ => RENO,
         }
     }
@@ -182,7 +182,7 @@ fn ours(text: &str, cdg: [&str; 2]) -> Option<String> {
             ("cdg", usual.collect())
         }
         "cubic" if plain.is_some() => (name, vec!["paced=on"]),
-        _ if Ported::names().any(|it| it == name) && !Law::KERNELS.contains(&name) => (name, Vec::new()),
+        _ if Ported::names().any(|it| it == name) && !KernelLaw::KERNELS.contains(&name) => (name, Vec::new()),
         _ => return None,
     };
     let unsaid = usual.into_iter().filter(|part| given.iter().all(|it| key(it) != key(part)));
@@ -195,15 +195,15 @@ fn key(part: &str) -> &str {
     part.split_once('=').map_or(part, |(key, _)| key)
 }
 
-impl fmt::Display for Law {
+impl fmt::Display for KernelLaw {
     /// As it is written, with the parameters in which it differs from the reference (docs/laws.md).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Law::Own(ported) => {
+            KernelLaw::Own(ported) => {
                 let (text, name) = (ported.law().to_string(), ported.law().name());
                 write!(f, "{}{}", self.name(), text.strip_prefix(name).unwrap_or(&text))
             }
-            Law::Kernel(name) => f.write_str(name),
+            KernelLaw::Kernel(name) => f.write_str(name),
         }
     }
 }
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn laws_that_ignore_signals_are_refused() {
         for law in DEAF {
-            let error = Law::parse(&format!("kernel:{law}")).unwrap_err().to_string();
+            let error = KernelLaw::parse(&format!("kernel:{law}")).unwrap_err().to_string();
             assert!(error.contains(law) && error.contains("take tide"), "{error}");
         }
     }
@@ -232,18 +232,18 @@ mod tests {
             ("cdg_cubic", "cdg:g=125,floor=2ms,hystart=delay,paced=on,blend=off,increase=cubic"),
             ("cdg_cubic:increase=round", "cdg:g=125,floor=2ms,hystart=delay,paced=on,blend=off,increase=round"),
         ] {
-            let Law::Own(ported) = Law::parse(text).unwrap() else { panic!("it is ours") };
+            let KernelLaw::Own(ported) = KernelLaw::parse(text).unwrap() else { panic!("it is ours") };
             assert_eq!(*ported.law(), reference.parse().unwrap(), "{text}");
-            let law = Law::Own(ported);
+            let law = KernelLaw::Own(ported);
             assert!(law.takes_weight() && law.has_one_window(), "{text}");
-            assert_eq!(law, Law::parse(&law.to_string()).unwrap(), "{text}");
+            assert_eq!(law, KernelLaw::parse(&law.to_string()).unwrap(), "{text}");
             assert_eq!(law.program(), "cdg");
         }
-        let published = Law::parse("cdg:g=3,floor=0s").unwrap();
-        assert_eq!(Law::parse_published("cdg").unwrap(), published);
+        let published = KernelLaw::parse("cdg:g=3,floor=0s").unwrap();
+        assert_eq!(KernelLaw::parse_published("cdg").unwrap(), published);
         assert_eq!(published.to_string(), "cdg:g=3,hystart=delay,paced=on,blend=off");
-        let cubic = Law::parse("cdg_cubic").unwrap();
-        assert_eq!((cubic.name(), &cubic), ("cdg_cubic", &Law::parse("cdg:increase=cubic").unwrap()));
+        let cubic = KernelLaw::parse("cdg_cubic").unwrap();
+        assert_eq!((cubic.name(), &cubic), ("cdg_cubic", &KernelLaw::parse("cdg:increase=cubic").unwrap()));
         for (text, part) in [
             ("cdg:variant=freebsd", "one of mainline, thesis"),
             ("cdg_cubic:increase=alpha_inc", "one of reno, cubic, round"),
@@ -254,46 +254,46 @@ mod tests {
             ("cdg:shadow", "write `shadow=…`"),
             ("vegas:alpha=-1", "alpha"),
         ] {
-            let sentence = Law::parse(text).unwrap_err().to_string();
+            let sentence = KernelLaw::parse(text).unwrap_err().to_string();
             assert!(sentence.starts_with(text) && sentence.contains(part), "{text}: {sentence}");
         }
     }
 
     #[test]
     fn cubic_is_the_kernels_and_lt_cubic_ours() {
-        assert_eq!(Law::parse("cubic").unwrap(), Law::Kernel("cubic".into()));
-        assert_eq!(Law::parse("kernel:cubic").unwrap(), Law::Kernel("cubic".into()));
+        assert_eq!(KernelLaw::parse("cubic").unwrap(), KernelLaw::Kernel("cubic".into()));
+        assert_eq!(KernelLaw::parse("kernel:cubic").unwrap(), KernelLaw::Kernel("cubic".into()));
         for (text, printed) in [
             ("lt_cubic", "lt_cubic:paced=on"),
             ("lt_cubic:beta=0.8,variant=linux", "lt_cubic:variant=linux,beta=0.8,paced=on"),
             ("lt_cubic:paced=off", "lt_cubic"),
         ] {
-            let law = Law::parse(text).unwrap();
+            let law = KernelLaw::parse(text).unwrap();
             assert!(law.is_ours() && !law.takes_weight(), "{text}");
             assert_eq!((law.name(), law.to_string().as_str()), ("lt_cubic", printed));
         }
-        assert_eq!(Law::parse("lt_vegas").unwrap(), Law::parse("vegas").unwrap());
-        assert_eq!(Law::parse("lt_cdg").unwrap(), Law::parse("cdg").unwrap());
+        assert_eq!(KernelLaw::parse("lt_vegas").unwrap(), KernelLaw::parse("vegas").unwrap());
+        assert_eq!(KernelLaw::parse("lt_cdg").unwrap(), KernelLaw::parse("cdg").unwrap());
         for (text, part) in [
             ("lt_cubic:beta=1.2", "beta"),
             ("lt_cubic:hystart=plus", "off, train, delay, on"),
             ("lt_cubic:low_window=70000", "up to 65535"),
             ("lt_qubic", "not registered"),
         ] {
-            let sentence = Law::parse(text).unwrap_err().to_string();
+            let sentence = KernelLaw::parse(text).unwrap_err().to_string();
             assert!(sentence.contains(part), "{text}: {sentence}");
         }
     }
 
     #[test]
     fn an_unknown_law_names_what_there_is() {
-        let error = Law::parse("qubic").unwrap_err().to_string();
+        let error = KernelLaw::parse("qubic").unwrap_err().to_string();
         assert!(error.contains("qubic") && error.contains("reno"), "{error}");
     }
 
     #[test]
     fn cubic_is_reno_where_the_window_is_small() {
-        let cubic = Law::Kernel("cubic".into());
+        let cubic = KernelLaw::Kernel("cubic".into());
         // 20 Mbit/s and 40 ms: about one loss in 5000 packets, against 0.55·0.06³ = 1.2e-4
         assert_eq!(cubic.exponent(Some(2e-4), Some(0.06)), 2.0);
         assert_eq!(cubic.exponent(Some(1e-5), Some(0.06)), 4.0 / 3.0);

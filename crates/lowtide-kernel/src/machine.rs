@@ -15,7 +15,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::{
-    Error, Law, Result,
+    Error, KernelLaw, Result,
     bpf_skel::types,
     law::is_available,
     libbpf_log::LibbpfLog,
@@ -54,14 +54,14 @@ impl MachineLaw {
     ///
     /// # Errors
     /// The law is not ours or has no weight; the name is taken; or the kernel refuses it, with its reason.
-    pub fn load(law: &Law, weight: Option<f64>) -> Result<MachineLaw> {
+    pub fn load(law: &KernelLaw, weight: Option<f64>) -> Result<MachineLaw> {
         if !law.is_ours() {
             return Err(Error::NotOurs { law: law.name().to_owned() });
         }
         if weight.is_some() && !law.takes_weight() {
             return Err(Error::NoWeight { law: law.name().to_owned() });
         }
-        let name = Law::registered(law.name());
+        let name = KernelLaw::registered(law.name());
         if is_available(&name) {
             return Err(Error::Loaded { law: law.name().trim_start_matches("lt_").to_owned() });
         }

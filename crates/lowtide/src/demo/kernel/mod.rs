@@ -8,7 +8,7 @@ mod stage;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lowtide_kernel::{Law, Need, diagnose};
+use lowtide_kernel::{KernelLaw, Need, diagnose};
 
 use super::{Played, acts::Act, live::Live};
 use crate::interruption::Interruption;
@@ -19,7 +19,7 @@ use stage::Stage;
 /// # Errors
 /// There is no such law.
 pub(super) fn obstacle(law: &str) -> Result<Option<String>> {
-    let needs: &[Need] = match Law::parse(law)?.is_ours() {
+    let needs: &[Need] = match KernelLaw::parse(law)?.is_ours() {
         true => &[Need::Run, Need::OwnLaws, Need::Emulate],
         false => &[Need::Run, Need::Emulate],
     };
