@@ -4,7 +4,7 @@
 mod outlook;
 
 use crate::{
-    Basis, Calendar, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, Path, Pid, Policy,
+    Basis, Calendar, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, PathState, Pid, Policy,
     PriceRatio, Signals, Step, Time, Weight, WeightControl, limit_increase, update_interval,
 };
 use outlook::Pace;
@@ -357,10 +357,14 @@ impl Governor {
     }
 
     /// As seen in the present interval.
-    fn path(&self) -> Path {
+    fn path(&self) -> PathState {
         let (sum, number) = self.rtts;
         let mean = (number > 0).then(|| Duration::try_from_secs_f64(sum / f64::from(number)).unwrap_or(Duration::MAX));
-        Path { rtt: mean.or(self.rtt), min_rtt: self.min_rtt, segment_bytes: self.segment_bytes.map_or(0.0, f64::from) }
+        PathState {
+            rtt: mean.or(self.rtt),
+            min_rtt: self.min_rtt,
+            segment_bytes: self.segment_bytes.map_or(0.0, f64::from),
+        }
     }
 
     /// φ in force.

@@ -189,7 +189,7 @@ impl WeightControl for ModelBased {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Path, Signal, SignalKind, limit_increase};
+    use crate::{PathState, Signal, SignalKind, limit_increase};
     use std::time::Duration;
 
     /// U'(x) = x^-2 with x in megabytes per second.
@@ -206,7 +206,7 @@ mod tests {
             weight,
             elapsed: Duration::from_secs(10),
             interval: Duration::from_secs(10),
-            path: Path::default(),
+            path: PathState::default(),
             signals: Signals {
                 packets: 1e4,
                 loss: Signal { indications: 1e4 * price, reduction: 0.0 },

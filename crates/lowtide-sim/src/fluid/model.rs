@@ -111,12 +111,12 @@ pub enum Role {
     /// It always has data, and this weight, above 0; 1 is an ordinary source.
     Greedy(f64),
     /// It has a deadline.
-    Transfer(Transfer),
+    Transfer(DueTransfer),
 }
 
 /// A transfer with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Transfer {
+pub struct DueTransfer {
     /// What it has to send, in units times seconds; above 0.
     pub size: f64,
     /// How long after its start it is due; above zero.

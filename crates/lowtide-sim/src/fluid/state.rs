@@ -2,7 +2,7 @@
 //! A source at work.
 
 use super::{
-    model::{Model, Price, Role, Source, Transfer, UNIT},
+    model::{DueTransfer, Model, Price, Role, Source, UNIT},
     outcome::{SourceOutcome, SourceState, TransferOutcome},
     queue::longer_than,
 };
@@ -33,7 +33,7 @@ pub(super) struct State<'a> {
 
 /// A transfer under way.
 struct Steered {
-    transfer: Transfer,
+    transfer: DueTransfer,
     governor: Governor,
     /// ζ in units.
     target: Option<f64>,
@@ -188,7 +188,7 @@ impl Source {
     }
 }
 
-fn governor(source: &Source, transfer: &Transfer) -> Governor {
+fn governor(source: &Source, transfer: &DueTransfer) -> Governor {
     let steering = &transfer.steering;
     let policy = Policy { alpha: source.alpha, ..steering.policy(Some(source.utility())) };
     // prices are exact: none is remembered
