@@ -34,8 +34,8 @@ pub enum KernelLaw {
 
 impl KernelLaw {
     /// Reads a law of ours with its parameters (`vegas:alpha_base=20`), or the name of a law registered in this kernel.
-    /// Where both have a law of a name, `kernel:NAME` is the kernel's and `lt_NAME` ours; the plain one is ours, but for
-    /// [`KernelLaw::KERNELS`].
+    /// Where both have a law of a name, `kernel:NAME` is the kernel's and `lt_NAME` ours; the plain one is ours, but
+    /// for [`KernelLaw::KERNELS`].
     ///
     /// # Errors
     /// [`Error::DeafLaw`], [`Error::UnknownLaw`], or [`Error::LawText`] and [`Error::NotPorted`]: parameters that our

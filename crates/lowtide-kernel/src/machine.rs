@@ -30,8 +30,8 @@ const SOURCE: &str = "lowtide";
 const DIRECTORY: &str = "lowtide";
 /// In a law's: its registration, its sockets (a file to read), its setup and its variables.
 const PINS: [&str; 4] = ["law", "sockets", "setup", "variables"];
-/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue): how often and how
-/// many times we look whether it has.
+/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue):
+/// how often and how many times we look whether it has.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 1000;
 

@@ -205,7 +205,8 @@ impl Programs {
         self.skeleton.maps.bss_data.as_deref_mut().expect(VARIABLES)
     }
 
-    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network namespace.
+    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network
+    /// namespace.
     pub(crate) fn takeover(&self, log: &LibbpfLog) -> Result<[Link; 2]> {
         let [take, give_back] = [&self.skeleton.progs.lt_take, &self.skeleton.progs.lt_give_back]
             .map(|program| attached("the program for open sockets", program.attach(), log));

@@ -87,8 +87,8 @@ pub enum Registration {
     /// By a link: the law leaves the kernel with the process, however that ends. From 6.4 on.
     #[default]
     Link,
-    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its map. Only for a
-    /// machine that ends with the transfer.
+    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its
+    /// map. Only for a machine that ends with the transfer.
     Plain,
 }
 

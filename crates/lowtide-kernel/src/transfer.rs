@@ -273,7 +273,8 @@ impl Transfer {
         self.beat();
     }
 
-    /// Shows the programs that the controller lives: without that for as long as [`Steering::stale`] they behave as plain TCP.
+    /// Shows the programs that the controller lives: without that for as long as [`Steering::stale`] they behave as
+    /// plain TCP.
     pub fn beat(&mut self) {
         self.programs.variables().steering.heartbeat_ns = monotonic_now();
     }

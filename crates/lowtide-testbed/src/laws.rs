@@ -219,8 +219,8 @@ fn ineff(entries: &Entries) -> Result<u32, String> {
     if entries.get("ineff").is_some_and(|text| text == "off") { Ok(0) } else { Ok(number(entries, "ineff")? as u32) }
 }
 
-/// Lowtide's own CDG (`lowtide-port/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone, and
-/// no blend of Reno's growth and CUBIC's.
+/// Lowtide's own CDG (`lowtide-port/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone,
+/// and no blend of Reno's growth and CUBIC's.
 fn own_cdg(cdg: &cdg::Parameters) -> Result<KernelLaw, String> {
     let hystart = cdg.entries().into_iter().find(|(key, _)| *key == "hystart").map(|(_, value)| value);
     if let Some(hystart @ ("on" | "train")) = hystart.as_deref() {

@@ -242,7 +242,8 @@ pub struct EmulateArguments {
     #[arg(long, value_parser = parse_duration)]
     pub rtt: Duration,
 
-    /// Base round-trip time over time: 0s:20ms,10s:200ms,every:20s; where it falls, no packet overtakes an earlier one. --rtt still sizes the buffer
+    /// Base round-trip time over time: 0s:20ms,10s:200ms,every:20s; where it falls, no packet overtakes an earlier one.
+    /// --rtt still sizes the buffer
     #[arg(long, value_name = "SCHEDULE")]
     pub rtt_schedule: Option<DelaySchedule>,
 
@@ -258,7 +259,9 @@ pub struct EmulateArguments {
     #[arg(long, default_value = "droptail")]
     pub queue: Discipline,
 
-    /// Capacity over time: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each opportunity to send 1500 bytes, in ms). --rate still sizes the buffer; without it, the mean rate of a schedule that repeats
+    /// Capacity over time: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each
+    /// opportunity to send 1500 bytes, in ms). --rate still sizes the buffer; without it, the mean rate of a schedule
+    /// that repeats
     #[arg(long, value_parser = parse_schedule)]
     pub schedule: Option<Schedule>,
 
@@ -270,7 +273,8 @@ pub struct EmulateArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_burst, default_value = "0B")]
     pub burst: u64,
 
-    /// Packets lost at random: 0.01 or 1%, or in bursts (Gilbert-Elliott) ge:p=1%,r=30%,good=0,bad=1 (p: to the bad state, r: back to the good one)
+    /// Packets lost at random: 0.01 or 1%, or in bursts (Gilbert-Elliott) ge:p=1%,r=30%,good=0,bad=1 (p: to the bad
+    /// state, r: back to the good one)
     #[arg(long, default_value = "0")]
     pub loss: LossModel,
 
@@ -311,8 +315,8 @@ pub struct SimArguments {
     /// The scenario, in TOML
     pub scenario: PathBuf,
 
-    /// Write summary.json, scenario.toml, flows.csv, inner.csv and bottlenecks.csv to this directory, which must be new, empty
-    /// or an earlier result
+    /// Write summary.json, scenario.toml, flows.csv, inner.csv and bottlenecks.csv to this directory, which must be
+    /// new, empty or an earlier result
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -433,7 +437,8 @@ pub struct LabRunArguments {
     /// Experiments, targets or papers; default: all
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Where to run: sim; kernel, this machine's TCP in real time; or guest. The experiment says what runs on a kernel or in a guest
+    /// Where to run: sim; kernel, this machine's TCP in real time; or guest. The experiment says what runs on a kernel
+    /// or in a guest
     #[arg(long, value_name = "PLACE", default_value = "sim")]
     pub on: lowtide_lab::Place,
     /// A quick look: fewer cells and fewer runs

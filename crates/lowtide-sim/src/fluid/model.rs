@@ -9,8 +9,8 @@ use std::time::Duration;
 /// enough for whole bytes to be exact.
 pub(super) const UNIT: f64 = 125_000.0;
 
-/// A numerical experiment. One that was read ([`ScenarioFile`](crate::scenario::ScenarioFile)) can be computed; one made
-/// otherwise has to keep to the ranges given here.
+/// A numerical experiment. One that was read ([`ScenarioFile`](crate::scenario::ScenarioFile)) can be computed; one
+/// made otherwise has to keep to the ranges given here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Seed of all chance.

@@ -127,7 +127,8 @@ pub struct RunArguments {
 /// When a transfer may press, and how fast.
 #[derive(Debug, Args)]
 pub struct LimitArguments {
-    /// Press only in these hours, in the others take spare capacity alone: 22:00-06:00, or "mon-fri 20:00-24:00"; several times: in any of them
+    /// Press only in these hours, in the others take spare capacity alone: 22:00-06:00, or "mon-fri 20:00-24:00";
+    /// several times: in any of them
     #[arg(long, value_name = "HOURS")]
     pub window: Vec<String>,
 
@@ -135,8 +136,8 @@ pub struct LimitArguments {
     #[arg(long, value_name = "HOURS=RATE")]
     pub cap: Vec<String>,
 
-    /// Share one budget with the other transfers of this machine in the group of this name: one presses at a time, the one that is due first, as hard as
-    /// all of them together need
+    /// Share one budget with the other transfers of this machine in the group of this name: one presses at a time, the
+    /// one that is due first, as hard as all of them together need
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transfers that run: `lowtide status`, `set`, `pause`, `resume` and `detach`, each by the transfer's control socket; and those that ran, `lowtide history`.
+//! Transfers that run: `lowtide status`, `set`, `pause`, `resume` and `detach`, each by the transfer's control socket;
+//! and those that ran, `lowtide history`.
 
 mod client;
 pub mod directory;

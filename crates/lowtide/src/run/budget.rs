@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--group`: transfers of this machine that share one budget. Each asks the others, over their control sockets, what they have to send and by when,
-//! makes the same schedule of it ([`lowtide_deadline::schedule`]), and takes its own turn in it.
+//! `--group`: transfers of this machine that share one budget. Each asks the others, over their control sockets, what
+//! they have to send and by when, makes the same schedule of it ([`lowtide_deadline::schedule`]), and takes its own
+//! turn in it.
 //!
-//! There is no keeper. One that ends, or is killed, does not answer any more, and the others' next schedule is without it.
+//! There is no keeper. One that ends, or is killed, does not answer any more, and the others' next schedule is without
+//! it.
 
 use std::{
     sync::{
@@ -66,7 +68,8 @@ impl Drop for Peers {
     }
 }
 
-/// What a transfer has to send in the schedule; `None`: it has no part in it, as it has no deadline, nothing to send at the moment, or is late.
+/// What a transfer has to send in the schedule; `None`: it has no part in it, as it has no deadline, nothing to send at
+/// the moment, or is late.
 fn job(status: &Status, clock: &Clock, now: Time) -> Option<Job> {
     let (deadline, aim) = (clock.time_of(status.deadline?), clock.time_of(status.aim?));
     let bytes = status.size_bytes?.saturating_sub(status.acknowledged_bytes);

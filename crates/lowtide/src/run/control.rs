@@ -124,7 +124,8 @@ fn control(wanted: Option<ControlArgument>, law: &KernelLaw, actuator: KernelAct
     }
 }
 
-/// Where a law's price is delay alone, the others on the path pay theirs in losses, and one weight does not mean the same to both.
+/// Where a law's price is delay alone, the others on the path pay theirs in losses, and one weight does not mean the
+/// same to both.
 fn ratio(law: &KernelLaw, actuator: KernelActuator) -> Option<RatioPolicy> {
     let own = actuator.model(law).filter(|model| matches!(model, Model::Vegas { .. }))?;
     Some(RatioPolicy::new(RatioRule::Corrected { own, standard: Model::Cubic(Cubic::RFC_9438) }))

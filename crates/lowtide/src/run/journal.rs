@@ -23,7 +23,8 @@ const DOWNLOAD_FLOOR: u64 = 1_000_000;
 /// A group that moved nothing for so long may have handed its work to somebody else.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// One row of the report's series. It holds nothing that grows with the number of sockets: PROGRAM says how many there are.
+/// One row of the report's series. It holds nothing that grows with the number of sockets: PROGRAM says how many there
+/// are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) now: Time,

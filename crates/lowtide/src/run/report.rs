@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--report FILE`: docs/report.md describes the format. Fields may be added; a change of meaning changes the schema's number.
+//! `--report FILE`: docs/report.md describes the format. Fields may be added; a change of meaning changes the schema's
+//! number.
 
 use std::collections::BTreeMap;
 

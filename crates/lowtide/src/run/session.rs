@@ -44,7 +44,8 @@ pub(super) struct Ending {
 /// What PROGRAM had sent by its end, on its way.
 struct Drain {
     exit: Exit,
-    /// All of it has arrived when so many bytes are acknowledged. What processes left behind send from then on is theirs.
+    /// All of it has arrived when so many bytes are acknowledged. What processes left behind send from then on is
+    /// theirs.
     until: u64,
     progress: (u64, Instant),
 }
@@ -190,8 +191,8 @@ impl Session {
         self.screen.say(&format!("PROGRAM has ended and left {left} behind: {then}"));
     }
 
-    /// A look at the sockets; how many bytes are not acknowledged yet. One that fails is told once: PROGRAM goes on, and without a heartbeat its
-    /// connections become plain TCP until a look succeeds again.
+    /// A look at the sockets; how many bytes are not acknowledged yet. One that fails is told once: PROGRAM goes on,
+    /// and without a heartbeat its connections become plain TCP until a look succeeds again.
     fn tick_or_say(&mut self) -> u64 {
         match self.tick() {
             Ok(status) => status.snapshot.unfinished_bytes,
@@ -225,7 +226,8 @@ impl Session {
         Ok(status)
     }
 
-    /// A wall clock that is set moves a deadline that was given by it. One that was given from the start is shown as another time.
+    /// A wall clock that is set moves a deadline that was given by it. One that was given from the start is shown as
+    /// another time.
     fn follow_the_wall_clock(&mut self) {
         if (self.plan.due.is_none() && self.plan.limits.rules.is_empty()) || !self.plan.clock.wall_clock_was_set() {
             return;
