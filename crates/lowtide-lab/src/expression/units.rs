@@ -7,7 +7,7 @@ use lowtide_cc::{
     law::cdg::{Clock, Exp},
 };
 use lowtide_deadline::{
-    Bounds, Cubic, Model, ModelBased, Path, PriceMemory, Signal, SignalKind, Signals, Step, WeightControl,
+    Bounds, Cubic, Model, ModelBased, PathState, PriceMemory, Signal, SignalKind, Signals, Step, WeightControl,
     limit_increase,
 };
 use lowtide_net::{Class, Ecn, Limit, Link, LinkConfig, Packet, Rate, Time};
@@ -114,7 +114,7 @@ fn mbc_weight(alpha: f64, price: f64, target: f64, achieved: f64, before: f64) -
         weight,
         elapsed: interval,
         interval,
-        path: Path::default(),
+        path: PathState::default(),
         signals: Signals { packets: 1.0, loss: Signal { indications: price, reduction: 0.0 }, ..Signals::default() },
         price_ratio: 1.0,
     };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::scenario::Control;
 use lowtide_deadline::{
-    Goal, Governor, ModelBased, Path, Pid, Policy, PriceMemory, PriceRatio, Progress, Signal, Signals, Time,
+    Goal, Governor, ModelBased, PathState, Pid, Policy, PriceMemory, PriceRatio, Progress, Signal, Signals, Time,
     WeightControl,
 };
 use std::time::Duration;
@@ -139,7 +139,7 @@ impl<'a> State<'a> {
             && now >= meter.next
         {
             let signals = self.signals.since(meter.before);
-            self.ratio = meter.ratio.observe(signals, Path::default(), meter.interval.as_secs_f64());
+            self.ratio = meter.ratio.observe(signals, PathState::default(), meter.interval.as_secs_f64());
             meter.before = self.signals;
             meter.next += meter.interval;
         }
