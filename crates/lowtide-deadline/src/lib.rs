@@ -64,7 +64,7 @@ pub use interval::{
 };
 pub use limit::{DEFAULT_INCREASE_LIMIT, Limited, limit_increase};
 pub use model::{Cubic, Model};
-pub use model_based::{ModelBased, PriceMemory};
+pub use model_based::{ModelBased, PriceAverage};
 pub use pid::{Gains, Pid};
 pub use policy::{Goal, GoalError, Policy, PolicyError};
 pub use ratio::{DEFAULT_RATIO_INCREASE_LIMIT, PriceRatio, RatioPolicy, RatioRule};

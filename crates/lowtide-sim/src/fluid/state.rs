@@ -8,7 +8,7 @@ use super::{
 };
 use crate::scenario::Control;
 use lowtide_deadline::{
-    Goal, Governor, ModelBased, PathState, Pid, Policy, PriceMemory, PriceRatio, Progress, Signal, Signals, Time,
+    Goal, Governor, ModelBased, PathState, Pid, Policy, PriceAverage, PriceRatio, Progress, Signal, Signals, Time,
     WeightControl,
 };
 use std::time::Duration;
@@ -195,7 +195,7 @@ fn governor(source: &Source, transfer: &DueTransfer) -> Governor {
     let control: Box<dyn WeightControl> = match steering.control {
         Control::Pid => Box::new(Pid::new(policy.bounds)),
         Control::ModelBased => {
-            Box::new(ModelBased::new(policy.bounds, Some(source.utility())).with_memory(PriceMemory::NONE))
+            Box::new(ModelBased::new(policy.bounds, Some(source.utility())).with_average(PriceAverage::NONE))
         }
     };
     let start = Time::from(source.start());

@@ -96,7 +96,7 @@ pub(super) fn turn(own: &Status, others: &[Status], clock: &Clock) -> Option<Tur
     let mut all: Vec<_> = others.iter().chain([own]).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     let jobs: Vec<_> = all.iter().filter_map(|status| Some((status.name.as_str(), job(status, clock, now)?))).collect();
-    let elsewhere = Turn { rate: 0.0, done: Time::MAX };
+    let not_its_turn = Turn { rate: 0.0, done: Time::MAX };
     if let Some(place) = jobs.iter().position(|(name, _)| *name == own.name) {
         let jobs: Vec<_> = jobs.into_iter().map(|(_, job)| job).collect();
         return (jobs.len() > 1).then(|| schedule::turns(&jobs, now)[place]);
@@ -107,7 +107,7 @@ pub(super) fn turn(own: &Status, others: &[Status], clock: &Clock) -> Option<Tur
     let first =
         all.iter().filter(|status| is_late(status, clock, now)).min_by_key(|status| (status.deadline, &status.name));
     let alone = jobs.is_empty() && first.is_none_or(|first| first.name == own.name);
-    (!alone).then_some(elsewhere)
+    (!alone).then_some(not_its_turn)
 }
 
 #[cfg(test)]

@@ -9,20 +9,20 @@ mod control;
 mod goals;
 mod history;
 mod job;
-mod journal;
 mod limits;
 mod past;
+mod phrases;
 mod place;
 mod relay;
 mod report;
 mod report_file;
 mod restrictions;
+mod run_record;
 mod screen;
 mod session;
 mod signals;
 mod state_file;
 mod verdict;
-mod words;
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
@@ -187,7 +187,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
     let limits = limits(&arguments.limits, direction)?;
     let program = arguments.program.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let name = arguments.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());
-    let words = if arguments.report_arguments { usize::MAX } else { 1 };
+    let shown = if arguments.report_arguments { usize::MAX } else { 1 };
     Ok(Plan {
         size,
         guessed,
@@ -204,7 +204,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         wait_group: arguments.wait_group,
         kind: Kind::Run,
         name: slug(&name),
-        program: arguments.program.iter().take(words).map(|word| word.to_string_lossy().into_owned()).collect(),
+        program: arguments.program.iter().take(shown).map(|argument| argument.to_string_lossy().into_owned()).collect(),
     })
 }
 
@@ -267,11 +267,11 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
 
 /// The goal may have come and gone while the programs were loaded: it is overdue then.
 fn governor(plan: &Plan) -> Result<Governor> {
-    let (now, words) = (plan.clock.now(), |error| anyhow!("{error}"));
-    let mut governor = Governor::new(plan.policy, Goal::default(), now).map_err(words)?;
+    let (now, sentence) = (plan.clock.now(), |error| anyhow!("{error}"));
+    let mut governor = Governor::new(plan.policy, Goal::default(), now).map_err(sentence)?;
     governor.set_rates(plan.limits.rates());
     governor.set_calendar(plan.limits.calendar(&plan.clock, plan.deadline));
-    governor.set_goal(plan.goal(), now).map_err(words)?;
+    governor.set_goal(plan.goal(), now).map_err(sentence)?;
     Ok(governor)
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The outlook in words.
+//! The outlook as people read it.
 
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Hold, Outlook, Time};
