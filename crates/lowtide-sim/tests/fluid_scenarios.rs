@@ -246,7 +246,7 @@ fn mistakes_have_a_sentence() {
          increase_limit, scale_increase_limit, early_aim, price_ratio, ratio_limit and ratio_interval",
         ),
     ] {
-        assert_eq!(parse(SMALL, &[overriding]).unwrap_err(), format!("--set {overriding}: {sentence}"));
+        assert_eq!(parse(SMALL, &[overriding]).unwrap_err(), format!("{overriding}: {sentence}"));
     }
     for (overriding, sentence) in [
         ("flow.eta=0.1", "eta: there is a size already; leave out one of the two"),

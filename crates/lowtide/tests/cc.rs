@@ -90,7 +90,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
     for (arguments, part) in [
         (&["load", "vegas:alpha=x"][..], "alpha"),
         (&["load", "vegas:variant=original"], "variant=linux, and not variant=original"),
-        (&["load", "cdg:window=5"], "window has no such value"),
+        (&["load", "cdg:window=5"], "powers of two up to 256 as window"),
         (&["load", "nice"], "is not registered in this kernel; there are cdg"),
         (&["load", "proteus"], "is not registered in this kernel; there are cdg"),
         (&["load", "reno"], "there is nothing to load"),
