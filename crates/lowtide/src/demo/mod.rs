@@ -56,10 +56,10 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
     let place = place(arguments)?;
     let ended = match place {
         #[cfg(target_os = "linux")]
-        Place::Kernel => kernel::run(&acts, &arguments.cc)?,
+        Place::Kernel => kernel::perform(&acts, &arguments.cc)?,
         #[cfg(not(target_os = "linux"))]
         Place::Kernel => unreachable!("there is an obstacle"),
-        Place::Sim => simulated::run(&acts, &arguments.cc)?,
+        Place::Sim => simulated::perform(&acts, &arguments.cc)?,
     };
     let recordings = match ended {
         Ended::Through(recordings) => recordings,

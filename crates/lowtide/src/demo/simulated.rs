@@ -24,7 +24,7 @@ const FAR: u64 = 8 * 3600;
 const SEED: u64 = 1;
 
 /// Plays the acts, as fast as the machine can.
-pub(super) fn run(acts: &[Act], law: &str) -> Result<Ended> {
+pub(super) fn perform(acts: &[Act], law: &str) -> Result<Ended> {
     // as `lowtide run` has it in the kernel: without a price where there is no queue
     let law: Law = if law == "cdg" { "cdg:floor=2ms" } else { law }.parse()?;
     if !law.takes_weight() {
@@ -147,7 +147,7 @@ mod tests {
 
     fn shows_what_the_kernel_shows(law: &str) {
         let acts = Act::all(25);
-        let Ended::Through(recordings) = run(&acts, law).unwrap() else { panic!("nobody interrupts") };
+        let Ended::Through(recordings) = perform(&acts, law).unwrap() else { panic!("nobody interrupts") };
         let foreground: Vec<f64> = recordings.iter().map(|it| it.mean(Flow::Foreground)).collect();
         let alone = foreground[0];
         assert!(alone > 17.5, "{foreground:?}");
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_law_without_a_weight_is_refused() {
-        assert!(run(&Act::all(25), "bbr1").is_err());
-        assert!(run(&Act::all(25), "nonsense").is_err());
+        assert!(perform(&Act::all(25), "bbr1").is_err());
+        assert!(perform(&Act::all(25), "nonsense").is_err());
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn obstacle(law: &str) -> Result<Option<String>> {
 }
 
 /// Plays the acts. Interrupted, it gives 128 and the number of the signal; processes and namespaces are gone then, too.
-pub(super) fn run(acts: &[Act], law: &str) -> Result<Ended> {
+pub(super) fn perform(acts: &[Act], law: &str) -> Result<Ended> {
     // before any thread starts, so that all of them leave the signals to us
     let interrupt = Interruption::block()?;
     let mut stage = Stage::set(&interrupt)?;
@@ -35,7 +35,7 @@ pub(super) fn run(acts: &[Act], law: &str) -> Result<Ended> {
     live.introduce("An emulated link", acts)?;
     let mut recordings = Vec::new();
     for act in acts {
-        match stage.run(act, law, &mut live)? {
+        match stage.perform(act, law, &mut live)? {
             stage::Ended::Through(recording) => recordings.push(recording),
             stage::Ended::Interrupted(signal) => {
                 stage.strike()?;

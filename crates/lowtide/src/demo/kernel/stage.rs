@@ -71,7 +71,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Plays one act and shows it.
-    pub(super) fn run(&mut self, act: &Act, law: &str, live: &mut Live) -> Result<Ended> {
+    pub(super) fn perform(&mut self, act: &Act, law: &str, live: &mut Live) -> Result<Ended> {
         // Acts begin with a second of the emulator, so that its counts per second are the act's.
         let first = self.origin.elapsed().as_secs() + 1;
         let start = self.origin + Duration::from_secs(first);

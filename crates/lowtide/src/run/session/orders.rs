@@ -11,7 +11,7 @@ use super::Session;
 use crate::{
     hours::{self, Rules},
     operate::protocol::{Changes, Command, Due, Status},
-    run::{control, limits::check_that_it_sends, words},
+    run::{control, limits::check_that_it_sends, phrases},
     size,
     when::{self, When},
 };
