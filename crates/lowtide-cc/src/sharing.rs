@@ -368,22 +368,24 @@ impl Path {
 
     /// Bytes per second of one that waits: all of them have a small part of the link. While the law probes it has no
     /// more than it needs; at first it waits as long again as the law has probed, which may be for a few round trips
-    /// only. By chance between a half and three halves, since those that began together would all send at once.
+    /// only. By chance between a half and three halves, since those that began together would all send at once; while
+    /// the law looks how much RTTs differ, which their segments would hide, as long as that takes at the least.
     fn waiting_pace(&mut self) -> u64 {
         let mss = self.mss as f64;
         let waiting = f64::from(self.waiting.max(1));
         let part = |rate: u64| rate as f64 / WAITING_PART / waiting;
         let link = self.law.link_rates().unwrap_or_default();
         let mut rate = part(link.at_most).min(WAITING_RATE);
+        let looks = self.begun && matches!(self.law.stance(), Stance::Probes { looks: true, .. });
         rate = match self.law.stance() {
-            Stance::Probes { since, looks } if self.begun => {
+            Stance::Probes { since, .. } if self.begun => {
                 let (rate, pause) = if looks { (0.0, Stance::LOOK_ROUND_TRIPS) } else { (rate, 2) };
                 let waited = (self.heard - since).max(pause * self.all.srtt()).as_secs_f64();
                 rate.max(mss / waited.max(1e-6))
             }
             _ => rate.max(part(link.known)),
         };
-        rate = rate / 2.0 + rate * self.random.uniform();
+        rate = rate / 2.0 + rate * self.random.uniform() / if looks { 2.0 } else { 1.0 };
         rate.max(mss / FLOOR).max(1.0) as u64
     }
 

@@ -274,13 +274,13 @@ static inline u64 flow_waiting_part(const struct lt_flow *f, u64 packets_q32, u3
 /*
  * Bytes per second of one that waits. While the law listens it has no more than it needs; at first it waits as long
  * again as the law has listened, which may be for a few round trips only. While the law looks how much RTTs differ,
- * which segments of others would hide, it waits for as long as that takes. By chance between a half and three halves,
- * since those that began together would all send at once.
+ * which segments of others would hide, it waits for as long as that takes at the least. By chance between a half and
+ * three halves else, since those that began together would all send at once.
  */
 VERIFIED_APART u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {
 	u64 rate, waited_us;
-	bool looks;
+	bool looks = false;
 
 	if (!f)
 		return 0;
@@ -293,7 +293,7 @@ VERIFIED_APART u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 	} else {
 		rate = at_least(rate, flow_waiting_part(f, tide_link_q32(&f->tide.path), mss));
 	}
-	rate = rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> 16);
+	rate = rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> (16 + looks));
 	return at_most(at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1)), PACING_UNLIMITED);
 }
 

@@ -14,6 +14,14 @@
  *     gradients alone would keep a flow from filling an idle link. A floor of 0 gives CDG as published.
  *   - 64-bit products: window sums and scales do not wrap.
  *   - Growth can be CUBIC's (cubic.h), of the window that all sockets have together; each gets its part.
+ *   - The shadow window, ineffectual back-offs and the tolerance of losses are off unless asked for, as both Linux
+ *     sources advise for background use (shadow=on,ineff=5,tolerance=on). Beta is mainline's, 724/1024.
+ *
+ * For the same random numbers it backs off in the same rounds as the reference, but for those that fall between the two
+ * exponentials, which are 2e-5 apart: at most two of some ten thousand rounds in the tests. Windows are within 1 % and
+ * two segments (four after a timeout, in the thesis's version): a share below four segments is paced, has no slow start
+ * and grows by what its ACKs integrate to. An idle time leaves the base round trip, and one that leaves the window as
+ * it is does not reach the law.
  */
 #ifndef LOWTIDE_CDG_H
 #define LOWTIDE_CDG_H

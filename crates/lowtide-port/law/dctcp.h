@@ -3,6 +3,10 @@
  * Data Center TCP (RFC 8257), without kernel access: the window comes down by half the marked part. With acceleration
  * and overload mode it is Misund's dctcp-fast. The reference is law/dctcp.rs of lowtide-cc, and its differences from
  * the RFC are here, too.
+ *
+ * A loss reduces the window in every case, as in Linux (tcp_dctcp.c). When recovery begins in an episode that marks
+ * began, the stack does not ask the law again: so the law lowers the threshold that PRR walks to. So it does where
+ * overload mode finds its round within an episode.
  */
 #ifndef LOWTIDE_DCTCP_H
 #define LOWTIDE_DCTCP_H

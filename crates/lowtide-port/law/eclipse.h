@@ -5,7 +5,8 @@
  *
  * What the paper leaves open is settled as in the reference (lowtide-cc, law/eclipse.rs), which says why; with a price
  * weight, delta follows from it (law/eclipse/weighted.rs). Delays are units of 2^-8 us above the first one, and may be
- * up to 8 s apart.
+ * up to 8 s apart. The sockets of a transfer have a part of cwnd_min each. Windows are within 0.1 % and 0.01 segments
+ * of the reference's; parameters are rounded to 2^-16, beta to 2^-32.
  */
 #ifndef LOWTIDE_ECLIPSE_H
 #define LOWTIDE_ECLIPSE_H

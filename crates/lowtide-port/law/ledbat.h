@@ -5,6 +5,12 @@
  * Notable differences from the RFC, which the reference (lowtide-cc, law/ledbat.rs) shares: the window follows the
  * delay outside of reduction episodes only, the congestion timeout is TCP's, and slow start, if asked for, ends at
  * TARGET. In the kernel the first flight is TCP's initial window; INIT_CWND counts from its first ACK.
+ *
+ * The sockets of a transfer have a part of min_cwnd each. Linux holds back what does not fill a large packet, and calls
+ * the window full; then it counts as full here, or LEDBAT stays at 63 of 130 segments (measured, 20 Mbit/s, 40 ms).
+ * base_history has 32 minutes at most, current_filter 16 samples. Windows are within 0.1 % and 0.01 segments of the
+ * reference's; a port that only listens adds up what rounding leaves, so changes per round trip have 24 bits behind
+ * the point.
  */
 #ifndef LOWTIDE_LEDBAT_H
 #define LOWTIDE_LEDBAT_H

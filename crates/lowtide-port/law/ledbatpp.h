@@ -2,7 +2,8 @@
 /*
  * LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), without kernel access: LEDBAT on round trips, with a gain that goes
  * with the base delay, a multiplicative decrease, and slowdowns in which the queue drains and the base delay shows. The
- * differences from the draft are those of the reference (lowtide-cc, law/ledbatpp.rs).
+ * differences from the draft are those of the reference (lowtide-cc, law/ledbatpp.rs). A decision at an edge can be a
+ * slowdown one ACK later than there, and all later ones with it: in 3 of 20 flows of 500 000 ACKs.
  */
 #ifndef LOWTIDE_LEDBATPP_H
 #define LOWTIDE_LEDBATPP_H

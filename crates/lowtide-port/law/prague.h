@@ -3,7 +3,9 @@
  * TCP Prague (L4STeam/linux, net/ipv4/tcp_prague.c, v0.6 and v0.7; RFC 9331, section 4), without kernel access: DCTCP
  * that is independent of short round trips, grows by unmarked segments only, and does so in reduction episodes, too.
  * The reference is law/prague of lowtide-cc; what it has and this has not: the detection of classic queues, and pacing,
- * which is the stack's.
+ * which is the stack's: 120 % of cwnd/srtt (200 % in slow start), where the source has 100 % and bursts of 250 us at
+ * most. Windows below four segments are paced exactly, as with all laws of ours. Growth within an episode raises the
+ * threshold that PRR walks to.
  */
 #ifndef LOWTIDE_PRAGUE_H
 #define LOWTIDE_PRAGUE_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Tide, without kernel access: submissive, and it fills the link. The reference (lowtide-cc, law/tide.rs) says what it does and why,
- * docs/tide.md draws it; the parts have the same names here. It leaves a link that others use, and listens by a pair of packets now and then.
+ * Tide, without kernel access: submissive, and it fills the link. The reference (lowtide-cc, law/tide.rs) says what it
+ * does and why, docs/tide.md has its states and thresholds; the parts have the same names here.
  *
- * It has windows of its own, and shows the larger one; what brings the shown one down from outside is heard of at the next ACK. Delays are
- * units of 2^-8 us, rates segments per microsecond in 2^-32, growth and windows 2^-16.
+ * It has windows of its own, and shows the larger one; what brings the shown one down from outside is heard of at the
+ * next ACK. Delays are units of 2^-8 us, rates segments per microsecond in 2^-32, growth and windows 2^-16.
  */
 #ifndef LOWTIDE_TIDE_H
 #define LOWTIDE_TIDE_H
@@ -156,10 +156,20 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 	return 0;
 }
 
+/* RTTs differ as the full queue drains, where that is not one that its own growth made. */
+static inline void tide_lost(struct tide *t)
+{
+	if (t->listens)
+		t->listen.close = 0;
+	else if (!t->fill.growth_q16 && !t->fill.settling)
+		tide_path_loss(&t->path);
+}
+
 static inline void tide_reduce(struct tide *t, const struct tide_parameters *p, const struct law_weight *weight, struct law_window *w,
 			       enum law_signal signal, u32 random)
 {
 	tide_share_weight(&t->share, weight->weight_q16);
+	tide_lost(t);
 	if (signal == LAW_TIMEOUT) {
 		t->ruled = tide_share_rules(t);
 		if (t->ruled)

@@ -106,7 +106,8 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 		return 0;
 	base = tide_base(&t->path);
 	tide_heard(&t->listen, now_us, rtt, base, alone);
-	tide_path_probe(&t->path, alone ? tide_spread_heard(&t->listen, base) : 0);
+	if (alone)
+		tide_path_probe(&t->path, tide_spread_heard(&t->listen, base));
 	return 0;
 }
 

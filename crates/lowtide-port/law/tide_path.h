@@ -202,6 +202,13 @@ static inline void tide_path_probe(struct tide_path *p, u64 told)
 	p->looks = TIDE_LOOKS + 1;
 }
 
+/* A packet was lost that filled the link: it met a full queue, and RTTs differ as that fills and drains. */
+static inline void tide_path_loss(struct tide_path *p)
+{
+	if (p->spread)
+		p->spread = p->looks = 0;
+}
+
 /* How much round trips differ without a queue. RTTs that differ at random are in the mean longer than the least by half of the spread. */
 static inline u64 tide_noise(const struct tide_path *p)
 {
@@ -239,13 +246,13 @@ VERIFIED_APART u64 tide_foreign_queue(const struct tide_path *p)
 {
 	if (!p)
 		return 0;
-	return tide_own_queue(p) + at_least(2 * tide_packet_at_most(p), 2 * TIDE_MS) + tide_allowance(p) + tide_spread(p) * 3 / 4;
+	return tide_own_queue(p) + at_least(2 * tide_packet_at_most(p), 2 * TIDE_MS) + tide_allowance(p) + tide_spread(p) / 4;
 }
 
 /* Between the two, but for the spread, of which it is a half: what probes may find on a link that nobody uses. */
 static inline u64 tide_middle(const struct tide_path *p)
 {
-	return (tide_own_queue(p) + tide_foreign_queue(p) - tide_spread(p) * 5 / 4) / 2;
+	return (tide_own_queue(p) + tide_foreign_queue(p) - tide_spread(p) * 3 / 4) / 2;
 }
 
 /* The queue that a filter sees; false: nothing yet. */

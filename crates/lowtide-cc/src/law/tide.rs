@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tide: submissive, and it fills the link. A law of our own, grown out of the papers':
 //!
-//! * a queue of its own that is small and depends on no buffer (Eclipse's aim), in units of delay;
-//! * any queue that its own growth does not explain is somebody else's (CDG's gradient, made an attribution), and then it leaves at once, to a
-//!   probe now and then (overload mode's drain; the probes are of TCP Nice's kind, below one segment a round trip);
-//! * freed capacity is taken exponentially, but bounded in delay (acceleration mode), and below what was safe before.
+//! * a small self-induced queue, in units of delay, which depends on no buffer (Eclipse's aim);
+//! * a queue that its own growth does not explain is caused by cross traffic (CDG's gradient, made an attribution);
+//!   then it leaves at once, to a probe now and then (overload mode's drain; the probes are of TCP Nice's kind, below
+//!   one segment per round trip);
+//! * freed capacity is taken exponentially, but bounded in delay (acceleration mode), up to what was safe before.
 //!
-//! ```text
-//!          3 good probes                 somebody else's queue, much loss, a timeout
-//! LISTEN ───────────────► FILL: ramp ──► hold ──► adjust ───────────────────────────► LISTEN
-//!                            ▲ known-safe region          │
-//!                            └────────────────────────────┘ queue below 3/4 of its own
-//! ```
+//! LISTEN probes, FILL uses the link. A flow begins with LISTEN: trains of packets tell how long one takes on the link,
+//! and whether others are served in turn. FILL begins after good probes, and ends with a queue of cross traffic, much
+//! loss, or a timeout.
 //!
-//! It begins with LISTEN: trains of packets tell how long one takes on the link, and whether others are served in turn.
+//! What is safe is the whole bandwidth-delay product while it has been alone, and half of the window that met cross
+//! traffic since.
 //!
-//! What is safe is the whole pipe while it has been alone, and half of the window that met others since.
+//! Losses alone say nothing: they count where there is a self-induced queue, or where it sends more than the
+//! bandwidth-delay product. A small one is the exception, whose buffer may be smaller than the thresholds: there a loss
+//! that its own growth does not explain is caused by cross traffic.
 //!
-//! Losses alone say nothing: they count where there is a queue of its own, or where it sends more than the pipe holds. A small pipe is the
-//! exception, whose buffer may be smaller than the thresholds: there a loss that its own growth does not explain is somebody else's.
+//! With a weight it is no less submissive where it can be alone, and takes its share of a link that others keep full:
+//! [`Share`], which at a weight of 1 is one ordinary flow. Without one it only probes.
 //!
-//! With a weight it is no less submissive where it can be alone, and takes its part of a link that others hold full: [`Share`], which at a weight
-//! of 1 is one ordinary flow. Without one it only probes.
-//!
-//! docs/tide.md has its parts with their reasons, docs/results/rivals.md has it beside the others.
+//! docs/tide.md has its states, thresholds and limits, docs/results/rivals.md has it beside the others.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, LinkRates, Reaction, Recovered, Restart, Signal, Stance, Time,
@@ -275,7 +273,10 @@ impl CongestionControl for Tide {
         if let Some(share) = self.share.as_mut().filter(|_| rules) {
             if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
         }
-        let Phase::Fill(fill) = &self.phase else { return };
+        let fill = match &mut self.phase {
+            Phase::Listen(listen) => return listen.close = 0, // RTTs differ as the full queue drains
+            Phase::Fill(fill) => fill,
+        };
         let own = self.path.own_queue();
         let pipe = self.path.pipe();
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
@@ -283,6 +284,9 @@ impl CongestionControl for Tide {
         self.before = Some(self.window);
         // what its own growth explains is nobody else's
         let grows = fill.growth > 0.0 || fill.settling > 0;
+        if !grows {
+            self.path.on_loss();
+        }
         if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
             self.listen(congestion.now, congestion.nxt, None);
         } else if queued || beyond || congestion.signal != Signal::Loss {

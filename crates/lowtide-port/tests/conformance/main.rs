@@ -441,13 +441,18 @@ fn a_fair_queue_is_found_by_both() {
 #[test]
 fn much_loss_makes_both_pause() {
     let case = CASES.iter().find(|case| case.law == "tide").unwrap();
-    let mut pair = Pair::new(case.law);
-    let mut path = Path::new(Duration::from_millis(40), 830.0, 50.0, false, 1).behind_bucket(1).losing(0.08);
     let (mut acks, mut apart) = (0u64, 0u64);
-    while acks < 50_000 {
-        acks += path.step(&mut pair);
-        apart += u64::from(pair.check(case).is_err());
+    for loss in [0.06, 0.07, 0.08, 0.09, 0.1] {
+        let mut pair = Pair::new(case.law);
+        let mut path = Path::new(Duration::from_millis(40), 830.0, 50.0, false, 1).behind_bucket(1).losing(loss);
+        let mut heard = 0;
+        while heard < 50_000 {
+            heard += path.step(&mut pair);
+            apart += u64::from(pair.check(case).is_err());
+        }
+        acks += heard;
+        assert!(path.used() < 0.13, "with a loss of {loss} it uses {} of the link", path.used());
     }
-    assert!(path.used() < 0.12, "it uses {} of the link", path.used());
-    assert!(apart * 200 <= acks, "apart at {apart} of {acks} ACKs");
+    // where an RTT decides for one of them alone whether it looks closer, they differ for as long as they listen
+    assert!(apart * 150 <= acks, "apart at {apart} of {acks} ACKs");
 }

@@ -66,7 +66,9 @@ impl Tide {
         // what other connections of the transfer send makes a queue, too
         let alone = self.senders < 2 || ack.beside + ack.burst == 0;
         listen.on_probe(ack.now, rtt, base, alone);
-        self.path.on_probe(listen.spread(base).filter(|_| alone));
+        if alone {
+            self.path.on_probe(listen.spread(base));
+        }
         let looks = alone && listen.looks(&self.path, self.senders);
         let look_back = (noise / Listen::SAME).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);

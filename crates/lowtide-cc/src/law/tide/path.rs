@@ -122,7 +122,7 @@ impl Path {
     /// Where order is kept, a packet waits for those that are late before it: the closer packets come, the more of the spread is in every round trip.
     /// So much of it may be there without a queue, and may be for a moment.
     const SPREAD_OWN: f64 = 0.75;
-    const SPREAD_FOREIGN: f64 = 1.5;
+    const SPREAD_FOREIGN: f64 = 1.0;
     /// The least of eight probes of a free link finds less than this part of it.
     const SPREAD_FREE: f64 = 0.5;
     /// RTTs that differ at random are in the mean longer than the least by half of the spread.
@@ -256,6 +256,13 @@ impl Path {
         if let Some(spread) = told {
             self.spread = if self.spread > 0.0 { (self.spread + spread) / 2.0 } else { spread };
             (self.spread_base, self.looks) = (self.base(), Listen::LOOKS + 1);
+        }
+    }
+
+    /// A packet was lost that filled the link: it met a full queue, and RTTs differ as that fills and drains.
+    pub(super) fn on_loss(&mut self) {
+        if self.spread > 0.0 {
+            (self.spread, self.looks) = (0.0, 0);
         }
     }
 
