@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# On a fresh Debian machine: `make demo` runs the main job, `make test` passes the tests. Each installs what it lacks and says so.
+# On a fresh Debian machine: `make demo` runs the main job, `make test` passes the tests. Each installs what it lacks
+# and says so.
 
 CARGO ?= cargo
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -20,17 +21,19 @@ build: deps-build
 demo: build deps-run
 	$(SUDO) target/release/lowtide demo
 
-# Tests of the real kernel need root. They are ignored where they cannot run, unless LOWTIDE_REQUIRE_KERNEL=1 says that they have to. The test that is skipped
-# is run by another one, on a terminal of its own. Tests are built with --workspace here and below, and nothing with -p: a choice of packages has other
-# features of their dependencies, so these and most of our crates would be built once more for each.
+# Tests of the real kernel need root. They are ignored where they cannot run, unless LOWTIDE_REQUIRE_KERNEL=1 says that
+# they have to. The test that is skipped is run by another one, on a terminal of its own. Tests are built with
+# --workspace here and below, and nothing with -p: a choice of packages has other features of their dependencies, so
+# these and most of our crates would be built once more for each.
 test: lint deps-run deps-test
 	$(CARGO) test --workspace --locked --no-run
 	@if [ "$$LOWTIDE_REQUIRE_KERNEL" = 1 ] || { [ -e /dev/net/tun ] && target/debug/lowtide doctor >/dev/null 2>&1; }; then kernel=--include-ignored; \
 	else echo "make test: the tests of the real kernel are ignored; lowtide doctor says what they lack (root, in most cases)"; fi; \
 	CARGO="$(CARGO)" scripts/run-tests.py --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
 
-# The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance), throughput on this machine's kernel
-# beside a foreground (promises), three transfers with one budget (budget), each law over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
+# The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance),
+# throughput on this machine's kernel beside a foreground (promises), three transfers with one budget (budget), each law
+# over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
 # lab-guest-image).
 test-long: deps-build deps-run deps-test
 	$(CARGO) test --workspace --locked --test acceptance -- --show-output
@@ -40,12 +43,13 @@ test-long: deps-build deps-run deps-test
 # And what takes longer, or the machine for itself: an hour more.
 test-all: test test-long faults kernels fuzz
 
-# What can go wrong on the way of a transfer, or be done to it, on this machine's kernel, as root and with nothing else running: five minutes.
+# What can go wrong on the way of a transfer, or be done to it, on this machine's kernel, as root and with nothing else
+# running: five minutes.
 faults: deps-build deps-run deps-test
 	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --locked -p lowtide --test faults -- --ignored --test-threads=2
 
-# Lowtide on other kernels of Debian's, each booted under QEMU in virtual time: a minute for each, and the download. KERNELS="linux-image-6.12.9-amd64"
-# chooses packages that apt knows.
+# Lowtide on other kernels of Debian's, each booted under QEMU in virtual time: a minute for each, and the download.
+# KERNELS="linux-image-6.12.9-amd64" chooses packages that apt knows.
 KERNELS ?= linux-image-amd64 linux-image-cloud-amd64 linux-image-rt-amd64
 kernels: deps-build
 	@for package in $(KERNELS); do \
@@ -53,7 +57,8 @@ kernels: deps-build
 			$(CARGO) test --locked -p lowtide --test kernels -- --ignored --nocapture || exit 1; \
 	done
 
-# Thousands of transfers with random faults, for half an hour or LOWTIDE_SOAK_MINUTES: deadlines are met, and no memory is lost. Root.
+# Thousands of transfers with random faults, for half an hour or LOWTIDE_SOAK_MINUTES: deadlines are met, and no memory
+# is lost. Root.
 soak: deps-build deps-run deps-test
 	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --locked --release -p lowtide --test soak -- --ignored --nocapture
 
@@ -63,39 +68,44 @@ bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
 	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead --bench tracing
 
-# Real programs over emulated links, with Lowtide and without, as root: about an hour, best with nothing else running. Renews docs/results/life.md.
-# LIFE="--quick", or "--runs 3 rsync 20mbit", chooses a part; see the head of crates/lowtide/benches/life/main.rs. Only the whole is written.
+# Real programs over emulated links, with Lowtide and without, as root: about an hour, best with nothing else running.
+# Renews docs/results/life.md. LIFE="--quick", or "--runs 3 rsync 20mbit", chooses a part; see the head of
+# crates/lowtide/benches/life/main.rs. Only the whole is written.
 life: deps-build deps-run deps-life
 	$(CARGO) bench --locked -p lowtide --bench life -- $(or $(LIFE),--write $(CURDIR)/docs/results/life.md)
 
-# A quick look at all targets and at the table of rivals, and the sample of the deadline matrix, in the simulator: under an hour on two
-# processors. What has been run already is not run again. The page: lab-report/index.html.
+# A quick look at all targets and at the table of rivals, and the sample of the deadline matrix, in the simulator: under
+# an hour on two processors. What has been run already is not run again. The page: lab-report/index.html.
 lab: build
 	target/release/lowtide lab run --quick
 	target/release/lowtide lab report
 	$(MAKE) lab-deadlines
 
-# The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: about an hour, as root, best with nothing
-# else running. Renews the tables of docs/results/ground-truth.md and docs/results/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a
-# part of the first, DEADLINES="cubic-pid --runs 2" of the second; see the heads of crates/lowtide/benches/*/main.rs.
+# The simulator beside this machine's kernel and ns-3, and transfers with a deadline on both: about an hour, as root,
+# best with nothing else running. Renews the tables of docs/results/ground-truth.md and
+# docs/results/deadlines-in-the-kernel.md. LAB=ns3 or LAB="reno-alone --keep FILE" chooses a part of the first,
+# DEADLINES="cubic-pid --runs 2" of the second; see the heads of crates/lowtide/benches/*/main.rs.
 lab-truth: deps-build deps-run deps-test deps-lab
 	$(CARGO) bench --locked -p lowtide --bench ground_truth -- $(LAB) --write $(CURDIR)/docs/results/ground-truth.md
 	$(CARGO) bench --locked -p lowtide --bench deadlines -- $(DEADLINES) --write $(CURDIR)/docs/results/deadlines-in-the-kernel.md
 
-# Are deadlines met, and at what price: 300 cells of a matrix in the simulator, always the same, and the table of laws. Under twenty minutes on
-# two processors; what has been measured already is not measured again. LOWTIDE_WRITE_DOCS=1 renews docs/results/deadline-matrix.md.
+# Are deadlines met, and at what price: 300 cells of a matrix in the simulator, always the same, and the table of laws.
+# Under twenty minutes on two processors; what has been measured already is not measured again. LOWTIDE_WRITE_DOCS=1
+# renews docs/results/deadline-matrix.md.
 lab-deadlines: deps-build
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix
 
-# Every law in the background of every kind of foreground: a sample of the half of the cells that is held out, always the same, five runs of each.
-# About half an hour on two processors; what has been run already is not run again. LOWTIDE_WRITE_DOCS=1 renews docs/results/rivals.md. All cells:
-# target/release/lowtide lab run rivals, hours; the half that things are tuned on: --in-view.
+# Every law in the background of every kind of foreground: a sample of the half of the cells that is held out, always
+# the same, five runs of each. About half an hour on two processors; what has been run already is not run again.
+# LOWTIDE_WRITE_DOCS=1 renews docs/results/rivals.md. All cells: target/release/lowtide lab run rivals, hours; the half
+# that things are tuned on: --in-view.
 lab-rivals: build
 	target/release/lowtide lab run rivals --quick --held-out --runs 5
 	target/release/lowtide lab report rivals --held-out --runs 5 --out target/lab-rivals $(if $(filter 1,$(LOWTIDE_WRITE_DOCS)),--markdown docs/results/rivals.md)
 
-# The experiments with the TCP of this machine's kernel, as root and best with nothing else running, and with that of a guest's: some hours, of
-# which what has been recorded is not recorded again. Renews docs/results/on-kernels.md, which says what the simulator makes of the same scenarios, too.
+# The experiments with the TCP of this machine's kernel, as root and best with nothing else running, and with that of a
+# guest's: some hours, of which what has been recorded is not recorded again. Renews docs/results/on-kernels.md, which
+# says what the simulator makes of the same scenarios, too.
 lab-kernels: build deps-run lab-guest-image
 	$(SUDO) target/release/lowtide lab run --on kernel
 	$(SUDO) target/release/lowtide lab run --on guest
@@ -105,25 +115,29 @@ lab-kernels: build deps-run lab-guest-image
 lab-laws: deps-build deps-run deps-test
 	$(CARGO) test --locked -p lowtide --test laws -- --ignored --show-output a_hundred_megabytes
 
-# What a weight is worth on this machine's kernel beside one flow of CUBIC: 24 links, three laws, five weights, as root and best with nothing else
-# running: six hours and a half. It may be broken off, and goes on where it was; what was measured with other code is measured again. Renews
-# docs/results/weights.md. WEIGHTS="--laws tide --cells 8" chooses a part; the head of crates/lowtide/benches/weights/main.rs has more.
+# What a weight is worth on this machine's kernel beside one flow of CUBIC: 24 links, three laws, five weights, as root
+# and best with nothing else running: six hours and a half. It may be broken off, and goes on where it was; what was
+# measured with other code is measured again. Renews docs/results/weights.md. WEIGHTS="--laws tide --cells 8" chooses a
+# part; the head of crates/lowtide/benches/weights/main.rs has more.
 lab-weights: deps-build deps-run deps-test
 	$(CARGO) bench --locked -p lowtide --bench weights -- $(WEIGHTS) --keep $(CURDIR)/target/weights.json --write $(CURDIR)/docs/results/weights.md
 
-# The guest of `lowtide lab run --on guest`: QEMU, and a Debian kernel with its modules in target/lab/guest. It downloads 70 MB.
+# The guest of `lowtide lab run --on guest`: QEMU, and a Debian kernel with its modules in target/lab/guest. It
+# downloads 70 MB.
 lab-guest-image:
 	@scripts/guest-image.sh $(CURDIR)/target/lab
 
-# All runs of all experiments, and all 16800 cells of the deadline matrix: a day. It may be broken off, and goes on where it was.
+# All runs of all experiments, and all 16800 cells of the deadline matrix: a day. It may be broken off, and goes on
+# where it was.
 lab-full: build
 	target/release/lowtide lab run
 	target/release/lowtide lab report
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix -- matrix --full
 
-# A fuzzer for each kind of text that is read, FUZZ_SECONDS for each (60 unless given); FUZZ="when size" chooses some. They start with the texts of
-# fuzz/corpus and keep what they find in target/fuzz/corpus; what goes wrong is in target/fuzz/failures: mend it, and keep it in fuzz/corpus.
-# The layout is that of cargo-fuzz, which adds sanitizers on a nightly toolchain; a stable one suffices here.
+# A fuzzer for each kind of text that is read, FUZZ_SECONDS for each (60 unless given); FUZZ="when size" chooses some.
+# They start with the texts of fuzz/corpus and keep what they find in target/fuzz/corpus; what goes wrong is in
+# target/fuzz/failures: mend it, and keep it in fuzz/corpus. The layout is that of cargo-fuzz, which adds sanitizers on
+# a nightly toolchain; a stable one suffices here.
 FUZZ ?= $(notdir $(wildcard fuzz/corpus/*))
 FUZZ_SECONDS ?= 60
 FUZZ_HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
@@ -148,7 +162,8 @@ lint: deps-build
 fmt:
 	$(CARGO) fmt --all
 
-# Where it goes: PREFIX, below DESTDIR for those who make packages. An earlier version was in sbin, and would be found first.
+# Where it goes: PREFIX, below DESTDIR for those who make packages. An earlier version was in sbin, and would be found
+# first.
 PREFIX ?= /usr/local
 DESTDIR ?=
 BINARY := target/release/lowtide

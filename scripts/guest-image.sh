@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# guest-image.sh DIRECTORY   makes the guest of `lowtide lab run --on guest`: a Debian kernel and an initramfs with its modules
+# guest-image.sh DIRECTORY   makes the guest of `lowtide lab run --on guest`: a Debian kernel and an initramfs with its
+# modules
 #
 # Installed on this machine, if missing:   qemu-system-x86, iproute2
 # Downloaded and unpacked, not installed:  the package that linux-image-amd64 depends on (70 MB), busybox-static
 # Written to DIRECTORY/guest:              kernel, initramfs.cpio, about (what they were made of)
 #
-# The guest takes its first process, lowtide and iproute2 from lowtide and this machine when it starts, so one image serves every build. Where
-# the image is already made of the newest packages that apt knows, nothing is done. GUEST_KERNEL names another kernel
-# package (linux-image-rt-amd64; linux-image-6.12.9-amd64, from backports).
+# The guest takes its first process, lowtide and iproute2 from lowtide and this machine when it starts, so one image
+# serves every build. Where the image is already made of the newest packages that apt knows, nothing is done.
+# GUEST_KERNEL names another kernel package (linux-image-rt-amd64; linux-image-6.12.9-amd64, from backports).
 set -eu
 
 # To be raised when an image of before does not serve any more; `Image::find` in crates/lowtide-guest checks it.

@@ -20,7 +20,8 @@ pub(crate) fn below(top: &Path, name: &str) -> io::Result<BTreeSet<PathBuf>> {
     with_below(top, dependencies(&manifest(top, name)?))
 }
 
-/// The source files of these crates and of those that they depend on. Files and directories, by their paths from the top of the workspace.
+/// The source files of these crates and of those that they depend on. Files and directories, by their paths from the
+/// top of the workspace.
 pub(crate) fn with_below(top: &Path, names: impl IntoIterator<Item = String>) -> io::Result<BTreeSet<PathBuf>> {
     let (mut found, mut paths) = (BTreeSet::new(), BTreeSet::new());
     let mut open: Vec<String> = names.into_iter().collect();

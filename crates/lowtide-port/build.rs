@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes the headers that follow from the table of laws, compiles the laws for this machine, and tells the build scripts of crates that depend on
-//! this one where the headers are: `DEP_LOWTIDE_LAWS_INCLUDE` has those of the laws (`#include "law/NAME.h"`), `DEP_LOWTIDE_LAWS_GENERATED`
-//! those that are written here.
+//! Writes the headers that follow from the table of laws, compiles the laws for this machine, and tells the build
+//! scripts of crates that depend on this one where the headers are: `DEP_LOWTIDE_LAWS_INCLUDE` has those of the laws
+//! (`#include "law/NAME.h"`), `DEP_LOWTIDE_LAWS_GENERATED` those that are written here.
 
 #[allow(dead_code, unreachable_pub)] // the rest of it is for the crate
 #[path = "src/table.rs"]

@@ -43,6 +43,11 @@ pub enum Stance {
     },
 }
 
+impl Stance {
+    /// For so many round trips a law measures how much RTTs differ, by a probe in each; those that wait let it.
+    pub(crate) const LOOK_ROUND_TRIPS: u32 = 16;
+}
+
 /// A congestion control law.
 ///
 /// Calls come in order of time. During a reduction episode the transport walks from the old amount in flight to

@@ -29,8 +29,6 @@ const SILENCE: Duration = Duration::from_secs(2);
 const WAITING_RATE: f64 = 4000.0;
 /// All that wait take this part of the link together: a program that sees less than 1,000 bytes per second may give up.
 const WAITING_PART: f64 = 50.0;
-/// Those that wait let the law look for so many round trips how much RTTs differ ([`Stance::Probes`]).
-const LOOK_ROUND_TRIPS: u32 = 16;
 /// A connection that sends less than a segment in this time is as good as dead to its program.
 const FLOOR: f64 = 4.0;
 /// A grant of fewer segments is a pace: a host lets half of a window go at once, and a single segment meets the
@@ -381,7 +379,7 @@ impl Path {
         let looks = self.begun && matches!(self.law.stance(), Stance::Probes { looks: true, .. });
         rate = match self.law.stance() {
             Stance::Probes { since, .. } if self.begun => {
-                let (rate, pause) = if looks { (0.0, LOOK_ROUND_TRIPS) } else { (rate, 2) };
+                let (rate, pause) = if looks { (0.0, Stance::LOOK_ROUND_TRIPS) } else { (rate, 2) };
                 let waited = (self.heard - since).max(pause * self.all.srtt()).as_secs_f64();
                 rate.max(mss / waited.max(1e-6))
             }

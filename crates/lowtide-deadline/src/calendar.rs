@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When a transfer may press, and how fast it may be then.
 //!
-//! Outside its windows a transfer only takes spare capacity, and nothing that it gets there is counted upon: the time that counts is the time in
-//! the windows. A cap bounds the rate for a time; what it keeps from going then has to go in the rest, so the rate to aim for is the level to which
-//! the rest has to be filled.
+//! Outside its windows a transfer only takes spare capacity, and nothing that it gets there is counted upon: the time
+//! that counts is the time in the windows. A cap bounds the rate for a time; what it keeps from going then has to go in
+//! the rest, so the rate to aim for is the level to which the rest has to be filled.
 
 use crate::Time;
 use std::time::Duration;
@@ -88,7 +88,8 @@ impl Calendar {
         self.stretches(from, until).filter(|stretch| stretch.allowance.open).map(|stretch| stretch.length).sum()
     }
 
-    /// The latest instant from which so much open time is left until `until`; [`Time::ZERO`] where there is not so much.
+    /// The latest instant from which so much open time is left until `until`; [`Time::ZERO`] where there is not so
+    /// much.
     #[must_use]
     pub fn before(&self, until: Time, open_time: Duration) -> Time {
         let mut rest = open_time;
@@ -102,8 +103,8 @@ impl Calendar {
         Time::ZERO
     }
 
-    /// The least constant rate at which `bytes` go between two instants, where the caps let them through, in bytes per second: infinite where they
-    /// do not, or where the windows leave no time.
+    /// The least constant rate at which `bytes` go between two instants, where the caps let them through, in bytes per
+    /// second: infinite where they do not, or where the windows leave no time.
     #[must_use]
     pub fn level(&self, bytes: f64, from: Time, until: Time) -> f64 {
         let mut open: Vec<_> = self.stretches(from, until).filter(|stretch| stretch.allowance.open).collect();

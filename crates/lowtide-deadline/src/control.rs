@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface between the governor and a law that moves the weight.
 
-use crate::{Bounds, Model, Path, Signals};
+use crate::{Bounds, Model, PathState, Signals};
 use std::fmt;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Step {
     /// T_w: how long it was meant to be; greater than 0.
     pub interval: Duration,
     /// The path, as seen in the interval. A model of a window-based law needs it.
-    pub path: Path,
+    pub path: PathState,
     /// What the interval brought of congestion signals; without packets where the caller does not count them. The PID
     /// does not use it.
     pub signals: Signals,

@@ -4,7 +4,7 @@
 mod outlook;
 
 use crate::{
-    Basis, Calendar, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, Path, Pid, Policy,
+    Basis, Calendar, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, PathState, Pid, Policy,
     PriceRatio, Signals, Step, Time, Weight, WeightControl, limit_increase, update_interval,
 };
 use outlook::Pace;
@@ -128,7 +128,8 @@ impl Decision {
 ///   are a habit, the target of the others is raised by the part of the time that they leave;
 /// * an interval without any progress is drawn out to three T_w before it counts;
 /// * a gap of ten T_w between two ticks (suspend, clock jump) starts the interval afresh;
-/// * outside the windows of its [`Calendar`], and while another transfer of its group has its turn, the weight is `w_min`, past the deadline, too.
+/// * outside the windows of its [`Calendar`], and while another transfer of its group has its turn, the weight is
+///   `w_min`, past the deadline, too.
 ///   That time does not count: neither for the goal nor for what is known of the network.
 #[derive(Debug)]
 pub struct Governor {
@@ -267,8 +268,8 @@ impl Governor {
     }
 
     /// When the controller means to be done: the deadline less 2 % of the whole time (from when the goal was
-    /// set), or less three update intervals where that is more, but at most 10 %, all in the time that counts; the deadline itself without
-    /// [`Policy::early_aim`]. `None` without a deadline.
+    /// set), or less three update intervals where that is more, but at most 10 %, all in the time that counts; the
+    /// deadline itself without [`Policy::early_aim`]. `None` without a deadline.
     #[must_use]
     pub fn aim(&self) -> Option<Time> {
         let deadline = self.goal.deadline?;
@@ -357,10 +358,14 @@ impl Governor {
     }
 
     /// As seen in the present interval.
-    fn path(&self) -> Path {
+    fn path(&self) -> PathState {
         let (sum, number) = self.rtts;
         let mean = (number > 0).then(|| Duration::try_from_secs_f64(sum / f64::from(number)).unwrap_or(Duration::MAX));
-        Path { rtt: mean.or(self.rtt), min_rtt: self.min_rtt, segment_bytes: self.segment_bytes.map_or(0.0, f64::from) }
+        PathState {
+            rtt: mean.or(self.rtt),
+            min_rtt: self.min_rtt,
+            segment_bytes: self.segment_bytes.map_or(0.0, f64::from),
+        }
     }
 
     /// φ in force.

@@ -64,11 +64,11 @@ pub use interval::{
 };
 pub use limit::{DEFAULT_INCREASE_LIMIT, Limited, limit_increase};
 pub use model::{Cubic, Model};
-pub use model_based::{ModelBased, PriceMemory};
+pub use model_based::{ModelBased, PriceAverage};
 pub use pid::{Gains, Pid};
 pub use policy::{Goal, GoalError, Policy, PolicyError};
 pub use ratio::{DEFAULT_RATIO_INCREASE_LIMIT, PriceRatio, RatioPolicy, RatioRule};
 pub use share::{Division, socket_weight};
-pub use signals::{Conditions, Path, Signal, SignalKind, Signals};
+pub use signals::{Conditions, PathState, Signal, SignalKind, Signals};
 pub use time::Time;
 pub use weight::{Bounds, DEFAULT_W_MAX, DEFAULT_W_MIN, Weight, WeightError};

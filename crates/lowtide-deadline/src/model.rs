@@ -218,7 +218,7 @@ fn window(rate: f64, seen: &Conditions) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Path, Signal, Signals};
+    use crate::{PathState, Signal, Signals};
     use std::time::Duration;
 
     fn within(value: f64, expected: f64, part: f64) {
@@ -227,7 +227,7 @@ mod tests {
 
     fn conditions(rtt_ms: u64, loss: f64) -> Conditions {
         Conditions {
-            path: Path { rtt: Some(Duration::from_millis(rtt_ms)), min_rtt: None, segment_bytes: 1000.0 },
+            path: PathState { rtt: Some(Duration::from_millis(rtt_ms)), min_rtt: None, segment_bytes: 1000.0 },
             signals: Signals {
                 packets: 1e6,
                 loss: Signal { indications: loss * 1e6, reduction: 0.0 },
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn prices_and_rates_are_inverse() {
         let seen = Conditions {
-            path: Path { min_rtt: Some(Duration::from_millis(30)), ..conditions(40, 1e-4).path },
+            path: PathState { min_rtt: Some(Duration::from_millis(30)), ..conditions(40, 1e-4).path },
             ..conditions(40, 1e-4)
         };
         let plain = Model::Cubic(Cubic { reno_friendly: false, ..Cubic::RFC_9438 });

@@ -5,7 +5,7 @@ use crate::{Basis, Bounds, Conditions, FallbackReason, Model, Pid, Signals, Step
 
 /// How long prices are averaged.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PriceMemory {
+pub struct PriceAverage {
     /// The part of what is remembered that each update interval displaces, in (0, 1].
     pub gain: f64,
     /// But so many events are kept at the least, over however many intervals: a price from one or two events is noise,
@@ -14,15 +14,15 @@ pub struct PriceMemory {
     pub events: f64,
 }
 
-impl PriceMemory {
+impl PriceAverage {
     /// The price of the last interval alone, for where it is exact.
-    pub const NONE: PriceMemory = PriceMemory { gain: 1.0, events: 0.0 };
+    pub const NONE: PriceAverage = PriceAverage { gain: 1.0, events: 0.0 };
 }
 
-impl Default for PriceMemory {
+impl Default for PriceAverage {
     /// A quarter, and five events.
-    fn default() -> PriceMemory {
-        PriceMemory { gain: 0.25, events: 5.0 }
+    fn default() -> PriceAverage {
+        PriceAverage { gain: 0.25, events: 5.0 }
     }
 }
 
@@ -40,7 +40,7 @@ const CORRECTION_MOST: f64 = 4.0;
 /// w_n = clamp(q_{n-1}/(φ·q̂(ζ_n)) · (1 + ε),  w_min, w_max)
 /// ```
 ///
-/// q is the price measured, real signals only, averaged over [`PriceMemory`]; q̂ the [`Model`]'s price at the target; φ
+/// q is the price measured, real signals only, averaged over [`PriceAverage`]; q̂ the [`Model`]'s price at the target; φ
 /// the ratio of prices ([`PriceRatio`](crate::PriceRatio)), 1 where all react to the same one. ε keeps its value
 ///
 /// * while the limit on increases holds the weight back (the paper's footnote to eq. 19), also where the
@@ -57,7 +57,7 @@ const CORRECTION_MOST: f64 = 4.0;
 pub struct ModelBased {
     bounds: Bounds,
     model: Option<Model>,
-    memory: PriceMemory,
+    average: PriceAverage,
     pid: Pid,
     remembered: Signals,
     seconds: f64,
@@ -75,7 +75,7 @@ impl ModelBased {
         ModelBased {
             bounds,
             model,
-            memory: PriceMemory::default(),
+            average: PriceAverage::default(),
             pid: Pid::new(bounds),
             remembered: Signals::default(),
             seconds: 0.0,
@@ -87,10 +87,10 @@ impl ModelBased {
         }
     }
 
-    /// The same with another memory of prices.
+    /// The same with prices averaged otherwise.
     #[must_use]
-    pub fn with_memory(self, memory: PriceMemory) -> ModelBased {
-        ModelBased { memory, ..self }
+    pub fn with_average(self, average: PriceAverage) -> ModelBased {
+        ModelBased { average, ..self }
     }
 
     /// ε as last used.
@@ -101,11 +101,11 @@ impl ModelBased {
 
     fn remember(&mut self, step: &Step) {
         let counted = self.model.and_then(|model| model.counted());
-        let mut kept = 1.0 - self.memory.gain;
+        let mut kept = 1.0 - self.average.gain;
         if let Some(kind) = counted {
             let events = self.remembered.kind(kind).indications;
-            if events * kept < self.memory.events {
-                kept = (self.memory.events / events).min(1.0); // min takes the 1 of 0/0
+            if events * kept < self.average.events {
+                kept = (self.average.events / events).min(1.0); // min takes the 1 of 0/0
             }
             let heard = step.signals.kind(kind).indications > 0.0;
             self.quiet = if heard { 0 } else { self.quiet.saturating_add(1) };
@@ -171,7 +171,7 @@ impl WeightControl for ModelBased {
     }
 
     fn reset(&mut self, weight: f64) {
-        let afresh = ModelBased::new(self.bounds, self.model).with_memory(self.memory);
+        let afresh = ModelBased::new(self.bounds, self.model).with_average(self.average);
         *self = afresh;
         self.pid.reset(weight);
     }
@@ -189,14 +189,14 @@ impl WeightControl for ModelBased {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Path, Signal, SignalKind, limit_increase};
+    use crate::{PathState, Signal, SignalKind, limit_increase};
     use std::time::Duration;
 
     /// U'(x) = x^-2 with x in megabytes per second.
     const FAIR: Model = Model::AlphaFair { alpha: 2.0, unit_rate: 1e6, signal: SignalKind::Loss };
 
     fn control() -> ModelBased {
-        ModelBased::new(Bounds::new(0.001, 1.0).unwrap(), Some(FAIR)).with_memory(PriceMemory::NONE)
+        ModelBased::new(Bounds::new(0.001, 1.0).unwrap(), Some(FAIR)).with_average(PriceAverage::NONE)
     }
 
     fn step(target: f64, achieved: f64, weight: f64, price: f64) -> Step {
@@ -206,7 +206,7 @@ mod tests {
             weight,
             elapsed: Duration::from_secs(10),
             interval: Duration::from_secs(10),
-            path: Path::default(),
+            path: PathState::default(),
             signals: Signals {
                 packets: 1e4,
                 loss: Signal { indications: 1e4 * price, reduction: 0.0 },

@@ -123,7 +123,7 @@ mod tests {
             weight,
             elapsed: Duration::from_secs_f64(seconds),
             interval: Duration::from_secs_f64(interval),
-            path: crate::Path::default(),
+            path: crate::PathState::default(),
             signals: crate::Signals::default(),
             price_ratio: 1.0,
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a law reacts to another price than the ordinary flows beside it: the ratio φ of the two.
 
-use crate::{Conditions, Model, Path, Signals, limit_increase};
+use crate::{Conditions, Model, PathState, Signals, limit_increase};
 
 /// l_φ of the framework (Fig. 8).
 pub const DEFAULT_RATIO_INCREASE_LIMIT: f64 = 0.1;
@@ -90,7 +90,7 @@ impl PriceRatio {
     }
 
     /// Take in an update interval of `seconds` (greater than 0); φ.
-    pub fn observe(&mut self, signals: Signals, path: Path, seconds: f64) -> f64 {
+    pub fn observe(&mut self, signals: Signals, path: PathState, seconds: f64) -> f64 {
         self.gathered = self.gathered.scaled_plus(1.0, signals);
         self.seconds += seconds;
         self.intervals = self.intervals.saturating_add(1);
@@ -145,40 +145,40 @@ mod tests {
     fn the_literal_ratio_by_hand() {
         let mut phi = PriceRatio::new(LITERAL);
         assert_eq!(phi.get(), 1.0);
-        let got = phi.observe(signals(1e4, 5.0, 50.0), Path::default(), 10.0);
+        let got = phi.observe(signals(1e4, 5.0, 50.0), PathState::default(), 10.0);
         assert!((got - 3.5).abs() < 1e-12, "{got}");
     }
 
     #[test]
     fn too_few_losses_wait_and_add_up() {
         let mut phi = PriceRatio::new(LITERAL);
-        assert_eq!(phi.observe(signals(1e4, 2.0, 10.0), Path::default(), 10.0), 1.0);
-        assert_eq!(phi.observe(signals(1e4, 2.0, 20.0), Path::default(), 10.0), 1.0);
-        assert!((phi.observe(signals(1e4, 1.0, 20.0), Path::default(), 10.0) - 3.5).abs() < 1e-12);
+        assert_eq!(phi.observe(signals(1e4, 2.0, 10.0), PathState::default(), 10.0), 1.0);
+        assert_eq!(phi.observe(signals(1e4, 2.0, 20.0), PathState::default(), 10.0), 1.0);
+        assert!((phi.observe(signals(1e4, 1.0, 20.0), PathState::default(), 10.0) - 3.5).abs() < 1e-12);
         // without a single loss there is no ratio, however few are enough
         let mut phi = PriceRatio::new(RatioPolicy { enough_losses: 0.0, ..LITERAL });
-        assert_eq!(phi.observe(signals(1e4, 0.0, 20.0), Path::default(), 10.0), 1.0);
+        assert_eq!(phi.observe(signals(1e4, 0.0, 20.0), PathState::default(), 10.0), 1.0);
     }
 
     #[test]
     fn increases_are_limited_and_decreases_free() {
         let mut phi = PriceRatio::new(LITERAL);
-        phi.observe(signals(1e4, 5.0, 50.0), Path::default(), 10.0);
-        let up = phi.observe(signals(1e4, 5.0, 325.0), Path::default(), 10.0); // 9
+        phi.observe(signals(1e4, 5.0, 50.0), PathState::default(), 10.0);
+        let up = phi.observe(signals(1e4, 5.0, 325.0), PathState::default(), 10.0); // 9
         assert!((up - (3.5 + 0.1 * 9.0)).abs() < 1e-12, "{up}");
-        let down = phi.observe(signals(1e4, 5.0, 0.0), Path::default(), 10.0);
+        let down = phi.observe(signals(1e4, 5.0, 0.0), PathState::default(), 10.0);
         assert!((down - 2.5).abs() < 1e-12, "{down}");
         // T_φ = 2·T_w
         let mut phi = PriceRatio::new(RatioPolicy { every: 2, ..LITERAL });
-        assert_eq!(phi.observe(signals(1e4, 50.0, 50.0), Path::default(), 10.0), 1.0);
-        assert!(phi.observe(signals(1e4, 50.0, 50.0), Path::default(), 10.0) > 1.0);
+        assert_eq!(phi.observe(signals(1e4, 50.0, 50.0), PathState::default(), 10.0), 1.0);
+        assert!(phi.observe(signals(1e4, 50.0, 50.0), PathState::default(), 10.0) > 1.0);
     }
 
     /// At w = 1 the corrected ratio gives an alpha-fair law the rate of the ordinary one, and Vegas that of CUBIC.
     #[test]
     fn the_corrected_ratio_is_fair() {
         let fair = |alpha, signal| Model::AlphaFair { alpha, unit_rate: 1e5, signal };
-        let path = Path {
+        let path = PathState {
             rtt: Some(Duration::from_millis(60)),
             min_rtt: Some(Duration::from_millis(40)),
             segment_bytes: 1448.0,

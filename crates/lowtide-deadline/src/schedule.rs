@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several transfers that share one budget: who sends when, and how fast.
 //!
-//! F. Yao, A. Demers, S. Shenker, "A Scheduling Model for Reduced CPU Energy" (FOCS 1995), with bytes for cycles: the speeds at which all
-//! deadlines are met and the greatest one is least (and the sum of any convex cost of speed, too). The densest interval between a release and a
-//! deadline has to carry what has to go in it, and no plan can do that more slowly; it gets that speed, is taken out, and so on with the rest. At any
-//! time the transfer sends that is due first.
+//! F. Yao, A. Demers, S. Shenker, "A Scheduling Model for Reduced CPU Energy" (FOCS 1995), with bytes for cycles: the
+//! speeds at which all deadlines are met and the greatest one is least (and the sum of any convex cost of speed, too).
+//! The densest interval between a release and a deadline has to carry what has to go in it, and no plan can do that
+//! more slowly; it gets that speed, is taken out, and so on with the rest. At any time the transfer sends that is due
+//! first.
 //!
-//! What becomes known later, a transfer that begins, a size that grows, makes a new schedule from then on ("Optimal Available", ibid.).
+//! What becomes known later, a transfer that begins, a size that grows, makes a new schedule from then on ("Optimal
+//! Available", ibid.).
 
 use crate::{Time, Turn};
 
@@ -181,8 +183,8 @@ mod tests {
             prop_assert!((peak / bound - 1.0).abs() < 1e-9, "{peak} is not {bound}");
         }
 
-        /// That each sends at the mean rate that it needs is a plan, too, and never a better one: neither in its peak nor in its work against a
-        /// price that grows with the rate.
+        /// That each sends at the mean rate that it needs is a plan, too, and never a better one: neither in its peak
+        /// nor in its work against a price that grows with the rate.
         #[test]
         fn it_is_never_worse_than_each_by_itself(jobs in jobs()) {
             let plan = plan(&jobs, at(0));
@@ -201,7 +203,8 @@ mod tests {
             prop_assert!(planned_cost <= cost * (1.0 + 1e-6), "{planned_cost} above {cost}");
         }
 
-        /// Half-way through its own plan the plan for what is left is the same: nobody has to look ahead again and again for it to come true.
+        /// Half-way through its own plan the plan for what is left is the same: nobody has to look ahead again and
+        /// again for it to come true.
         #[test]
         fn a_plan_that_is_kept_stays_as_it_is(jobs in jobs(), part in 0.0..1.0f64) {
             let jobs: Vec<_> = jobs.into_iter().map(|job| Job { release: at(0), ..job }).collect();

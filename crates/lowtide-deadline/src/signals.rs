@@ -89,7 +89,7 @@ impl Signals {
 
 /// What is known of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Path {
+pub struct PathState {
     /// The mean of the smoothed round-trip times seen in the interval.
     pub rtt: Option<Duration>,
     /// The smallest round-trip time seen at all.
@@ -102,7 +102,7 @@ pub struct Path {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conditions {
     /// The path.
-    pub path: Path,
+    pub path: PathState,
     /// The signals of the time looked at.
     pub signals: Signals,
     /// That time, in seconds; greater than 0.
@@ -169,7 +169,7 @@ mod tests {
     fn prices_per_packet_and_per_round() {
         let signals =
             Signals { packets: 1000.0, delay: Signal { indications: 20.0, reduction: 0.0 }, ..Signals::default() };
-        let path = Path { rtt: Some(Duration::from_millis(50)), ..Path::default() };
+        let path = PathState { rtt: Some(Duration::from_millis(50)), ..PathState::default() };
         let c = Conditions { path, signals, seconds: 10.0 };
         assert_eq!(c.price(SignalKind::Delay), 0.02);
         assert_eq!(c.price(SignalKind::Loss), 0.0);

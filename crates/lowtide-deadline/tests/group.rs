@@ -26,8 +26,8 @@ struct Outcome {
     foreground: f64,
 }
 
-/// The rates of flows of these weights whose price is that of Reno: they go with the root of the weight, and together fill the link beside one
-/// ordinary flow.
+/// The rates of flows of these weights whose price is that of Reno: they go with the root of the weight, and together
+/// fill the link beside one ordinary flow.
 fn shares(weights: &[f64]) -> Vec<f64> {
     let sum: f64 = 1.0 + weights.iter().map(|w| w.sqrt()).sum::<f64>();
     weights.iter().map(|w| LINK * w.sqrt() / sum).collect()

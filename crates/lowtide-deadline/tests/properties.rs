@@ -2,7 +2,7 @@
 //! What holds whatever happens.
 
 use lowtide_deadline::{
-    Bounds, Control, Cubic, Goal, Governor, Model, ModelBased, Outlook, Path, Pid, Policy, PriceRatio, Progress,
+    Bounds, Control, Cubic, Goal, Governor, Model, ModelBased, Outlook, PathState, Pid, Policy, PriceRatio, Progress,
     RatioPolicy, RatioRule, Signal, SignalKind, Signals, Step, Time, WeightControl, limit_increase, update_interval,
 };
 use proptest::prelude::*;
@@ -247,7 +247,7 @@ proptest! {
                 weight,
                 elapsed: Duration::from_nanos(elapsed),
                 interval: Duration::from_nanos(interval),
-                path: Path::default(),
+                path: PathState::default(),
                 signals: Signals::default(),
                 price_ratio: 1.0,
             });
@@ -285,7 +285,7 @@ proptest! {
                 weight,
                 elapsed: Duration::from_nanos(elapsed),
                 interval: Duration::from_nanos(interval),
-                path: Path {
+                path: PathState {
                     rtt: rtts.map(|(rtt, _)| Duration::from_nanos(rtt)),
                     min_rtt: rtts.map(|(_, least)| Duration::from_nanos(least)),
                     segment_bytes: 1448.0,
@@ -312,7 +312,7 @@ proptest! {
             let rtt = rtt.map(Duration::from_nanos);
             // as the governor hands them on: finite, not negative
             let signals = signals.since(Signals::default());
-            let now = phi.observe(signals, Path { rtt, min_rtt: None, segment_bytes: 0.0 }, seconds);
+            let now = phi.observe(signals, PathState { rtt, min_rtt: None, segment_bytes: 0.0 }, seconds);
             prop_assert!(now.is_finite() && now > 0.0, "{}", now);
         }
     }

@@ -140,7 +140,8 @@ fn a_weight_that_is_handed_over_survives_the_silence_before_the_first_bytes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the calendar: the weight is the least one outside the windows, nothing is aimed for above a cap, and what is said lies in time.
+    /// Whatever the calendar: the weight is the least one outside the windows, nothing is aimed for above a cap, and
+    /// what is said lies in time.
     #[test]
     fn no_calendar_is_overstepped(
         starts in prop::collection::vec((0.0..600.0f64, any::<bool>(), prop::option::of(1e4..1e6f64)), 0..10),

@@ -48,7 +48,7 @@ pub(crate) struct Engine {
 impl Engine {
     /// Moves packets until something can be read from `stop`.
     pub(crate) fn run(mut self, stop: &PipeReader) {
-        prefer_punctuality(self.realtime);
+        wake_on_time(self.realtime);
         if let Err(error) = self.move_packets(stop) {
             self.board.set_fault(error.to_string());
         }
@@ -234,7 +234,7 @@ fn read_clock(clock: ClockId) -> Duration {
 
 /// Has the kernel wake this thread exactly when it asked for, and, if wanted and permitted, before
 /// all ordinary threads.
-fn prefer_punctuality(realtime: bool) {
+fn wake_on_time(realtime: bool) {
     // SAFETY: this sets a number of the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     if realtime {

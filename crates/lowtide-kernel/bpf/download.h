@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What sockets receive is governed by the window that they advertise, which every sender obeys, whatever its own law is. Ingress is where data
- * answer what was granted (law/grant.h) and the law has its turn, as at an ACK; egress notes what an ACK grants; and just before the stack chooses the
- * window of an ACK, with the socket's lock held, it is told the most that this may be.
+ * What sockets receive is governed by the window that they advertise, which every sender obeys, whatever its own law
+ * is. Ingress is where data answer what was granted (law/grant.h) and the law has its turn, as at an ACK; egress notes
+ * what an ACK grants; and just before the stack chooses the window of an ACK, with the socket's lock held, it is told
+ * the most that this may be.
  *
- * The connections of a transfer over one path are one flow here, too, with a law of its own: that of what they send is another one. One that
- * waits for others is left a window of less than a segment: its sender then sends a piece whenever its persist timer runs out. So it is with one that
- * listens, between its probes, as nobody paces here.
+ * The connections of a transfer over one path are one flow here, too, with a law of its own: that of what they send is
+ * another one. One that waits for others is left a window of less than a segment: its sender then sends a piece
+ * whenever its persist timer runs out. So it is with one that listens, between its probes, as nobody paces here.
  *
  * These programs stay with the group when the controller is gone, and then give all windows back: each at the next ACK.
  */
@@ -82,7 +83,10 @@ static __always_inline struct lt_flow *download_flow(struct lt_download *d)
 	return f ? f : &d->flow;
 }
 
-/* Of the packets of a connection: what the receiver's side of it is about. False: it is none, or it carries no timestamps. */
+/*
+ * Of the packets of a connection: what the receiver's side of it is about. False: it is none, or it carries no
+ * timestamps.
+ */
 static __always_inline bool download_parse(struct __sk_buff *skb, struct segment *s, u32 *flags, bool *stamped)
 {
 	const u8 *ip = (void *)(long)skb->data, *end = (void *)(long)skb->data_end, *tcp;
@@ -122,8 +126,9 @@ static inline u32 download_bytes(const struct lt_download *d, u64 segments_q16)
 }
 
 /*
- * The law asks for a pace of its probes, and nobody paces here: so between two there is the time that one takes at that pace. Where that is little more
- * than a round trip they follow each other, since the pieces that come meanwhile take longer.
+ * The law asks for a pace of its probes, and nobody paces here: so between two there is the time that one takes at that
+ * pace. Where that is little more than a round trip they follow each other, since the pieces that come meanwhile take
+ * longer.
  */
 static inline u32 download_pause_us(const struct lt_flow *f, u32 burst_bytes)
 {
@@ -132,7 +137,10 @@ static inline u32 download_pause_us(const struct lt_flow *f, u32 burst_bytes)
 	return pause_us > 2 * aggregate_srtt_us(&f->all) ? pause_us : 0;
 }
 
-/* What the connection does with its part: it has the token where one is enough, or where the parts of all would be too small for a flow of ACKs. */
+/*
+ * What the connection does with its part: it has the token where one is enough, or where the parts of all would be too
+ * small for a flow of ACKs.
+ */
 static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool limited, u64 now_ns)
 {
 	u64 wanting = at_least(f->all.wanting, 1);
@@ -193,8 +201,8 @@ static inline struct law_weight download_weight(void)
 }
 
 /*
- * What the senders leave of a window they do not make use of must not wait there for the moment when the link is another's: it comes down to a quarter
- * more than they use (RFC 7661 has the like for a sender).
+ * What the senders leave of a window they do not make use of must not wait there for the moment when the link is
+ * another's: it comes down to a quarter more than they use (RFC 7661 has the like for a sender).
  */
 static inline u64 download_used_q16(const struct lt_flow *f)
 {

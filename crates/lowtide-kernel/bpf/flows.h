@@ -50,7 +50,7 @@ static inline bool path_of(const struct sock_common *sk, struct lt_path *path)
 }
 
 static const u64 no_flow_yet[sizeof(struct lt_flow) / sizeof(u64)];
-static const struct lt_path elsewhere;
+static const struct lt_path no_path;
 
 /*
  * Makes sure that there is a flow of this path. Paths for which there is no room share one: else a program that has
@@ -58,11 +58,11 @@ static const struct lt_path elsewhere;
  */
 static __always_inline bool flow_exists(void *map, struct lt_path *path)
 {
-	bpf_map_update_elem(map, &elsewhere, no_flow_yet, BPF_NOEXIST);
+	bpf_map_update_elem(map, &no_path, no_flow_yet, BPF_NOEXIST);
 	bpf_map_update_elem(map, path, no_flow_yet, BPF_NOEXIST);
 	if (bpf_map_lookup_elem(map, path))
 		return true;
-	*path = elsewhere;
+	*path = no_path;
 	return bpf_map_lookup_elem(map, path);
 }
 

@@ -3,11 +3,11 @@
 
 use lowtide_deadline::{Cubic, Model};
 
-use crate::{Error, Law, Result};
+use crate::{Error, KernelLaw, Result};
 
-/// What the weight acts on.
+/// What the weight acts on in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Actuator {
+pub enum KernelActuator {
     /// The law's own: the delay hazard of CDG, and its losses where delay has no grip; the α of Vegas.
     Native,
     /// Phantom congestion signals. A law of ours then has the hazard of G = G₀, at which CDG is the most like an
@@ -18,18 +18,18 @@ pub enum Actuator {
     Beta,
 }
 
-impl Actuator {
+impl KernelActuator {
     /// The one to use with a law where none is named.
-    pub fn usual(law: &Law) -> Actuator {
-        if law.takes_weight() { Actuator::Native } else { Actuator::Phantom }
+    pub fn usual(law: &KernelLaw) -> KernelActuator {
+        if law.takes_weight() { KernelActuator::Native } else { KernelActuator::Phantom }
     }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Actuator::Native => "native",
-            Actuator::Phantom => "phantom",
-            Actuator::Beta => "beta",
+            KernelActuator::Native => "native",
+            KernelActuator::Phantom => "phantom",
+            KernelActuator::Beta => "beta",
         }
     }
 
@@ -37,13 +37,13 @@ impl Actuator {
     ///
     /// # Errors
     /// [`Error::Actuator`]: a law of the kernel takes phantom signals only. [`Error::DeafToActuator`].
-    pub fn check(self, law: &Law) -> Result<()> {
+    pub fn check(self, law: &KernelLaw) -> Result<()> {
         let why = match self {
-            Actuator::Native if !law.takes_weight() => "has no weight of its own",
-            Actuator::Phantom | Actuator::Beta if !law.answers_any_signal() => {
+            KernelActuator::Native if !law.takes_weight() => "has no weight of its own",
+            KernelActuator::Phantom | KernelActuator::Beta if !law.answers_any_signal() => {
                 return Err(Error::DeafToActuator { law: law.name().to_owned() });
             }
-            Actuator::Beta if !law.is_ours() => "is the kernel's, whose decrease factor Lowtide cannot reach",
+            KernelActuator::Beta if !law.is_ours() => "is the kernel's, whose decrease factor Lowtide cannot reach",
             _ => return Ok(()),
         };
         Err(Error::Actuator { law: law.name().to_owned(), why })
@@ -51,44 +51,46 @@ impl Actuator {
 
     /// What model-based control knows of `law` under it: the rate that it holds at which price, where prices are
     /// inflated by 1/w. `None`: nothing.
-    pub fn model(self, law: &Law) -> Option<Model> {
+    pub fn model(self, law: &KernelLaw) -> Option<Model> {
         match (self, law) {
-            (Actuator::Native, Law::Cdg(cdg)) => Some(Model::Cdg {
-                kept_at_delay: f64::from(cdg.beta_q10) / 1024.0,
-                kept_at_loss: 0.5, // of the stack's own laws and of ours
-            }),
-            (Actuator::Phantom, Law::Kernel(name)) => match name.as_str() {
+            (KernelActuator::Phantom, KernelLaw::Kernel(name)) => match name.as_str() {
                 "cubic" => Some(Model::Cubic(Cubic::RFC_9438)),
                 "reno" => Some(Model::Reno),
                 _ => None,
             },
             // its losses are its price, and it keeps 0.7 of the window as its name says
-            (Actuator::Phantom, Law::Own(ported)) if *ported.law() == "cubic:paced=on".parse().ok()? => {
+            (KernelActuator::Phantom, KernelLaw::Own(ported)) if *ported.law() == "cubic:paced=on".parse().ok()? => {
                 Some(Model::Cubic(Cubic::RFC_9438))
             }
-            (Actuator::Native, Law::Own(ported)) => match ported.law().name() {
-                "vegas" => vegas_model(ported.law()),
+            (KernelActuator::Native, KernelLaw::Own(ported)) => match ported.law().name() {
+                "vegas" => Some(Model::Vegas { packets: number(ported.law(), "alpha_base")?, linux: true }),
+                "cdg" => Some(Model::Cdg {
+                    kept_at_delay: number(ported.law(), "beta")?,
+                    kept_at_loss: 0.5, // of the stack's own laws and of ours
+                }),
                 _ => None,
             },
             // Signals alone leave CDG's price, delay, as it is; a scaled decrease factor inflates none; and a law of
             // the kernel has no weight of its own.
-            (Actuator::Phantom, Law::Cdg(_) | Law::Own(_))
-            | (Actuator::Beta, _)
-            | (Actuator::Native, Law::Kernel(_)) => None,
+            (KernelActuator::Phantom, KernelLaw::Own(_))
+            | (KernelActuator::Beta, _)
+            | (KernelActuator::Native, KernelLaw::Kernel(_)) => None,
         }
     }
 
     /// What the weight `w` comes to on a socket under `law`; `price` is p_loss, `ratio` φ.
-    pub(crate) fn pressure(self, law: &Law, w: f64, ratio: f64, price: f64) -> Pressure {
+    pub(crate) fn pressure(self, law: &KernelLaw, w: f64, ratio: f64, price: f64) -> Pressure {
         let surplus = 1.0 / w - 1.0;
         let signals = Pressure { surplus, phantom: price * surplus, increase: w.max(1.0), ..Pressure::default() };
         match self {
             // its sockets whose peers have no ECN run the kernel's Reno, which takes signals
-            Actuator::Native if law.needs_ecn() => Pressure { weight: Some((w, ratio)), ..signals },
-            Actuator::Native if !law.has_one_window() => Pressure { weight: Some((w, ratio)), ..Pressure::default() },
-            Actuator::Native => Pressure { hazard: surplus, ..signals },
-            Actuator::Phantom => signals,
-            Actuator::Beta => Pressure { kept: w.min(1.0), increase: w.max(1.0), ..Pressure::default() },
+            KernelActuator::Native if law.needs_ecn() => Pressure { weight: Some((w, ratio)), ..signals },
+            KernelActuator::Native if !law.has_one_window() => {
+                Pressure { weight: Some((w, ratio)), ..Pressure::default() }
+            }
+            KernelActuator::Native => Pressure { hazard: surplus, ..signals },
+            KernelActuator::Phantom => signals,
+            KernelActuator::Beta => Pressure { kept: w.min(1.0), increase: w.max(1.0), ..Pressure::default() },
         }
     }
 }
@@ -119,34 +121,34 @@ impl Default for Pressure {
     }
 }
 
-/// The segments that a weight of 1 keeps in the queue.
-fn vegas_model(law: &lowtide_cc::Law) -> Option<Model> {
-    let parameters = law.parameters();
-    let packets = parameters.iter().find(|(name, _)| *name == "alpha_base")?.1.parse().ok()?;
-    Some(Model::Vegas { packets, linux: true })
+/// A parameter of the law that is a number.
+fn number(law: &lowtide_cc::Law, name: &str) -> Option<f64> {
+    law.parameters().into_iter().find(|(key, _)| *key == name)?.1.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CdgParameters;
 
-    fn cdg() -> Law {
-        Law::Cdg(CdgParameters::default())
+    fn cdg() -> KernelLaw {
+        KernelLaw::parse("cdg").unwrap()
     }
 
-    fn own(text: &str) -> Law {
-        let law = Law::parse(text).unwrap();
+    fn own(text: &str) -> KernelLaw {
+        let law = KernelLaw::parse(text).unwrap();
         assert!(law.is_ours() && !law.has_one_window());
         law
     }
 
     #[test]
     fn a_law_of_the_kernel_takes_signals_only() {
-        let cubic = Law::Kernel("cubic".into());
-        assert_eq!((Actuator::usual(&cubic), Actuator::usual(&cdg())), (Actuator::Phantom, Actuator::Native));
-        assert!(Actuator::Phantom.check(&cubic).is_ok());
-        for actuator in [Actuator::Native, Actuator::Beta] {
+        let cubic = KernelLaw::Kernel("cubic".into());
+        assert_eq!(
+            (KernelActuator::usual(&cubic), KernelActuator::usual(&cdg())),
+            (KernelActuator::Phantom, KernelActuator::Native)
+        );
+        assert!(KernelActuator::Phantom.check(&cubic).is_ok());
+        for actuator in [KernelActuator::Native, KernelActuator::Beta] {
             let sentence = actuator.check(&cubic).unwrap_err().to_string();
             assert!(sentence.contains("the law cubic") && sentence.contains("phantom"), "{sentence}");
             assert!(actuator.check(&cdg()).is_ok());
@@ -155,11 +157,11 @@ mod tests {
 
     #[test]
     fn the_weight_goes_to_one_place() {
-        let [native, phantom, beta] = [Actuator::Native, Actuator::Phantom, Actuator::Beta]
+        let [native, phantom, beta] = [KernelActuator::Native, KernelActuator::Phantom, KernelActuator::Beta]
             .map(|actuator| actuator.pressure(&cdg(), 0.25, 1.0, 0.01));
         assert_eq!((native.surplus, native.hazard, native.phantom, native.kept), (3.0, 3.0, 0.03, 1.0));
         assert_eq!((phantom.surplus, phantom.hazard, phantom.phantom, phantom.kept), (3.0, 1.0, 0.03, 1.0));
-        let vegas = Actuator::Native.pressure(&own("vegas"), 0.25, 1.5, 0.01);
+        let vegas = KernelActuator::Native.pressure(&own("vegas"), 0.25, 1.5, 0.01);
         assert_eq!((vegas.weight, vegas.surplus, vegas.phantom), (Some((0.25, 1.5)), 0.0, 0.0));
         assert_eq!((native.weight, phantom.weight), (None, None));
         assert_eq!((beta.surplus, beta.hazard, beta.phantom, beta.kept), (0.0, 1.0, 0.0, 0.25));
@@ -168,20 +170,20 @@ mod tests {
     /// A model belongs to the law and to how it is steered.
     #[test]
     fn models() {
-        let kernel = |name: &str| Law::Kernel(name.into());
+        let kernel = |name: &str| KernelLaw::Kernel(name.into());
         for (law, actuator, model) in [
-            (cdg(), Actuator::Native, Some(Model::CDG)),
-            (cdg(), Actuator::Phantom, None),
-            (cdg(), Actuator::Beta, None),
-            (kernel("cubic"), Actuator::Phantom, Some(Model::Cubic(Cubic::RFC_9438))),
-            (kernel("reno"), Actuator::Phantom, Some(Model::Reno)),
-            (own("vegas:alpha_base=20"), Actuator::Native, Some(Model::Vegas { packets: 20.0, linux: true })),
-            (own("vegas"), Actuator::Phantom, None),
-            (own("lt_cubic"), Actuator::Phantom, Some(Model::Cubic(Cubic::RFC_9438))),
-            (own("lt_cubic:beta=0.8"), Actuator::Phantom, None),
-            (own("lt_cubic"), Actuator::Beta, None),
-            (kernel("htcp"), Actuator::Phantom, None),
-            (kernel("vegas"), Actuator::Phantom, None), // what it holds by loss is not its model
+            (cdg(), KernelActuator::Native, Some(Model::CDG)),
+            (cdg(), KernelActuator::Phantom, None),
+            (cdg(), KernelActuator::Beta, None),
+            (kernel("cubic"), KernelActuator::Phantom, Some(Model::Cubic(Cubic::RFC_9438))),
+            (kernel("reno"), KernelActuator::Phantom, Some(Model::Reno)),
+            (own("vegas:alpha_base=20"), KernelActuator::Native, Some(Model::Vegas { packets: 20.0, linux: true })),
+            (own("vegas"), KernelActuator::Phantom, None),
+            (own("lt_cubic"), KernelActuator::Phantom, Some(Model::Cubic(Cubic::RFC_9438))),
+            (own("lt_cubic:beta=0.8"), KernelActuator::Phantom, None),
+            (own("lt_cubic"), KernelActuator::Beta, None),
+            (kernel("htcp"), KernelActuator::Phantom, None),
+            (kernel("vegas"), KernelActuator::Phantom, None), // what it holds by loss is not its model
         ] {
             assert_eq!(actuator.model(&law), model, "{law:?} {actuator:?}");
         }

@@ -8,8 +8,8 @@ use lowtide_deadline::Time;
 const MEND_S: f64 = 1.0;
 /// What was left below it is not saved up for longer than this ...
 const SAVED_S: f64 = 0.25;
-/// ... or than this, where there was more to send: a law that probes the path, or yields, sends hardly anything for a second, and the limit is
-/// what goes over some seconds.
+/// ... or than this, where there was more to send: a law that probes the path, or yields, sends hardly anything for a
+/// second, and the limit is what goes over some seconds.
 const SAVED_WANTING_S: f64 = 2.0;
 /// What was saved goes at no more than so many times the limit.
 const MEND_MOST: f64 = 1.25;
@@ -128,9 +128,9 @@ mod tests {
 
     const MOST: f64 = 625_000.0;
 
-    /// Sockets that would send so much each, bytes per second, and use such a part of the level, for a time; silent for so many looks of each
-    /// twenty, as a law that probes is. The mean of all together over its second half, and the most of a second: of all but the first one, and of the
-    /// second half.
+    /// Sockets that would send so much each, bytes per second, and use such a part of the level, for a time; silent for
+    /// so many looks of each twenty, as a law that probes is. The mean of all together over its second half, and the
+    /// most of a second: of all but the first one, and of the second half.
     fn play(ceiling: &mut Ceiling, demands: &[f64], used: f64, silent: u32, seconds: u32) -> (f64, f64, f64) {
         let (mut sent, mut limit, mut late, mut rows) = (0.0, None::<SocketLimit>, 0.0, Vec::new());
         for look in 0..4 * seconds {

@@ -89,20 +89,16 @@ impl Cgroup {
     /// A group that is there already. It stays as it is.
     ///
     /// # Errors
-    /// [`Error::Group`]: it is none, or the whole machine's.
+    /// [`Error::NoGroupThere`], [`Error::NotAGroup`], [`Error::RootGroup`].
     pub fn existing(found: Found) -> Result<Cgroup> {
         let Found { path, mount, .. } = found;
-        let refused = |why: &str| Error::Group(format!("{}: {why}", path.display()));
-        let directory = open_directory(&path).map_err(|error| refused(&error.to_string()))?;
+        let directory = open_directory(&path).map_err(|reason| Error::NoGroupThere { path: path.clone(), reason })?;
         // files that only look like a group's may make whoever reads them wait
         if !fstatfs(&directory).is_ok_and(|about| about.filesystem_type() == CGROUP2_SUPER_MAGIC) {
-            return Err(refused("it is no group of cgroup v2"));
+            return Err(Error::NotAGroup(path));
         }
         if !path.join("cgroup.type").exists() {
-            return Err(refused(
-                "it is the root group, whose processes are those of the whole machine; give what is to be governed a group of its own, \
-                 for example by systemd-run --scope",
-            ));
+            return Err(Error::RootGroup(path));
         }
         Ok(Cgroup { path, directory: Directory::Found(directory), _mount: mount })
     }

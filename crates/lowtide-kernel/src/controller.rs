@@ -6,7 +6,8 @@ use std::time::Duration;
 use lowtide_deadline::{Decision, Governor, Policy, Progress, Signal, Signals, Time, Weight};
 
 use crate::{
-    Actuator, Cgroup, Direction, Law, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Taken, Transfer,
+    Cgroup, Direction, KernelActuator, KernelLaw, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Taken,
+    Transfer,
     budget::Budget,
     ceiling::{Ceiling, Seen, SocketLimit},
     goals::{Goals, SocketDecision},
@@ -38,8 +39,8 @@ pub struct Controller {
     governor: Governor,
     goals: Goals,
     about: Direction,
-    law: Law,
-    actuator: Actuator,
+    law: KernelLaw,
+    actuator: KernelActuator,
     w_min: Weight,
     price: LossPrice,
     priced: Option<Time>,
@@ -102,7 +103,7 @@ impl Controller {
     }
 
     /// The steering for a weight before anything is known of the network.
-    pub fn first_steering(w_min: f64, law: &Law, actuator: Actuator) -> Steering {
+    pub fn first_steering(w_min: f64, law: &KernelLaw, actuator: KernelActuator) -> Steering {
         Steering {
             pressure: actuator.pressure(law, w_min, 1.0, 0.0),
             weight: w_min,

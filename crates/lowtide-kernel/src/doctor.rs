@@ -13,7 +13,7 @@ use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
 use nix::sys::utsname::uname;
 
 use crate::{
-    Actuator, Cgroup, Controller, Direction, Dscp, Error, Law, Registration, Setup, Transfer, foreign,
+    Cgroup, Controller, Direction, Dscp, Error, KernelActuator, KernelLaw, Registration, Setup, Transfer, foreign,
     program::probe_options,
 };
 
@@ -139,7 +139,7 @@ fn cgroup() -> Feature {
 }
 
 fn phantom_signals() -> Feature {
-    let state = try_law(Law::Kernel("reno".to_owned())).map(|()| "load and attach".to_owned()).map_err(|error| Missing {
+    let state = try_law(KernelLaw::Kernel("reno".to_owned())).map(|()| "load and attach".to_owned()).map_err(|error| Missing {
         why: error.to_string(),
         consequence: RUN_AT_ALL,
         mend: mend(
@@ -158,7 +158,7 @@ fn own_laws() -> Feature {
             mend: "boot Linux 6.4 or newer, or take the kernel's law cubic or reno",
         })
     } else {
-        try_law(Law::parse("tide").expect("it is one of ours")).map(|()| "struct_ops by link".to_owned()).map_err(|error| Missing {
+        try_law(KernelLaw::parse("tide").expect("it is one of ours")).map(|()| "struct_ops by link".to_owned()).map_err(|error| Missing {
             why: error.to_string(),
             consequence: OWN_LAWS,
             mend: mend(
@@ -186,13 +186,13 @@ fn mend(error: &Error, usual: &'static str) -> &'static str {
     }
 }
 
-fn try_law(law: Law) -> Result<(), Error> {
+fn try_law(law: KernelLaw) -> Result<(), Error> {
     govern(law).map(drop)
 }
 
-fn govern(law: Law) -> Result<(Transfer, Cgroup), Error> {
+fn govern(law: KernelLaw) -> Result<(Transfer, Cgroup), Error> {
     let group = Cgroup::create()?;
-    let actuator = Actuator::usual(&law);
+    let actuator = KernelActuator::usual(&law);
     let first = Controller::first_steering(1.0, &law, actuator);
     let setup = Setup {
         direction: Direction::Up,
@@ -206,7 +206,7 @@ fn govern(law: Law) -> Result<(Transfer, Cgroup), Error> {
 }
 
 fn socket_goals() -> Feature {
-    let state = govern(Law::Kernel("reno".to_owned()))
+    let state = govern(KernelLaw::Kernel("reno".to_owned()))
         .map_err(|error| error.to_string())
         .and_then(|(_transfer, group)| probe_options(&group).map_err(|error| error.to_string()))
         .map(|()| "setsockopt of level 0x4c54".to_owned())

@@ -61,9 +61,33 @@ pub enum Error {
         /// Its number.
         id: u32,
     },
-    /// A group to attach to.
-    #[error("{0}")]
-    Group(String),
+    /// A path to a group that leads nowhere.
+    #[error("{}: {reason}", path.display())]
+    NoGroupThere {
+        /// As it was given.
+        path: PathBuf,
+        /// The kernel's reason.
+        reason: io::Error,
+    },
+    /// A directory that is no group.
+    #[error("{}: it is no group of cgroup v2", .0.display())]
+    NotAGroup(PathBuf),
+    /// The group of the whole machine.
+    #[error(
+        "{}: it is the root group, whose processes are those of the whole machine; give what is to be governed a group \
+         of its own, for example by systemd-run",
+        .0.display()
+    )]
+    RootGroup(PathBuf),
+    /// Two of us would take the same connections from each other.
+    #[error("{}: another Lowtide governs it; lowtide status tells which", .0.display())]
+    Governed(PathBuf),
+    /// A text that is no network.
+    #[error("{text:?} is no network; write 192.0.2.0/24, 2001:db8::/32 or an address")]
+    NoNetwork {
+        /// As it was given.
+        text: String,
+    },
     /// There is no process of this number.
     #[error("there is no such process")]
     NoProcess,
@@ -90,12 +114,34 @@ pub enum Error {
     /// Reading the sockets' state failed.
     #[error("cannot read the state of the transfer's sockets: {0}")]
     Observe(io::Error),
+    /// What runs was started by another version of Lowtide, whose records may be others.
+    #[error("a transfer or a law in the kernel is of another version of lowtide; trace it with that one")]
+    OtherVersion,
+    /// There is a trace of it, and one at a time.
+    #[error("{law} is being traced already; there is one trace at a time")]
+    TracedAlready {
+        /// Its law.
+        law: String,
+    },
     /// Tracing failed.
     #[error("cannot trace: {0}")]
     Trace(io::Error),
-    /// A law that Lowtide cannot govern.
-    #[error("{0}")]
-    Law(String),
+    /// A law of Lowtide's own that cannot be read.
+    #[error("{text}: {reason}")]
+    LawText {
+        /// As it was asked for.
+        text: String,
+        /// What is wrong with it.
+        reason: lowtide_cc::LawError,
+    },
+    /// A law of Lowtide's own that the kernel does not have like this.
+    #[error("{text}: {refusal}")]
+    NotPorted {
+        /// As it was asked for.
+        text: String,
+        /// What the kernel has instead.
+        refusal: lowtide_port::Refusal,
+    },
     /// A law that ignores congestion signals.
     #[error(
         "{law} cannot be governed: it ignores congestion signals, so no weight would have an effect; take tide, cubic or reno"
@@ -115,6 +161,18 @@ pub enum Error {
         ours: String,
         /// Those of this kernel, with commas.
         others: String,
+    },
+    /// A law of the kernel's own, where one of ours is to be loaded.
+    #[error("{law} is the kernel's own; there is nothing to load (modprobe tcp_{law})")]
+    NotOurs {
+        /// Its name.
+        law: String,
+    },
+    /// A law that is in the kernel under our name for it.
+    #[error("lt_{law} is loaded already; lowtide cc unload {law} takes it away")]
+    Loaded {
+        /// Its name.
+        law: String,
     },
     /// A law that takes no weight of its own.
     #[error("{law} has no weight of its own")]

@@ -47,7 +47,7 @@ impl Target {
     /// Looks once: what a name means may change while somebody looks twice.
     ///
     /// # Errors
-    /// [`Error::Group`]: there is none, or several, or it is a user's who may have chosen the name for this.
+    /// There is none, or several, or it is a user's who may have chosen the name for this.
     pub fn find(&self) -> Result<Found> {
         if let Target::Process(pid) = self {
             let (name, group) = process(*pid).map_err(|_| Error::NoProcess)?;
@@ -59,7 +59,7 @@ impl Target {
         let (name, path) = match self {
             Target::Path(path) => {
                 let path =
-                    fs::canonicalize(path).map_err(|error| Error::Group(format!("{}: {error}", path.display())))?;
+                    fs::canonicalize(path).map_err(|reason| Error::NoGroupThere { path: path.clone(), reason })?;
                 (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), path)
             }
             Target::Unit(unit) => {

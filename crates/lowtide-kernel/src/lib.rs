@@ -35,7 +35,7 @@ pub mod trace;
 mod transfer;
 mod user;
 
-pub use actuator::{Actuator, Pressure};
+pub use actuator::{KernelActuator, Pressure};
 pub use ceiling::SocketLimit;
 pub use cgroup::Cgroup;
 pub use clock::monotonic_now;
@@ -45,7 +45,7 @@ pub use download::Download;
 pub use error::{Error, Result};
 pub use existing::{Found, Target};
 pub use goals::SocketGoal;
-pub use law::{CdgIncrease, CdgParameters, Law};
+pub use law::KernelLaw;
 pub use machine::{About, MachineLaw, Pinned};
 pub use program::{Exit, Place, Program, inherited_tcp_sockets};
 pub use setup::{Direction, Dscp, Registration, Setup, Steering};

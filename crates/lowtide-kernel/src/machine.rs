@@ -15,7 +15,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::{
-    Error, Law, Result,
+    Error, KernelLaw, Result,
     bpf_skel::types,
     law::is_available,
     libbpf_log::LibbpfLog,
@@ -30,8 +30,8 @@ const SOURCE: &str = "lowtide";
 const DIRECTORY: &str = "lowtide";
 /// In a law's: its registration, its sockets (a file to read), its setup and its variables.
 const PINS: [&str; 4] = ["law", "sockets", "setup", "variables"];
-/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue): how often and how
-/// many times we look whether it has.
+/// The kernel takes a law away some time after its pin is removed (an RCU grace period and a turn of its workqueue):
+/// how often and how many times we look whether it has.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 1000;
 
@@ -54,22 +54,16 @@ impl MachineLaw {
     ///
     /// # Errors
     /// The law is not ours or has no weight; the name is taken; or the kernel refuses it, with its reason.
-    pub fn load(law: &Law, weight: Option<f64>) -> Result<MachineLaw> {
+    pub fn load(law: &KernelLaw, weight: Option<f64>) -> Result<MachineLaw> {
         if !law.is_ours() {
-            let name = law.name();
-            return Err(Error::Law(format!(
-                "{name} is the kernel's own; there is nothing to load (modprobe tcp_{name})"
-            )));
+            return Err(Error::NotOurs { law: law.name().to_owned() });
         }
         if weight.is_some() && !law.takes_weight() {
             return Err(Error::NoWeight { law: law.name().to_owned() });
         }
-        let name = Law::registered(law.name());
+        let name = KernelLaw::registered(law.name());
         if is_available(&name) {
-            return Err(Error::Law(format!(
-                "{name} is loaded already; lowtide cc unload {} takes it away",
-                law.name()
-            )));
+            return Err(Error::Loaded { law: law.name().trim_start_matches("lt_").to_owned() });
         }
         let log = LibbpfLog::listen();
         let mut programs = Programs::of_machine(law, weight, &name, &log)?;

@@ -16,7 +16,7 @@ use libbpf_rs::{
 };
 
 use crate::{
-    Actuator, Cgroup, Error, Law, Pressure, Registration, Result, Setup, Steering,
+    Cgroup, Error, KernelActuator, KernelLaw, Pressure, Registration, Result, Setup, Steering,
     bpf_skel::{OpenTransferSkel, TransferMaps, TransferSkel, TransferSkelBuilder, types},
     ceiling::SocketLimit,
     clock::monotonic_now,
@@ -51,7 +51,7 @@ pub(crate) struct Programs {
 /// What is loaded of the object.
 struct Choice<'a> {
     /// The law of what sockets send, if it is ours.
-    law: Option<(&'a Law, Registration)>,
+    law: Option<(&'a KernelLaw, Registration)>,
     /// The name under which the kernel is to know it.
     name: &'a str,
     /// Which sockets it is for.
@@ -76,8 +76,8 @@ impl Programs {
         Programs::load(&choice, log, |fixed, variables| {
             configure(fixed, variables, &setup.law, &name);
             fixed.uploads = direction.has_up().into();
-            fixed.by_delay = (setup.actuator == Actuator::Native).into();
-            fixed.weighs_marks = (setup.law.needs_ecn() && setup.actuator == Actuator::Native).into();
+            fixed.by_delay = (setup.actuator == KernelActuator::Native).into();
+            fixed.weighs_marks = (setup.law.needs_ecn() && setup.actuator == KernelActuator::Native).into();
             fixed.keep_law = setup.keep_law.into();
             fixed.set_tos = setup.dscp.octet().is_some().into();
             fixed.tos = setup.dscp.octet().unwrap_or(0);
@@ -96,14 +96,14 @@ impl Programs {
     }
 
     /// A law of ours under this name, for sockets that have nothing to do with each other. It has no controller to die.
-    pub(crate) fn of_machine(law: &Law, weight: Option<f64>, name: &str, log: &LibbpfLog) -> Result<Programs> {
+    pub(crate) fn of_machine(law: &KernelLaw, weight: Option<f64>, name: &str, log: &LibbpfLog) -> Result<Programs> {
         let law_too = Some((law, Registration::Link));
         let choice = Choice { law: law_too, name, place: Place::Machine, downloads: false };
         Programs::load(&choice, log, |fixed, variables| {
             configure(fixed, variables, law, name);
             fixed.one_window = 0;
             fixed.whole_machine = 1;
-            let pressure = weight.map_or_else(Pressure::default, |w| Actuator::Native.pressure(law, w, 1.0, 0.0));
+            let pressure = weight.map_or_else(Pressure::default, |w| KernelActuator::Native.pressure(law, w, 1.0, 0.0));
             variables.steering.pressure = pressure_value(&pressure);
             variables.steering.weight = weight.unwrap_or_default().to_bits();
             variables.steering.stale_ns = u64::MAX;
@@ -126,8 +126,8 @@ impl Programs {
     }
 
     /// Makes the law known to the kernel as long as the link lives.
-    pub(crate) fn register(&mut self, law: &Law, log: &LibbpfLog) -> Result<Link> {
-        let wanted = Law::registered(law.program());
+    pub(crate) fn register(&mut self, law: &KernelLaw, log: &LibbpfLog) -> Result<Link> {
+        let wanted = KernelLaw::registered(law.program());
         let map = self.skeleton.object_mut().maps_mut().find(|map| map.name() == wanted.as_str());
         let link = map.expect("every law of ours is in the object").attach_struct_ops();
         attached("the control law", link, log)
@@ -205,7 +205,8 @@ impl Programs {
         self.skeleton.maps.bss_data.as_deref_mut().expect(VARIABLES)
     }
 
-    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network namespace.
+    /// What gives open sockets of a group the law, and what gives them back what they had: to be read in each network
+    /// namespace.
     pub(crate) fn takeover(&self, log: &LibbpfLog) -> Result<[Link; 2]> {
         let [take, give_back] = [&self.skeleton.progs.lt_take, &self.skeleton.progs.lt_give_back]
             .map(|program| attached("the program for open sockets", program.attach(), log));
@@ -275,20 +276,18 @@ fn choose(
 }
 
 /// What follows from the law alone.
-fn configure(fixed: &mut types::lt_setup, variables: &mut types::bss, law: &Law, name: &str) {
+fn configure(fixed: &mut types::lt_setup, variables: &mut types::bss, law: &KernelLaw, name: &str) {
     match law {
-        Law::Cdg(cdg) => {
-            let values = cdg.values();
-            variables.law_parameters[..values.len()].copy_from_slice(&values);
-        }
-        Law::Own(ported) => {
+        KernelLaw::Own(ported) => {
             variables.law_parameters = *ported.parameters();
-            for (slot, settable) in fixed.settable.iter_mut().zip(ported.settable()) {
+            // sockets that share one window have the parameters of all
+            let settable = if law.has_one_window() { Vec::new() } else { ported.settable() };
+            for (slot, settable) in fixed.settable.iter_mut().zip(settable) {
                 write_text(&mut slot.name, settable.name);
                 (slot.least, slot.most, slot.unit) = (settable.least, settable.most, settable.unit);
             }
         }
-        Law::Kernel(_) => {}
+        KernelLaw::Kernel(_) => {}
     }
     fixed.uploads = 1;
     fixed.ours = law.is_ours().into();
@@ -314,7 +313,7 @@ pub(crate) fn apply(variable: &mut types::lt_steering, steering: &Steering) {
 /// `lt_LAW_` and eight hex digits: unlike any other run's, within the kernel's 15 characters.
 fn own_name(law: &str) -> String {
     let unique = (u64::from(std::process::id()) << 32 ^ monotonic_now()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    format!("{}_{unique:08x}", Law::registered(law))
+    format!("{}_{unique:08x}", KernelLaw::registered(law))
 }
 
 /// Laws that a program may choose without a capability.

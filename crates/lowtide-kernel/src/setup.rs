@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::{
-    Actuator, Law, Pressure,
+    KernelActuator, KernelLaw, Pressure,
     ceiling::SocketLimit,
     doctor::{self, LINKS_SINCE},
 };
@@ -70,9 +70,9 @@ pub struct Setup {
     /// Which way data go that are governed.
     pub direction: Direction,
     /// The control law of its sockets.
-    pub law: Law,
+    pub law: KernelLaw,
     /// How that law takes the weight.
-    pub actuator: Actuator,
+    pub actuator: KernelActuator,
     /// The code point of its packets.
     pub dscp: Dscp,
     /// Keep sockets on our law when the program asks for another one.
@@ -87,8 +87,8 @@ pub enum Registration {
     /// By a link: the law leaves the kernel with the process, however that ends. From 6.4 on.
     #[default]
     Link,
-    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its map. Only for a
-    /// machine that ends with the transfer.
+    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its
+    /// map. Only for a machine that ends with the transfer.
     Plain,
 }
 

@@ -30,7 +30,7 @@ impl Selection {
     /// Reads a network: `192.0.2.0/24`, `2001:db8::/32`, or one address.
     ///
     /// # Errors
-    /// [`Error::Group`]: it is none.
+    /// [`Error::NoNetwork`].
     pub fn network(text: &str) -> Result<(IpAddr, u8)> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let network = || {
@@ -39,9 +39,7 @@ impl Selection {
             let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
             (bits <= most).then_some((address, bits))
         };
-        network().ok_or_else(|| {
-            Error::Group(format!("{text:?} is no network; write 192.0.2.0/24, 2001:db8::/32 or an address"))
-        })
+        network().ok_or_else(|| Error::NoNetwork { text: text.to_owned() })
     }
 
     /// As the programs have it: IPv4 is within IPv6.

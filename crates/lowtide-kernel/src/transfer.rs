@@ -225,8 +225,7 @@ impl Transfer {
         let law = (setup.law.is_ours() && up).then(|| programs.register(&setup.law, &log)).transpose()?;
         let links = programs.attach(cgroup, &log)?;
         if existing.is_some() && !within(PATIENCE, || !programs.come_second(cgroup)) {
-            let path = cgroup.path().display();
-            return Err(Error::Group(format!("{path}: another Lowtide governs it; lowtide status tells which")));
+            return Err(Error::Governed(cgroup.path().to_owned()));
         }
         if downloads {
             programs.attach_downloads(cgroup)?;
@@ -274,7 +273,8 @@ impl Transfer {
         self.beat();
     }
 
-    /// Shows the programs that the controller lives: without that for as long as [`Steering::stale`] they behave as plain TCP.
+    /// Shows the programs that the controller lives: without that for as long as [`Steering::stale`] they behave as
+    /// plain TCP.
     pub fn beat(&mut self) {
         self.programs.variables().steering.heartbeat_ns = monotonic_now();
     }

@@ -19,7 +19,7 @@ use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{MapCore, ObjectBuilder};
 use lowtide_deadline::{Goal, Governor, Policy, Time};
 use lowtide_kernel::{
-    Actuator, CdgParameters, Cgroup, Controller, Direction, Dscp, Law, Need, Registration, Setup, Transfer, diagnose,
+    Cgroup, Controller, Direction, Dscp, KernelActuator, KernelLaw, Need, Registration, Setup, Transfer, diagnose,
     load_object,
 };
 use nix::{
@@ -40,13 +40,13 @@ fn kernel() -> Option<MutexGuard<'static, ()>> {
     Some(guard)
 }
 
-fn start(law: Law) -> (Cgroup, Transfer) {
+fn start(law: KernelLaw) -> (Cgroup, Transfer) {
     start_in(Direction::Up, law)
 }
 
-fn start_in(direction: Direction, law: Law) -> (Cgroup, Transfer) {
+fn start_in(direction: Direction, law: KernelLaw) -> (Cgroup, Transfer) {
     let cgroup = Cgroup::create().unwrap();
-    let actuator = Actuator::usual(&law);
+    let actuator = KernelActuator::usual(&law);
     let first = Controller::first_steering(0.004, &law, actuator);
     let setup = Setup { direction, law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
     let transfer = Transfer::start(&setup, &first, &cgroup).unwrap();
@@ -81,10 +81,10 @@ fn every_law_of_ours_loads_and_goes() {
     let Some(_guard) = kernel() else { return };
     let variants =
         ["cdg:variant=thesis,tolerance=on,hystart=on", "dctcp:accel=on,overload=on", "prague:accel=on,overload=on"];
-    for text in Law::OWN.iter().copied().chain(variants) {
-        let (_cgroup, transfer) = start(Law::parse(text).unwrap());
+    for text in KernelLaw::OWN.iter().copied().chain(variants) {
+        let (_cgroup, transfer) = start(KernelLaw::parse(text).unwrap());
         let name = transfer.law_name();
-        assert!(name.starts_with(&Law::registered(text)[..6]) && listed_laws().contains(&name), "{name}");
+        assert!(name.starts_with(&KernelLaw::registered(text)[..6]) && listed_laws().contains(&name), "{name}");
         for (program, instructions) in transfer.verified() {
             println!("{text}: {program}: {instructions} instructions verified");
             assert!((1..100_000).contains(&instructions), "{text}: {program}: {instructions}");
@@ -99,7 +99,7 @@ fn every_law_of_ours_loads_and_goes() {
 fn what_governs_downloads_loads_with_the_law_of_uploads_or_without() {
     let Some(_guard) = kernel() else { return };
     for (direction, has_law) in [(Direction::Down, false), (Direction::Both, true)] {
-        let (_cgroup, mut transfer) = start_in(direction, Law::parse("tide").unwrap());
+        let (_cgroup, mut transfer) = start_in(direction, KernelLaw::parse("tide").unwrap());
         assert_eq!(listed_laws().contains(&transfer.law_name()), has_law, "{direction:?}");
         let verified = transfer.verified();
         let downloads = verified.iter().filter(|(program, _)| program.starts_with("lt_download_"));
@@ -110,7 +110,7 @@ fn what_governs_downloads_loads_with_the_law_of_uploads_or_without() {
         }
         assert_eq!(transfer.observe().unwrap().totals, Default::default());
     }
-    let verified = start(Law::parse("tide").unwrap()).1.verified();
+    let verified = start(KernelLaw::parse("tide").unwrap()).1.verified();
     assert!(verified.iter().all(|(program, _)| !program.starts_with("lt_download_")), "{verified:?}");
 }
 
@@ -118,7 +118,7 @@ fn what_governs_downloads_loads_with_the_law_of_uploads_or_without() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_programs_load_and_the_law_lives_as_long_as_its_transfer() {
     let Some(_guard) = kernel() else { return };
-    let (cgroup, mut transfer) = start(Law::Cdg(CdgParameters::default()));
+    let (cgroup, mut transfer) = start(KernelLaw::parse("cdg").unwrap());
     let name = transfer.law_name();
     assert!(name.starts_with("lt_cdg_") && listed_laws().contains(&name), "{name}");
     let snapshot = transfer.observe().unwrap();
@@ -138,7 +138,7 @@ fn the_programs_load_and_the_law_lives_as_long_as_its_transfer() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn two_transfers_of_one_process_have_laws_of_their_own() {
     let Some(_guard) = kernel() else { return };
-    let (one, other) = (start(Law::Cdg(CdgParameters::default())), start(Law::Cdg(CdgParameters::default())));
+    let (one, other) = (start(KernelLaw::parse("cdg").unwrap()), start(KernelLaw::parse("cdg").unwrap()));
     assert_ne!(one.1.law_name(), other.1.law_name());
     assert_ne!(one.0.path(), other.0.path());
 }
@@ -147,7 +147,7 @@ fn two_transfers_of_one_process_have_laws_of_their_own() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_law_of_the_kernel_needs_none_of_ours() {
     let Some(_guard) = kernel() else { return };
-    let (_cgroup, transfer) = start(Law::parse("reno").unwrap());
+    let (_cgroup, transfer) = start(KernelLaw::parse("reno").unwrap());
     assert_eq!(transfer.law_name(), "reno");
 }
 
@@ -324,8 +324,8 @@ fn half_a_goal_is_never_seen() {
     let mut everywhere = CpuSet::new();
     (0..CpuSet::count()).for_each(|processor| everywhere.set(processor).unwrap());
     sched_setaffinity(Pid::from_raw(0), &everywhere).unwrap();
-    let law = Law::parse("reno").unwrap();
-    let actuator = Actuator::usual(&law);
+    let law = KernelLaw::parse("reno").unwrap();
+    let actuator = KernelActuator::usual(&law);
     let setup = Setup {
         direction: Direction::Up,
         law,

@@ -173,7 +173,7 @@ impl Cache {
         write(&self.path(&entry.experiment, key), &text)
     }
 
-    fn path_elsewhere(&self, experiment: &str, key: &str, kind: &str) -> PathBuf {
+    fn path_of(&self, experiment: &str, key: &str, kind: &str) -> PathBuf {
         self.directory.join(experiment).join(format!("{key}.{kind}"))
     }
 
@@ -182,7 +182,7 @@ impl Cache {
     /// # Errors
     /// There is one that cannot be read.
     pub(crate) fn recording(&self, experiment: &str, key: &str) -> Result<Option<Recording>> {
-        let path = self.path_elsewhere(experiment, key, RECORDING);
+        let path = self.path_of(experiment, key, RECORDING);
         match file::read(&path, MOST) {
             Ok(text) => Recording::from_json(&text).map(Some).map_err(|error| error.within(path.display())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -195,7 +195,7 @@ impl Cache {
     /// # Errors
     /// It cannot be written.
     pub(crate) fn put_recording(&self, experiment: &str, key: &str, recording: &Recording) -> Result<()> {
-        write(&self.path_elsewhere(experiment, key, RECORDING), recording.to_json().as_bytes())
+        write(&self.path_of(experiment, key, RECORDING), recording.to_json().as_bytes())
     }
 
     /// Why there is no recording of this key, as was last found where it would be made.
@@ -203,7 +203,7 @@ impl Cache {
     /// # Errors
     /// It cannot be read.
     pub(crate) fn refusal(&self, experiment: &str, key: &str) -> Result<Option<String>> {
-        let path = self.path_elsewhere(experiment, key, REFUSAL);
+        let path = self.path_of(experiment, key, REFUSAL);
         match file::read_text(&path, MOST) {
             Ok(why) => Ok(Some(why)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -216,7 +216,7 @@ impl Cache {
     /// # Errors
     /// It cannot be written or removed.
     pub(crate) fn put_refusal(&self, experiment: &str, key: &str, why: Option<&str>) -> Result<()> {
-        let path = self.path_elsewhere(experiment, key, REFUSAL);
+        let path = self.path_of(experiment, key, REFUSAL);
         match why {
             Some(why) => write(&path, why.as_bytes()),
             None => match fs::remove_file(&path) {
@@ -234,7 +234,7 @@ impl Cache {
         let text = format!("{place}\n{environment}");
         let mut hash = Sha256::new();
         put(&mut hash, &text);
-        write(&self.path_elsewhere(experiment, &finish(hash), ENVIRONMENT), text.as_bytes())
+        write(&self.path_of(experiment, &finish(hash), ENVIRONMENT), text.as_bytes())
     }
 
     /// The environments of a place that an experiment was run in, the one where that was last coming first.

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * A receiver's window as a control law's actuator, without kernel access: what answers the window becomes the ACKs of a law (law.h).
+ * A receiver's window as a control law's actuator, without kernel access: what answers the window becomes the ACKs of a
+ * law (law.h).
  *
- * Each ACK that leaves grants the sender an edge, up to which it may send. Data that carry that ACK's timestamp back answer the grant; and a byte
- * beyond an edge has been sent after the next grant left. Both bound the round trip from above, by a tick of our clock and to the microsecond.
- * So "acknowledged" reads "granted and answered", and the window is what has been granted and has not arrived.
+ * Each ACK that leaves grants the sender an edge, up to which it may send. Data that carry that ACK's timestamp back
+ * answer the grant; and a byte beyond an edge has been sent after the next grant left. Both bound the round trip from
+ * above, by a tick of our clock and to the microsecond. So "acknowledged" reads "granted and answered", and the window
+ * is what has been granted and has not arrived.
  *
- * The queue that the law governs is the one on the way from the sender to us. The sender's timestamps tell how long that way was (owd.h, which
- * takes it for the way back of what it measures); where they tell nothing the whole round trip counts.
+ * The queue that the law governs is the one on the way from the sender to us. The sender's timestamps tell how long
+ * that way was (owd.h, which takes it for the way back of what it measures); where they tell nothing the whole round
+ * trip counts.
  *
  * Egress writes the grants, ingress reads them, and each writes its own part only: they may run at the same time.
  */
@@ -94,7 +97,10 @@ static inline void grant_leaves(struct grants *g, u64 now_us, u32 tsval, u32 edg
 	__sync_fetch_and_add(&g->made, 1);	/* not before what it tells of */
 }
 
-/* The latest grant that these data can have answered, and when the first ACK left that they can; 0: they answer none that is known. */
+/*
+ * The latest grant that these data can have answered, and when the first ACK left that they can; 0: they answer none
+ * that is known.
+ */
 static inline const struct grant *grant_answered_by(struct grants *g, const struct segment *s, u64 *at_us)
 {
 	u32 made = g->made, it = g->answered, end = s->seq + s->payload;
@@ -122,7 +128,9 @@ static inline const struct grant *grant_answered_by(struct grants *g, const stru
 	return &g->ring[it & (GRANTS - 1)];
 }
 
-/* Segments that are missing before this one, once others have overtaken them. A retransmission comes later than that. */
+/*
+ * Segments that are missing before this one, once others have overtaken them. A retransmission comes later than that.
+ */
 static inline u32 grant_lost(struct grants *g, const struct segment *s, u32 segments)
 {
 	s32 ahead = s->seq - g->next_seq;
@@ -159,8 +167,9 @@ static inline s64 grant_look_offset_us(const struct grants *g)
 }
 
 /*
- * The offset of our clock above the sender's, with an empty way here. It begins with the way back taken for empty, falls with whoever came sooner, and
- * rises where the round trip leaves no room for so long a way here, and as clocks part. owd.h forgets what stands much sooner.
+ * The offset of our clock above the sender's, with an empty way here. It begins with the way back taken for empty,
+ * falls with whoever came sooner, and rises where the round trip leaves no room for so long a way here, and as clocks
+ * part. owd.h forgets what stands much sooner.
  */
 static inline void grant_note_offset(struct grants *g, u64 now_us, u32 rtt_us)
 {
@@ -185,7 +194,10 @@ static inline void grant_note_offset(struct grants *g, u64 now_us, u32 rtt_us)
 		g->offset_us = offset;
 }
 
-/* How long the way here was, as a round trip with an empty way back. A sender that had nothing to send makes the round trip longer, not this. */
+/*
+ * How long the way here was, as a round trip with an empty way back. A sender that had nothing to send makes the round
+ * trip longer, not this.
+ */
 static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 rtt_us)
 {
 	struct owd *o = &g->owd;
@@ -242,8 +254,8 @@ static inline u32 grant_without_back(const struct grants *g, u32 value)
 }
 
 /*
- * How long it took to send and to receive what has come since a grant left, whichever was longer: a host that stands still for a moment takes in at
- * once what has come meanwhile (draft-ietf-ccwg-bbr, section 4.1.2.3).
+ * How long it took to send and to receive what has come since a grant left, whichever was longer: a host that stands
+ * still for a moment takes in at once what has come meanwhile (draft-ietf-ccwg-bbr, section 4.1.2.3).
  */
 static inline u32 grant_interval_us(const struct grants *g, const struct grant *grant, u32 loop_us)
 {
@@ -253,8 +265,9 @@ static inline u32 grant_interval_us(const struct grants *g, const struct grant *
 }
 
 /*
- * Data arrive: what a law hears. False: they answer no grant that is known, so it hears nothing. The times in `a` are those of a flow of
- * connections (aggregate.h); `loop_us` is the whole round trip, `a->rtt_us` what the way here makes of it.
+ * Data arrive: what a law hears. False: they answer no grant that is known, so it hears nothing. The times in `a` are
+ * those of a flow of connections (aggregate.h); `loop_us` is the whole round trip, `a->rtt_us` what the way here makes
+ * of it.
  */
 static inline bool grant_arrives(struct grants *g, const struct segment *s, struct law_ack *a, u32 *loop_us)
 {
@@ -319,8 +332,9 @@ static inline void grant_unseen(struct grants *g)
 }
 
 /*
- * What to clamp the window to for the ACK at hand, so that it is `want` bytes: never below what has been granted and has not arrived, `held`. The edge
- * moves by `burst` bytes at once, so that these leave together, but not where a single segment is to come, whose ACK would be kept back.
+ * What to clamp the window to for the ACK at hand, so that it is `want` bytes: never below what has been granted and
+ * has not arrived, `held`. The edge moves by `burst` bytes at once, so that these leave together, but not where a
+ * single segment is to come, whose ACK would be kept back.
  */
 static inline u32 grant_clamp(u32 want, u32 held, u32 burst, u32 mss)
 {

@@ -28,7 +28,10 @@ struct law_table {
 	/* Of a law that paces itself, else NULL: */
 	u64 (*pace)(const void *law, const void *parameters);
 	u32 (*least_burst)(const void *law);
-	/* Of a law that connections share, else NULL: what it does with its path, and since when if it probes; what the link is known to carry, and may carry. */
+	/*
+	 * Of a law that connections share, else NULL: what it does with its path, and since when if it probes; what the link
+	 * is known to carry, and may carry.
+	 */
 	u32 (*stance)(const void *law, u64 *since_us);
 	void (*link_rates)(const void *law, u32 mss, u64 *known, u64 *at_most);
 };
@@ -88,7 +91,10 @@ static u32 tide_least_burst_any(const void *l)
 	return tide_least_burst(l);
 }
 
-/* As in flows.h: an ordinary flow, one that fills the link, one that probes, and one whose probes look how much RTTs differ. */
+/*
+ * As in flows.h: an ordinary flow, one that fills the link, one that probes, and one whose probes look how much RTTs
+ * differ.
+ */
 enum stance { STANCE_WINDOW, STANCE_FILLS, STANCE_PROBES, STANCE_LOOKS };
 
 static u32 tide_stance_any(const void *l, u64 *since_us)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control laws that Lowtide puts into the kernel, in C (`law/*.h`). They use integers only and nothing of the kernel. The BPF programs
-//! of `lowtide-kernel` include them. This crate also compiles them for this machine, behind the same trait as the references of
-//! [`lowtide_cc`]. Tests drive both with the same events, and the simulator runs either (`cc = "vegas:port=kernel"`).
+//! The control laws that Lowtide puts into the kernel, in C (`law/*.h`). They use integers only and nothing of the
+//! kernel. The BPF programs of `lowtide-kernel` include them. This crate also compiles them for this machine, behind
+//! the same trait as the references of [`lowtide_cc`]. Tests drive both with the same events, and the simulator runs
+//! either (`cc = "vegas:port=kernel"`).
 //!
 //! The table of laws (`src/table.rs`) has an entry for each; what has to know of all laws follows from it.
 //!

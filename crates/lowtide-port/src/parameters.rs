@@ -175,16 +175,20 @@ impl Ported {
 
     /// The name by which the command line means it.
     pub fn spelled(&self) -> &'static str {
-        self.entry().spelled[0]
+        let cubic = matches!(self.law, Law::Cdg(_)) && self.has("increase", "cubic");
+        self.entry().spelled[usize::from(cubic)]
     }
 
     /// Whether a price weight means something to the law itself.
     pub fn takes_weight(&self) -> bool {
         // the port of CDG has no blend of Reno's growth and CUBIC's, which is what a weight makes of it
-        let own = self.law.parameters();
-        let is = |key: &str, value: &str| own.iter().any(|it| (it.0, it.1.as_str()) == (key, value));
-        let blends = matches!(self.law, Law::Cdg(_)) && is("increase", "reno") && is("blend", "on");
+        let blends = matches!(self.law, Law::Cdg(_)) && self.has("increase", "reno") && self.has("blend", "on");
         self.entry().takes_weight && !blends
+    }
+
+    /// Whether the law has this parameter of this value.
+    fn has(&self, key: &str, value: &str) -> bool {
+        self.law.parameters().iter().any(|it| (it.0, it.1.as_str()) == (key, value))
     }
 
     /// Whether it needs ECN, and a receiver that echoes every mark.

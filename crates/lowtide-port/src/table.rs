@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of the laws in C. What has to know of every law follows from it: the headers that build.rs writes, from which the BPF programs have
-//! the laws' states and registrations, and this crate their functions; the parameters as numbers; the names on the command line; the values in a
-//! trace. This file stands alone, as build.rs includes it.
+//! The table of the laws in C. What has to know of every law follows from it: the headers that build.rs writes, from
+//! which the BPF programs have the laws' states and registrations, and this crate their functions; the parameters as
+//! numbers; the names on the command line; the values in a trace. This file stands alone, as build.rs includes it.
 
 use Scale::{Chance, Number, Switch, Word};
 
@@ -12,7 +12,8 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// How the names of its functions and structures begin, and that of its header.
     pub(crate) prefix: &'static str,
-    /// The names by which the command line means it; where the kernel has a law of its name, that is meant by the plain one.
+    /// The names by which the command line means it; where the kernel has a law of its name, that is meant by the plain
+    /// one.
     pub(crate) spelled: &'static [&'static str],
     pub(crate) hooks: Hooks,
     /// Whether a price weight means something to the law itself.
@@ -21,8 +22,8 @@ pub(crate) struct Entry {
     pub(crate) takes_one_way_delay: bool,
     /// α of rate ∝ price^(−1/α).
     pub(crate) exponent: f64,
-    /// Its parameters in the order of `struct PREFIX_parameters`, group by group. Those of the reference that are not there have to be as they
-    /// are by default.
+    /// Its parameters in the order of `struct PREFIX_parameters`, group by group. Those of the reference that are not
+    /// there have to be as they are by default.
     pub(crate) parameters: &'static [&'static [Parameter]],
     /// Its values in a trace, in the order in which `PREFIX_inspect` writes them.
     pub(crate) values: &'static [Value],

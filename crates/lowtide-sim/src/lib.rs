@@ -21,5 +21,5 @@ mod outcome;
 pub use engine::run;
 pub use fair::FairShares;
 pub use outcome::{
-    BasisTimes, BottleneckOutcome, DeadlineOutcome, FlowOutcome, Outcome, SpanFlow, SpanOutcome, Transfer,
+    BasisTimes, BottleneckOutcome, CompletedTransfer, DeadlineOutcome, FlowOutcome, Outcome, SpanFlow, SpanOutcome,
 };

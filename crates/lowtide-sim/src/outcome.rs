@@ -54,7 +54,7 @@ pub struct FlowOutcome {
     pub p95_queue_ms: Option<f64>,
     /// The transfers that it has completed, for a source that makes several (web).
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub transfers: Vec<Transfer>,
+    pub transfers: Vec<CompletedTransfer>,
     /// The transfers with a deadline, in the order of their starts; the last one may not be complete.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deadlines: Vec<DeadlineOutcome>,
@@ -133,7 +133,7 @@ pub struct SpanFlow {
 
 /// A transfer that was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Transfer {
+pub struct CompletedTransfer {
     /// When its connection was opened, in seconds.
     pub start_s: f64,
     /// Its payload.

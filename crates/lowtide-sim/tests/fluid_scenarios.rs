@@ -3,7 +3,7 @@
 
 use lowtide_deadline::Bounds;
 use lowtide_sim::{
-    fluid::{Capacity, Model, Price, Ratio, Role, Source, Transfer, Window, run},
+    fluid::{Capacity, DueTransfer, Model, Price, Ratio, Role, Source, Window, run},
     output::fluid::{Summary, write},
     scenario::{Control, RatioKind, Scenario, ScenarioFile, Span, Steering},
 };
@@ -138,7 +138,7 @@ fn everything_can_be_written() {
         early_aim: false,
     };
     let size = 0.1 * 80.0 * 1300.0;
-    assert_eq!(transfer.role, Role::Transfer(Transfer { size, deadline: secs(1300), steering }));
+    assert_eq!(transfer.role, Role::Transfer(DueTransfer { size, deadline: secs(1300), steering }));
     assert_eq!((transfer.alpha, transfer.price), (1.2, Price::Exceeds(10)));
     assert_eq!(transfer.ratio, Some(Ratio { kind: RatioKind::Literal, increase_limit: 0.2, interval: secs(1) }));
     assert_eq!(parse(&model.to_toml(), &[]), Ok(model));
@@ -246,7 +246,7 @@ fn mistakes_have_a_sentence() {
          increase_limit, scale_increase_limit, early_aim, price_ratio, ratio_limit and ratio_interval",
         ),
     ] {
-        assert_eq!(parse(SMALL, &[overriding]).unwrap_err(), format!("--set {overriding}: {sentence}"));
+        assert_eq!(parse(SMALL, &[overriding]).unwrap_err(), format!("{overriding}: {sentence}"));
     }
     for (overriding, sentence) in [
         ("flow.eta=0.1", "eta: there is a size already; leave out one of the two"),

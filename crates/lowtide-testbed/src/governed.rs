@@ -14,8 +14,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Goal, Governor, Policy, Time};
 use lowtide_emu::Namespace;
 use lowtide_kernel::{
-    Actuator, Cgroup, Controller, Direction, Dscp, Place, Pressure, Program, Registration, Setup, Snapshot, Status,
-    Steering, Transfer,
+    Cgroup, Controller, Direction, Dscp, KernelActuator, Place, Pressure, Program, Registration, Setup, Snapshot,
+    Status, Steering, Transfer,
 };
 use lowtide_net::Class;
 use lowtide_sim::scenario::{Flow, Source};
@@ -135,7 +135,7 @@ impl Task {
         let dscp = if self.flow.class == Class::Background { Dscp::Le } else { Dscp::None };
         let care = match &self.host {
             Host::Own(law) => {
-                let actuator = Actuator::usual(law);
+                let actuator = KernelActuator::usual(law);
                 let setup =
                     Setup { direction: Direction::Up, law: law.clone(), actuator, dscp, keep_law: true, registration };
                 Care::Published(Box::new(Transfer::start(&setup, &as_published(&Snapshot::default()), &group)?))

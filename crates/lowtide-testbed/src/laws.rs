@@ -5,12 +5,13 @@
 use lowtide_cc::{
     Actuator, EcnUse, Law, Parameters,
     actuator::{Native, Phantom},
+    law::cdg,
 };
-use lowtide_kernel::CdgParameters;
+use lowtide_kernel::{KernelActuator, KernelLaw};
 use lowtide_lab::testbed::Request;
 use lowtide_port::Ported;
 use lowtide_sim::scenario::{Flow, Source, Tcp};
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
@@ -22,9 +23,9 @@ pub(crate) enum Host {
     /// By a law of the kernel, of this name, with these parameters of its module.
     Kernel(String, Vec<(&'static str, u64)>),
     /// By a law of Lowtide's own, as published.
-    Own(lowtide_kernel::Law),
+    Own(KernelLaw),
     /// By Lowtide, towards a deadline: its own law or one of the kernel.
-    Governed(lowtide_kernel::Law, lowtide_kernel::Actuator),
+    Governed(KernelLaw, KernelActuator),
 }
 
 impl Host {
@@ -60,9 +61,9 @@ pub(crate) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str
 
 /// A law as published, in the form that this kernel has it.
 fn published(tcp: &Tcp, laws: &str) -> Result<Host, String> {
-    if matches!(tcp.law, Law::Cdg(_)) {
+    if let Law::Cdg(cdg) = &tcp.law {
         paced(tcp)?;
-        return own_cdg(&tcp.law).map(|cdg| Host::Own(lowtide_kernel::Law::Cdg(cdg)));
+        return own_cdg(cdg).map(Host::Own);
     }
     if tcp.port || is_ported(&tcp.law) {
         paced(tcp)?;
@@ -73,12 +74,12 @@ fn published(tcp: &Tcp, laws: &str) -> Result<Host, String> {
 
 /// Laws that this kernel has from us alone.
 fn is_ported(law: &Law) -> bool {
-    Ported::names().any(|name| name == law.name() && name != "cdg" && !lowtide_kernel::Law::KERNELS.contains(&name))
+    Ported::names().any(|name| name == law.name() && name != "cdg" && !KernelLaw::KERNELS.contains(&name))
 }
 
-fn ported(law: &Law) -> Result<lowtide_kernel::Law, String> {
+fn ported(law: &Law) -> Result<KernelLaw, String> {
     let ported = Ported::new(law).map_err(|refusal| refusal.to_string())?;
-    Ok(lowtide_kernel::Law::Own(Box::new(ported)))
+    Ok(KernelLaw::Own(Box::new(ported)))
 }
 
 /// The kernel's name of Reno or CUBIC, which both have only as Linux has them.
@@ -126,9 +127,9 @@ fn governed(flow: &Flow, tcp: &Tcp) -> Result<Host, String> {
     let actuator = flow.steered_by().ok_or("its law takes no weight")?;
     if !matches!(tcp.law, Law::Cdg(_)) && (tcp.port || is_ported(&tcp.law)) {
         let ours = match &actuator {
-            Actuator::Native(native) if *native == Native::default() => lowtide_kernel::Actuator::Native,
-            Actuator::Phantom(phantom) if *phantom == Phantom::default() => lowtide_kernel::Actuator::Phantom,
-            Actuator::Beta => lowtide_kernel::Actuator::Beta,
+            Actuator::Native(native) if *native == Native::default() => KernelActuator::Native,
+            Actuator::Phantom(phantom) if *phantom == Phantom::default() => KernelActuator::Phantom,
+            Actuator::Beta => KernelActuator::Beta,
             _ => return Err(format!("on the kernel an actuator has its usual parameters, not those of {actuator}")),
         };
         let law = ported(&tcp.law)?;
@@ -149,8 +150,9 @@ fn governed(flow: &Flow, tcp: &Tcp) -> Result<Host, String> {
         }
         let entries = cdg.entries().into_iter().collect();
         has(&entries, &[("blend", "off"), ("floor", "0s")], "under a weight Lowtide's")?;
-        let cdg = CdgParameters { floor_ms: 2.0, g0_ms: 125.0, ..own_cdg(&tcp.law)? };
-        return Ok(Host::Governed(lowtide_kernel::Law::Cdg(cdg), lowtide_kernel::Actuator::Native));
+        let steered = cdg.clone().g(125.0).and_then(|cdg| cdg.floor(Duration::from_millis(2)));
+        let law = own_cdg(&steered.map_err(|error| error.to_string())?)?;
+        return Ok(Host::Governed(law, KernelActuator::Native));
     }
     if actuator != Actuator::Phantom(Phantom::default()) {
         return Err(format!(
@@ -158,8 +160,8 @@ fn governed(flow: &Flow, tcp: &Tcp) -> Result<Host, String> {
         ));
     }
     let name = plain(tcp)?;
-    let law = lowtide_kernel::Law::parse(name).map_err(|error| error.to_string())?;
-    Ok(Host::Governed(law, lowtide_kernel::Actuator::Phantom))
+    let law = KernelLaw::parse(name).map_err(|error| error.to_string())?;
+    Ok(Host::Governed(law, KernelActuator::Phantom))
 }
 
 fn native(losses: &str) -> Option<Native> {
@@ -217,20 +219,15 @@ fn ineff(entries: &Entries) -> Result<u32, String> {
     if entries.get("ineff").is_some_and(|text| text == "off") { Ok(0) } else { Ok(number(entries, "ineff")? as u32) }
 }
 
-/// Lowtide's own CDG (`lowtide-port/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone.
-fn own_cdg(law: &Law) -> Result<CdgParameters, String> {
-    ported(law)?;
-    let entries: Entries = law.parameters().into_iter().collect();
-    if let Some(hystart @ ("on" | "train")) = entries.get("hystart").map(String::as_str) {
+/// Lowtide's own CDG (`lowtide-port/law/cdg.h`): windows with fractions, paced, slow start that ends by delay alone,
+/// and no blend of Reno's growth and CUBIC's.
+fn own_cdg(cdg: &cdg::Parameters) -> Result<KernelLaw, String> {
+    let hystart = cdg.entries().into_iter().find(|(key, _)| *key == "hystart").map(|(_, value)| value);
+    if let Some(hystart @ ("on" | "train")) = hystart.as_deref() {
         return Err(format!("Lowtide's CDG has hystart=delay or hystart=off, and the scenario's hystart={hystart}"));
     }
-    let known = entries.iter().filter(|(key, _)| CdgParameters::KEYS.contains(key));
-    let text = known.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
-    match lowtide_kernel::Law::parse_published(&format!("cdg:{text}")) {
-        Ok(lowtide_kernel::Law::Cdg(cdg)) => Ok(cdg),
-        Ok(other) => Err(format!("{} is not CDG", other.name())),
-        Err(error) => Err(error.to_string()),
-    }
+    let own = cdg.clone().paced(true).and_then(|cdg| cdg.blend(false)).map_err(|error| error.to_string())?;
+    ported(&Law::Cdg(own))
 }
 
 /// The parameters of the kernel's own CDG module. G is `1000/(window·factor)` with a whole factor.
@@ -295,22 +292,20 @@ mod tests {
         assert_eq!(of("cubic:variant=linux,ecn=on,paced=on", PACED, None), kernel("cubic"));
         assert_eq!(of("ledbat", "", Some("reno")), kernel("reno"));
         assert_eq!(of("dctcp", "", Some("dctcp")), kernel("dctcp"));
-        let Ok(Host::Own(lowtide_kernel::Law::Cdg(cdg))) = of("cdg:g=0.1,hystart=delay", PACED, None) else {
-            panic!("it is ours")
-        };
-        assert_eq!((cdg.g0_ms, cdg.floor_ms, cdg.beta_q10, cdg.hystart), (0.1, 0.0, 724, 2));
+        let published = KernelLaw::parse_published("cdg:g=0.1").unwrap();
+        assert_eq!(of("cdg:g=0.1,hystart=delay", PACED, None), Ok(Host::Own(published)));
         let Ok(Host::Own(thesis)) = of("cdg:variant=thesis", PACED, None) else { panic!("it is ours") };
-        assert_eq!(thesis, lowtide_kernel::Law::parse_published("cdg:variant=thesis,g=3.003003003003003").unwrap());
+        assert_eq!(thesis, KernelLaw::parse_published("cdg:variant=thesis,g=3.003003003003003").unwrap());
         let deadline = format!("{PACED}{DUE}");
         let Ok(Host::Governed(law, actuator)) = of("cubic:variant=linux,paced=on", &deadline, None) else {
             panic!("governed")
         };
-        assert_eq!((law.name(), actuator), ("cubic", lowtide_kernel::Actuator::Phantom));
+        assert_eq!((law.name(), actuator), ("cubic", KernelActuator::Phantom));
         let Ok(Host::Governed(law, actuator)) = of("vegas", &deadline, None) else { panic!("governed") };
-        assert_eq!((law.name(), law.is_ours(), actuator), ("vegas", true, lowtide_kernel::Actuator::Native));
+        assert_eq!((law.name(), law.is_ours(), actuator), ("vegas", true, KernelActuator::Native));
         let cdg = format!("{deadline}actuator = \"native:losses=few\"\n");
         let Ok(Host::Governed(law, _)) = of("cdg:blend=off,hystart=delay", &cdg, None) else { panic!("governed") };
-        assert_eq!(law, lowtide_kernel::Law::Cdg(CdgParameters::default()));
+        assert_eq!(law, KernelLaw::parse("cdg").unwrap());
     }
 
     #[test]

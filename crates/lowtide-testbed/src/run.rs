@@ -60,7 +60,8 @@ pub fn run(request: &Request, options: &Options<'_>) -> Result<Recording> {
         && Registration::of_this_kernel() == Registration::Plain
     {
         bail!(
-            "before Linux 6.4 a law of ours can outlive its process; on a machine that ends with it --plain-registration allows that"
+            "before Linux 6.4 a law of ours can outlive its process, so it is only registered on a machine that ends with the \
+             run, as a guest does"
         );
     }
     let seen = thread::scope(|scope| {

@@ -19,7 +19,7 @@ use std::{
 };
 
 use lowtide_emu::Namespace;
-use lowtide_kernel::Law;
+use lowtide_kernel::KernelLaw;
 use serde_json::Value;
 
 const PAIRS: usize = 5;
@@ -40,7 +40,7 @@ fn main() {
     let asked = env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     let (numbers, laws): (Vec<String>, Vec<String>) = asked.partition(|argument| argument.parse::<usize>().is_ok());
     let pairs = numbers.last().and_then(|number| number.parse().ok()).unwrap_or(PAIRS).max(1);
-    let all = || [NONE, "kernel:cubic"].iter().chain(Law::OWN).map(|law| (*law).to_owned()).collect();
+    let all = || [NONE, "kernel:cubic"].iter().chain(KernelLaw::OWN).map(|law| (*law).to_owned()).collect();
 
     println!(
         "{:<14}{:>6}  {:>22}  {:>24}  {:>10}  {:>12}  {:>8}",

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Result, anyhow, bail};
-use lowtide_kernel::{Law, MachineLaw, Need, Pinned, diagnose};
+use lowtide_kernel::{KernelLaw, MachineLaw, Need, Pinned, diagnose};
 
 use crate::{cli::CcCommand, interruption::Interruption};
 
@@ -32,8 +32,8 @@ pub fn cc(command: &CcCommand) -> Result<ExitCode> {
 fn list() -> Result<()> {
     let pinned = Pinned::all()?;
     let mut out = io::stdout().lock();
-    for name in Law::OWN {
-        let kernel_name = Law::registered(name);
+    for name in KernelLaw::OWN {
+        let kernel_name = KernelLaw::registered(name);
         match pinned.iter().find(|law| law.name == kernel_name) {
             Some(law) => writeln!(out, "{name:10} loaded as {kernel_name}, {}", sockets(law.about()?.sockets))?,
             None => writeln!(out, "{name:10} not loaded")?,
@@ -59,7 +59,7 @@ fn show(laws: &[String]) -> Result<()> {
 
 fn load(laws: &[String], weight: Option<f64>, pin: bool) -> Result<()> {
     let interruption = Interruption::block()?;
-    let laws = laws.iter().map(|text| Law::parse_published(text)).collect::<Result<Vec<_>, _>>()?;
+    let laws = laws.iter().map(|text| KernelLaw::parse_published(text)).collect::<Result<Vec<_>, _>>()?;
     let loaded = laws.iter().map(|law| MachineLaw::load(law, weight)).collect::<Result<Vec<_>, _>>();
     let loaded = loaded.map_err(|error| match diagnose().verdict(&[Need::OwnLaws]) {
         Some(sentence) => anyhow!("{error}: {sentence} (lowtide doctor has the details)"),
@@ -104,7 +104,7 @@ fn unload(laws: &[String], force: bool) -> Result<()> {
 
 /// A pinned law by its own or its kernel's name.
 fn find(law: &str) -> Result<Pinned> {
-    let name = Law::registered(law);
+    let name = KernelLaw::registered(law);
     let found = Pinned::all()?.into_iter().find(|pinned| pinned.name == name);
     found.ok_or_else(|| anyhow!("{name} is not loaded, or not pinned; lowtide cc list says what is"))
 }

@@ -1,22 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every command and flag, with its documentation, in this one place; those of `lowtide run` in `cli/run.rs`.
+//! Every command and flag, with its documentation, in this one place; those of `lowtide run`, of `lab` and
+//! of what transfers are operated by in `cli/`.
 
 use std::{
+    error::Error,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Result, anyhow, bail};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue},
+};
+use jiff::Zoned;
 use lowtide_net::{
     BufferSize, DelaySchedule, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, file,
     units::parse_duration,
 };
 
+use crate::{
+    size,
+    when::{self, When},
+};
+
+mod lab;
 mod operate;
 mod run;
 mod testbed;
 
+pub use lab::*;
 pub use operate::*;
 pub use run::*;
 pub use testbed::*;
@@ -232,7 +245,8 @@ pub struct EmulateArguments {
     #[arg(long, value_parser = parse_duration)]
     pub rtt: Duration,
 
-    /// Base round-trip time over time: 0s:20ms,10s:200ms,every:20s; where it falls, no packet overtakes an earlier one. --rtt still sizes the buffer
+    /// Base round-trip time over time: 0s:20ms,10s:200ms,every:20s; where it falls, no packet overtakes an earlier one.
+    /// --rtt still sizes the buffer
     #[arg(long, value_name = "SCHEDULE")]
     pub rtt_schedule: Option<DelaySchedule>,
 
@@ -248,7 +262,9 @@ pub struct EmulateArguments {
     #[arg(long, default_value = "droptail")]
     pub queue: Discipline,
 
-    /// Capacity over time: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each opportunity to send 1500 bytes, in ms). --rate still sizes the buffer; without it, the mean rate of a schedule that repeats
+    /// Capacity over time: 0s:20mbit,10s:5mbit,every:20s (0mbit is an outage), or mahimahi:FILE (a line for each
+    /// opportunity to send 1500 bytes, in ms). --rate still sizes the buffer; without it, the mean rate of a schedule
+    /// that repeats
     #[arg(long, value_parser = parse_schedule)]
     pub schedule: Option<Schedule>,
 
@@ -260,7 +276,8 @@ pub struct EmulateArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_burst, default_value = "0B")]
     pub burst: u64,
 
-    /// Packets lost at random: 0.01 or 1%, or in bursts (Gilbert-Elliott) ge:p=1%,r=30%,good=0,bad=1 (p: to the bad state, r: back to the good one)
+    /// Packets lost at random: 0.01 or 1%, or in bursts (Gilbert-Elliott) ge:p=1%,r=30%,good=0,bad=1 (p: to the bad
+    /// state, r: back to the good one)
     #[arg(long, default_value = "0")]
     pub loss: LossModel,
 
@@ -301,8 +318,8 @@ pub struct SimArguments {
     /// The scenario, in TOML
     pub scenario: PathBuf,
 
-    /// Write summary.json, scenario.toml, flows.csv, inner.csv and bottlenecks.csv to this directory, which must be new, empty
-    /// or an earlier result
+    /// Write summary.json, scenario.toml, flows.csv, inner.csv and bottlenecks.csv to this directory, which must be
+    /// new, empty or an earlier result
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -337,139 +354,6 @@ pub enum SideArgument {
     Receiver,
     /// Two interfaces
     Both,
-}
-
-/// `lowtide lab`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-  lowtide lab list
-  lowtide lab run C-01 --quick
-  lowtide lab run && lowtide lab report
-
-ID is an experiment, a target like C-01, or a paper like 000; default: all. docs/lab.md says how to write an experiment.")]
-pub struct LabArguments {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: LabCommand,
-    /// Use the experiments of this directory (PAPER/NAME.toml) in place of the built-in ones
-    #[arg(long, value_name = "DIR", global = true)]
-    pub experiments: Option<PathBuf>,
-    /// Directory of results; default: target/lab within Lowtide's sources, elsewhere the user's cache directory
-    #[arg(long, value_name = "DIR", global = true)]
-    pub cache: Option<PathBuf>,
-}
-
-/// The commands of `lowtide lab`.
-#[derive(Debug, Subcommand)]
-pub enum LabCommand {
-    /// List the experiments with their sources, targets and durations
-    List {
-        /// Experiments, targets or papers; default: all
-        #[arg(value_name = "ID")]
-        ids: Vec<String>,
-    },
-    /// Run what has no result yet, on all cores, and report which targets are met
-    Run(LabRunArguments),
-    /// Write a page with the scoreboard and all figures, from existing results
-    Report {
-        /// Experiments, targets or papers; default: all
-        #[arg(value_name = "ID")]
-        ids: Vec<String>,
-        /// Write index.html, scoreboard.json and figures/ to this directory
-        #[arg(long, value_name = "DIR", default_value = "lab-report")]
-        out: PathBuf,
-        /// Also write a Markdown page, with its figures in plots/ beside it
-        #[arg(long, value_name = "FILE")]
-        markdown: Option<PathBuf>,
-        /// Also write a Markdown page that compares results from kernels with the simulator
-        #[arg(long, value_name = "FILE")]
-        kernels: Option<PathBuf>,
-        /// Cells, and runs of each
-        #[command(flatten)]
-        cells: CellArguments,
-    },
-    /// Merge the results of other processes that ran shards, from the directories of their --cache
-    Merge {
-        /// Their directories
-        #[arg(required = true, value_name = "DIR")]
-        directories: Vec<PathBuf>,
-    },
-    /// Print the scenario of a run, for `lowtide sim`
-    Scenario {
-        /// The experiment
-        #[arg(value_name = "ID")]
-        id: String,
-        /// Values of its axes, like rtt=20; default: the first of each
-        #[arg(value_name = "AXIS=VALUE")]
-        place: Vec<String>,
-        /// The seed
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
-    },
-    /// Run one scenario with the TCP of this machine's kernel, and write a recording
-    #[command(hide = true, alias = "play")]
-    Testbed(LabTestbedArguments),
-    /// Check experiments without running them
-    Check {
-        /// Experiments, targets or papers; default: all
-        #[arg(value_name = "ID")]
-        ids: Vec<String>,
-    },
-}
-
-/// `lowtide lab run`.
-#[derive(Debug, Args)]
-pub struct LabRunArguments {
-    /// Experiments, targets or papers; default: all
-    #[arg(value_name = "ID")]
-    pub ids: Vec<String>,
-    /// Where to run: sim; kernel, this machine's TCP in real time; or guest. The experiment says what runs on a kernel or in a guest
-    #[arg(long, value_name = "PLACE", default_value = "sim")]
-    pub on: lowtide_lab::Place,
-    /// A quick look: fewer cells and fewer runs
-    #[arg(long)]
-    pub quick: bool,
-    /// Cells, and runs of each
-    #[command(flatten)]
-    pub cells: CellArguments,
-    /// Run only this part, like 2/4, without scores; `lab merge` merges the parts
-    #[arg(long, value_name = "I/N", conflicts_with = "shards")]
-    pub shard: Option<lowtide_lab::Shard>,
-    /// Run only one part of N, the one that SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX names
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub shards: Option<u32>,
-    /// Number of threads; default: all cores
-    #[arg(long, value_name = "N")]
-    pub threads: Option<std::num::NonZeroUsize>,
-    /// On a kernel: record again what was recorded before, as after a change of the testbed
-    #[arg(long)]
-    pub again: bool,
-}
-
-/// Cells of experiments, and runs of these.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct CellArguments {
-    /// Of an experiment with randomly drawn cells: the tuning set; --quick takes a part of it
-    #[arg(long, conflicts_with = "held_out")]
-    pub in_view: bool,
-    /// The held-out set
-    #[arg(long)]
-    pub held_out: bool,
-    /// Runs of each cell, in place of each experiment's own number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub runs: Option<u32>,
-    /// Seed of the first run of each cell; the others follow
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-}
-
-impl CellArguments {
-    /// What of each experiment is meant.
-    pub fn extent(self, quick: bool) -> lowtide_lab::Extent {
-        use lowtide_lab::Half::{HeldOut, InView};
-        let half = if self.held_out { Some(HeldOut) } else { self.in_view.then_some(InView) };
-        lowtide_lab::Extent { quick, half, runs: self.runs, seed: self.seed }
-    }
 }
 
 /// `lowtide demo`.
@@ -524,8 +408,8 @@ pub enum TrafficEnd {
         #[arg(long)]
         to: std::net::SocketAddr,
         /// Bytes to send; default: without end
-        #[arg(long)]
-        size: Option<String>,
+        #[arg(long, value_parser = size::parse)]
+        size: Option<u64>,
         /// Stop after this many seconds
         #[arg(long)]
         seconds: Option<f64>,
@@ -545,6 +429,25 @@ pub enum TrafficEnd {
         #[arg(long, value_name = "PID")]
         parent: Option<u32>,
     },
+}
+
+/// What is wrong with a value, in one sentence, if that is what this error is about.
+pub fn wrong_value(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    };
+    // an option's name stands before the names of its values
+    let (option, _) = text(ContextKind::InvalidArg)?.split_once(' ')?;
+    Some(format!("{option} {}: {}", text(ContextKind::InvalidValue)?, error.source()?))
+}
+
+/// Reads `--deadline`, as of now.
+///
+/// # Errors
+/// One sentence: unreadable, or not in the future.
+fn deadline(text: &str) -> Result<When> {
+    when::parse(text, &Zoned::now())
 }
 
 /// Reads `--schedule`: steps, or `mahimahi:` and the file of a trace.

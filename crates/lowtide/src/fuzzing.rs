@@ -5,7 +5,7 @@
 use std::{fmt::Display, path::Path, str::FromStr};
 
 use jiff::Zoned;
-use lowtide_kernel::Law;
+use lowtide_kernel::KernelLaw;
 use lowtide_lab::{Recording, experiment};
 use lowtide_net::{
     BufferSize, DelaySchedule, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, Time,
@@ -97,7 +97,7 @@ pub fn law(bytes: &[u8]) {
     with_text(bytes, |text| {
         reads_back::<lowtide_cc::Law>(text);
         reads_back::<lowtide_cc::Actuator>(text);
-        for law in [Law::parse(text), Law::parse_published(text)] {
+        for law in [KernelLaw::parse(text), KernelLaw::parse_published(text)] {
             law.map_or_else(is_a_sentence, |law| assert!(!law.name().is_empty()));
         }
     });

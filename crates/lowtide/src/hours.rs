@@ -72,8 +72,8 @@ fn parse_days(text: &str) -> Result<[bool; 7]> {
 }
 
 impl Hours {
-    /// When they begin and end, if they do on this day. Where clocks are put forward meanwhile, what is left out comes later by as much; of an hour
-    /// that is repeated they begin with the first and end with the last.
+    /// When they begin and end, if they do on this day. Where clocks are put forward meanwhile, what is left out comes
+    /// later by as much; of an hour that is repeated they begin with the first and end with the last.
     fn on(&self, day: Date, zone: &TimeZone) -> Option<(Timestamp, Timestamp)> {
         let weekday = day.weekday().to_monday_zero_offset() as usize;
         let last = if self.until <= self.from { day.tomorrow().ok()? } else { day };
@@ -150,7 +150,8 @@ impl Rules {
         *self == Rules::default()
     }
 
-    /// What they come to from an instant on, up to some days past the present and the deadline. `time_of`: the governor's clock.
+    /// What they come to from an instant on, up to some days past the present and the deadline. `time_of`: the
+    /// governor's clock.
     pub fn calendar(
         &self,
         from: Timestamp,

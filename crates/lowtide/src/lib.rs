@@ -39,7 +39,6 @@ pub mod operate;
 #[cfg(target_os = "linux")]
 pub mod run;
 pub mod sim;
-#[cfg(target_os = "linux")]
 pub mod size;
 #[cfg(target_os = "linux")]
 pub mod spans;
@@ -48,6 +47,7 @@ pub mod trace;
 #[cfg(target_os = "linux")]
 pub mod traffic;
 #[cfg(target_os = "linux")]
+pub mod tree;
 pub mod when;
 
 /// A line on standard error. Where nobody reads that any more, there is nobody to tell.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command `lowtide`.
 
-use std::{io, process::ExitCode};
+use std::{
+    io,
+    process::{self, ExitCode},
+};
 
 use clap::Parser;
-use lowtide::cli::{Cli, Command, RUN_FAILED, TraceArguments, TraceCommand};
+use lowtide::cli::{self, Cli, Command, RUN_FAILED, TraceArguments, TraceCommand};
 
 fn main() -> ExitCode {
     let outcome = match parse().command {
@@ -29,11 +32,13 @@ fn main() -> ExitCode {
 fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         let is_run = std::env::args_os().nth(1).is_some_and(|command| command == "run");
-        if !is_run || !error.use_stderr() {
-            error.exit();
+        match cli::wrong_value(&error) {
+            Some(sentence) => lowtide::complain(format_args!("lowtide: {sentence}")),
+            None => {
+                let _ = error.print();
+            }
         }
-        let _ = error.print();
-        std::process::exit(i32::from(RUN_FAILED))
+        process::exit(if is_run && error.use_stderr() { RUN_FAILED.into() } else { error.exit_code() })
     })
 }
 

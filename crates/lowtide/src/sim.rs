@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use lowtide_net::Time;
 use lowtide_sim::{
@@ -27,7 +27,8 @@ use crate::cli::{SideArgument, SimArguments};
 pub fn sim(arguments: &SimArguments) -> Result<ExitCode> {
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let overrides: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
-    match ScenarioFile::read(&arguments.scenario, &overrides)? {
+    let read = ScenarioFile::read(&arguments.scenario, &overrides);
+    match read.map_err(|error| if error.is_of_override() { anyhow!("--set {error}") } else { anyhow!(error) })? {
         ScenarioFile::Packets(scenario) => packets(arguments, &scenario),
         ScenarioFile::Fluid(model) => fluid(arguments, &model),
     }

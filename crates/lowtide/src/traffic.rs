@@ -22,10 +22,7 @@ use nix::{
     unistd,
 };
 
-use crate::{
-    cli::{TrafficArguments, TrafficEnd},
-    size,
-};
+use crate::cli::{TrafficArguments, TrafficEnd};
 
 const CHUNK: usize = 64 * 1024;
 
@@ -55,9 +52,8 @@ pub fn traffic(arguments: &TrafficArguments) -> Result<ExitCode> {
         TrafficEnd::Sink { listen } => sink(*listen)?,
         TrafficEnd::Send { to, size, seconds, cc, from, priority, abort, parent } => {
             parent.map_or(Ok(()), end_with)?;
-            let size = size.as_deref().map(size::parse).transpose()?;
             let (time, cc) = (seconds.map(Duration::from_secs_f64), cc.as_deref());
-            send(*to, &Wishes { size, time, cc, from: *from, priority: *priority, abort: *abort })?;
+            send(*to, &Wishes { size: *size, time, cc, from: *from, priority: *priority, abort: *abort })?;
         }
     }
     Ok(ExitCode::SUCCESS)

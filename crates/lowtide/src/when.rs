@@ -33,7 +33,7 @@ const TIMES: [&str; 7] = ["%H:%M", "%H:%M:%S", "%I:%M%p", "%I:%M %p", "%I:%M:%S%
 pub fn parse(text: &str, now: &Zoned) -> Result<When> {
     if let Some(length) = length(text) {
         if length.is_zero() {
-            bail!("--deadline {text} leaves no time; give a time to come");
+            bail!("that leaves no time; give a time to come");
         }
         return Ok(When::Relative(length));
     }
@@ -43,7 +43,7 @@ pub fn parse(text: &str, now: &Zoned) -> Result<When> {
         )
     })?;
     if when <= now.timestamp() {
-        bail!("--deadline {text} lies in the past ({}); give a time to come", show(when, now));
+        bail!("that lies in the past ({}); give a time to come", show(when, now));
     }
     Ok(When::Absolute(when))
 }

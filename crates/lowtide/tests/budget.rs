@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! Three transfers that are due one after the other beside one CUBIC flow, with one budget (`--group`) and each by itself: measured, and printed.
-//! `cargo test -p lowtide --test budget -- --include-ignored --show-output`, with nothing else running.
+//! Three transfers that are due one after the other beside one CUBIC flow, with one budget (`--group`) and each by
+//! itself: measured, and printed. `cargo test -p lowtide --test budget -- --include-ignored --show-output`, with
+//! nothing else running.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
@@ -22,7 +23,8 @@ struct Outcome {
     met: [bool; 3],
     /// The most that the three needed together, Mbit/s.
     needed: f64,
-    /// The most that they sent together, and the least that the foreground had, over five seconds; and its mean. Mbit/s.
+    /// The most that they sent together, and the least that the foreground had, over five seconds; and its mean.
+    /// Mbit/s.
     most: f64,
     least: f64,
     mean: f64,

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 //! Laws for the whole machine: any program can ask for them, and nothing stays of them.
 
-use lowtide_kernel::{Law, Need, diagnose};
+use lowtide_kernel::{KernelLaw, Need, diagnose};
 use std::{
     env, fs,
     io::{Read, Write},
@@ -62,8 +62,8 @@ fn a_law_can_be_had_by_any_program_and_goes_without_a_trace() {
     if !kernel_is_usable() {
         return;
     }
-    for law in Law::OWN {
-        let name = Law::registered(law);
+    for law in KernelLaw::OWN {
+        let name = KernelLaw::registered(law);
         assert!(!listed(&name), "{name} is loaded on this machine already; lowtide cc unload {law}");
         assert_eq!(cc(&["load", law, "--pin"]).1, 0);
         assert!(listed(&name));
@@ -90,7 +90,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
     for (arguments, part) in [
         (&["load", "vegas:alpha=x"][..], "alpha"),
         (&["load", "vegas:variant=original"], "variant=linux, and not variant=original"),
-        (&["load", "cdg:window=5"], "window has no such value"),
+        (&["load", "cdg:window=5"], "powers of two up to 256 as window"),
         (&["load", "nice"], "is not registered in this kernel; there are cdg"),
         (&["load", "proteus"], "is not registered in this kernel; there are cdg"),
         (&["load", "reno"], "there is nothing to load"),

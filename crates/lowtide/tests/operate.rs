@@ -326,9 +326,9 @@ fn senders(receiver: &Receiver, connections: u32, bytes: u64) -> String {
     format!("trap 'kill $(jobs -p)' EXIT; trap exit TERM; for i in $(seq {connections}); do {send} & done; wait")
 }
 
-/// The mean rate since the first look, after two stretches of ten seconds, three, and so on, until it is within 3 % of a limit, in Mbit/s. It never
-/// exceeds the limit. On a busy machine some stretches carry less, and those after them make up for it; where the limit itself is missed no mean is
-/// near it.
+/// The mean rate since the first look, after two stretches of ten seconds, three, and so on, until it is within 3 % of
+/// a limit, in Mbit/s. It never exceeds the limit. On a busy machine some stretches carry less, and those after them
+/// make up for it; where the limit itself is missed no mean is near it.
 fn rates_until_it_holds(job: &str, limit: f64) -> Vec<f64> {
     const STRETCHES: usize = 9;
     /// What was left before, and is made up for.

@@ -166,7 +166,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
     fs::write(directory.path().join("mine/notes.txt"), "").unwrap();
     assert_eq!(
         refused(&["--out", "mine"]),
-        "mine is not empty and not a result of lowtide sim; choose another directory with --out"
+        "mine is not empty and not a result of lowtide sim; choose another directory"
     );
     assert!(refused(&["--out", "/dev/null/x"]).starts_with("cannot write /dev/null/x: "));
 }

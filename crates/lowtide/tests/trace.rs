@@ -22,7 +22,7 @@ use lifecycle::{
 };
 use lowtide_emu::{Config, Emulator};
 use lowtide_kernel::{
-    Cgroup, Law,
+    Cgroup, KernelLaw,
     trace::{Traceable, names},
 };
 use nix::sys::{
@@ -52,7 +52,7 @@ impl Bulk {
         let tag = law.replace([':', '='], "");
         let (a, b) = (name(&format!("{}a", &tag[..3])), name(&format!("{}b", &tag[..3])));
         let mut link = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20));
-        let marks = Law::parse(law).unwrap().needs_ecn();
+        let marks = KernelLaw::parse(law).unwrap().needs_ecn();
         if marks {
             link.discipline = "step:at=5ms".parse().unwrap();
         } else {
@@ -137,7 +137,7 @@ fn every_law_is_heard_each_round_and_at_losses_or_marks() {
             assert!((20_000..=most).contains(&least) && smoothed >= 20_000, "{law}: {round}");
         }
         let heard = events(records);
-        if Law::parse(law).unwrap().needs_ecn() {
+        if KernelLaw::parse(law).unwrap().needs_ecn() {
             assert!(heard.contains("mark"), "{law}: {heard:?}");
             assert!(rounds.iter().any(|round| round["marked"].as_u64() > Some(0)), "{law} counts no marks");
             assert!(rounds.iter().any(|round| round["values"]["alpha"].as_f64() > Some(0.0)), "{law} has no alpha");

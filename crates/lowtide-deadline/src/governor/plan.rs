@@ -46,8 +46,9 @@ impl Governor {
         &self.calendar
     }
 
-    /// Changes what the schedule of its group gives to it; `None`: it has no group, or that has no schedule. Where its turn begins the weight begins
-    /// with `weight`, that of the one before: they are on the same path, and a climb from `w_min` at each turn would cost all of them time.
+    /// Changes what the schedule of its group gives to it; `None`: it has no group, or that has no schedule. Where its
+    /// turn begins the weight begins with `weight`, that of the one before: they are on the same path, and a climb from
+    /// `w_min` at each turn would cost all of them time.
     pub fn set_turn(&mut self, turn: Option<Turn>, weight: Option<f64>) {
         let waits = |turn: Option<Turn>| turn.is_some_and(|turn| turn.rate <= 0.0);
         if waits(self.turn)
@@ -55,7 +56,8 @@ impl Governor {
             && let Some(weight) = weight
         {
             self.restart_control(self.policy.bounds.clamp(weight));
-            // the first bytes come some round trips later; an interval of silence at a high weight would be a huge error, and its end a huge step
+            // the first bytes come some round trips later; an interval of silence at a high weight would be a huge
+            // error, and its end a huge step
             self.settles = self.last_tick + self.interval * SILENT_INTERVALS;
         }
         self.turn = turn;

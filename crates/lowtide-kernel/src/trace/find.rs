@@ -35,7 +35,7 @@ impl Traceable {
     /// All that are in the kernel now, whoever loaded them.
     ///
     /// # Errors
-    /// [`Error::Trace`]: they cannot be read. [`Error::Law`]: they are of another version of Lowtide.
+    /// [`Error::Trace`]: they cannot be read. [`Error::OtherVersion`].
     pub fn all() -> Result<Vec<Traceable>> {
         // the programs of one object share its switch
         let mut objects: BTreeMap<u32, (Vec<u32>, Vec<u32>)> = BTreeMap::new();
@@ -66,8 +66,7 @@ impl Traceable {
         let is_ours = |map: &MapHandle, size: usize| map.value_size() as usize == size;
         let setup = find(".rodata.setup").filter(|map| is_ours(map, size_of::<types::rodata_setup>()));
         let Some(setup) = setup.filter(|_| is_ours(&switch, size_of::<types::lt_tracing>())) else {
-            let sentence = "a transfer or a law in the kernel is of another version of lowtide; trace it with that one";
-            return Err(Error::Law(sentence.to_owned()));
+            return Err(Error::OtherVersion);
         };
         let bytes = setup.lookup(&KEY, MapFlags::ANY).map_err(unread)?.unwrap_or_default();
         if bytes.len() != size_of::<types::rodata_setup>() {

@@ -37,14 +37,11 @@ impl Tracer {
     /// `port`: only connections with this port on either side.
     ///
     /// # Errors
-    /// [`Error::Law`]: another trace of them is under way. [`Error::Trace`]: the kernel refuses.
+    /// [`Error::TracedAlready`]. [`Error::Trace`]: the kernel refuses.
     pub fn start(sources: Vec<Traceable>, port: Option<u16>, bytes: u32) -> Result<Tracer> {
         for source in &sources {
             if source.is_traced()? {
-                return Err(Error::Law(format!(
-                    "{} is being traced already; there is one trace at a time",
-                    source.law
-                )));
+                return Err(Error::TracedAlready { law: source.law.clone() });
             }
         }
         // SAFETY: a system call with an integer.

@@ -7,7 +7,7 @@ use lowtide_cc::{
     law::cdg::{Clock, Exp},
 };
 use lowtide_deadline::{
-    Bounds, Cubic, Model, ModelBased, Path, PriceMemory, Signal, SignalKind, Signals, Step, WeightControl,
+    Bounds, Cubic, Model, ModelBased, PathState, PriceAverage, Signal, SignalKind, Signals, Step, WeightControl,
     limit_increase,
 };
 use lowtide_net::{Class, Ecn, Limit, Link, LinkConfig, Packet, Rate, Time};
@@ -106,7 +106,7 @@ fn cubic(beta: f64) -> Cubic {
 fn mbc_weight(alpha: f64, price: f64, target: f64, achieved: f64, before: f64) -> Answer<f64> {
     let Ok(bounds) = Bounds::new(1e-9, 1.0) else { return wrong("mbc_weight: no such bounds") };
     let model = Model::AlphaFair { alpha, unit_rate: 1.0, signal: SignalKind::Loss };
-    let mut control = ModelBased::new(bounds, Some(model)).with_memory(PriceMemory::NONE);
+    let mut control = ModelBased::new(bounds, Some(model)).with_average(PriceAverage::NONE);
     let interval = Duration::from_secs(10);
     let step = |target_rate, achieved_rate, weight| Step {
         target_rate,
@@ -114,7 +114,7 @@ fn mbc_weight(alpha: f64, price: f64, target: f64, achieved: f64, before: f64) -
         weight,
         elapsed: interval,
         interval,
-        path: Path::default(),
+        path: PathState::default(),
         signals: Signals { packets: 1.0, loss: Signal { indications: price, reduction: 0.0 }, ..Signals::default() },
         price_ratio: 1.0,
     };

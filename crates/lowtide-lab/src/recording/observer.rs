@@ -172,7 +172,7 @@ fn transfers(flow: &Flow, outcome: &FlowOutcome) -> Vec<RecordedTransfer> {
         let (start, finish) = (flow.start.as_secs_f64(), outcome.finished_s);
         return vec![RecordedTransfer { start, bytes: bytes as f64, finish, due: None }];
     }
-    let transfer = |it: &lowtide_sim::Transfer| RecordedTransfer {
+    let transfer = |it: &lowtide_sim::CompletedTransfer| RecordedTransfer {
         start: it.start_s,
         bytes: it.bytes as f64,
         finish: Some(it.start_s + it.completion_s),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a receiver makes of the windows that it grants, `law/grant.h`: beside a path, a sender and clocks that we invent.
+//! What a receiver makes of the windows that it grants, `law/grant.h`: beside a path, a sender and clocks that we
+//! invent.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -297,7 +298,8 @@ fn a_window_is_stretched_by_what_acks_wait() {
     assert!(stretched(&world) < 105_000, "{}", stretched(&world));
 }
 
-/// A queue that stands is not taken for clocks that part: a part of it is left after ten minutes, whichever way they do.
+/// A queue that stands is not taken for clocks that part: a part of it is left after ten minutes, whichever way they
+/// do.
 #[test]
 fn a_queue_that_stands_stays_one() {
     for ppm in [-20, 0, 20] {

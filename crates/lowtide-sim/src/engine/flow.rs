@@ -10,7 +10,7 @@ use super::{
     traffic::Application,
 };
 use crate::{
-    DeadlineOutcome, FlowOutcome, Transfer,
+    CompletedTransfer, DeadlineOutcome, FlowOutcome,
     scenario::{Flow, Tcp, Transport},
     tcp::{self, Sender},
 };
@@ -89,7 +89,7 @@ pub(super) struct FlowState<'a> {
     pub(super) latest_delay: Option<Duration>,
     pub(super) finished: Option<Time>,
     /// Transfers that are complete.
-    pub(super) transfers: Vec<Transfer>,
+    pub(super) transfers: Vec<CompletedTransfer>,
     /// Room for the law's inner values.
     pub(super) inner: Vec<(&'static str, f64)>,
 }

@@ -12,7 +12,7 @@ use super::{
     traffic::Demand,
 };
 use crate::{
-    Outcome, Transfer,
+    CompletedTransfer, Outcome,
     observe::{Content, Observer, PacketEvent},
     scenario::{Bottleneck, Direction, Flow, MTU, Scenario, Transport, UDP_HEADER},
     tcp::{Acknowledgement, Segment},
@@ -432,7 +432,7 @@ impl<'a> Simulation<'a> {
                 }
             }
             Some(task) => {
-                state.transfers.push(Transfer {
+                state.transfers.push(CompletedTransfer {
                     start_s: (connection.opened - Time::ZERO).as_secs_f64(),
                     bytes: connection.sender.acked_bytes(),
                     completion_s: (now - connection.opened).as_secs_f64(),

@@ -18,7 +18,7 @@ mod spans;
 mod state;
 
 pub(crate) use model::TCP;
-pub use model::{Capacity, Model, Price, Ratio, Role, Source, Transfer, Window};
+pub use model::{Capacity, DueTransfer, Model, Price, Ratio, Role, Source, Window};
 pub use outcome::{
     LinkOutcome, Outcome, Sample, SourceOutcome, SourceSample, SourceState, SpanOutcome, SpanSource, TransferOutcome,
 };

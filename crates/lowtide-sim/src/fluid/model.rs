@@ -9,8 +9,8 @@ use std::time::Duration;
 /// enough for whole bytes to be exact.
 pub(super) const UNIT: f64 = 125_000.0;
 
-/// A numerical experiment. One that was read ([`ScenarioFile`](crate::scenario::ScenarioFile)) can be computed; one made
-/// otherwise has to keep to the ranges given here.
+/// A numerical experiment. One that was read ([`ScenarioFile`](crate::scenario::ScenarioFile)) can be computed; one
+/// made otherwise has to keep to the ranges given here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Seed of all chance.
@@ -111,12 +111,12 @@ pub enum Role {
     /// It always has data, and this weight, above 0; 1 is an ordinary source.
     Greedy(f64),
     /// It has a deadline.
-    Transfer(Transfer),
+    Transfer(DueTransfer),
 }
 
 /// A transfer with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Transfer {
+pub struct DueTransfer {
     /// What it has to send, in units times seconds; above 0.
     pub size: f64,
     /// How long after its start it is due; above zero.

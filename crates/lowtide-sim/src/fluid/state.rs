@@ -2,13 +2,13 @@
 //! A source at work.
 
 use super::{
-    model::{Model, Price, Role, Source, Transfer, UNIT},
+    model::{DueTransfer, Model, Price, Role, Source, UNIT},
     outcome::{SourceOutcome, SourceState, TransferOutcome},
     queue::longer_than,
 };
 use crate::scenario::Control;
 use lowtide_deadline::{
-    Goal, Governor, ModelBased, Path, Pid, Policy, PriceMemory, PriceRatio, Progress, Signal, Signals, Time,
+    Goal, Governor, ModelBased, PathState, Pid, Policy, PriceAverage, PriceRatio, Progress, Signal, Signals, Time,
     WeightControl,
 };
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) struct State<'a> {
 
 /// A transfer under way.
 struct Steered {
-    transfer: Transfer,
+    transfer: DueTransfer,
     governor: Governor,
     /// ζ in units.
     target: Option<f64>,
@@ -139,7 +139,7 @@ impl<'a> State<'a> {
             && now >= meter.next
         {
             let signals = self.signals.since(meter.before);
-            self.ratio = meter.ratio.observe(signals, Path::default(), meter.interval.as_secs_f64());
+            self.ratio = meter.ratio.observe(signals, PathState::default(), meter.interval.as_secs_f64());
             meter.before = self.signals;
             meter.next += meter.interval;
         }
@@ -188,14 +188,14 @@ impl Source {
     }
 }
 
-fn governor(source: &Source, transfer: &Transfer) -> Governor {
+fn governor(source: &Source, transfer: &DueTransfer) -> Governor {
     let steering = &transfer.steering;
     let policy = Policy { alpha: source.alpha, ..steering.policy(Some(source.utility())) };
     // prices are exact: none is remembered
     let control: Box<dyn WeightControl> = match steering.control {
         Control::Pid => Box::new(Pid::new(policy.bounds)),
         Control::ModelBased => {
-            Box::new(ModelBased::new(policy.bounds, Some(source.utility())).with_memory(PriceMemory::NONE))
+            Box::new(ModelBased::new(policy.bounds, Some(source.utility())).with_average(PriceAverage::NONE))
         }
     };
     let start = Time::from(source.start());

@@ -10,7 +10,7 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// The directory holds something else.
-    #[error("{} is not empty and not a result of lowtide sim; choose another directory with --out", .0.display())]
+    #[error("{} is not empty and not a result of lowtide sim; choose another directory", .0.display())]
     Occupied(PathBuf),
     /// The file or directory cannot be written.
     #[error("cannot write {}: {error}", path.display())]

@@ -51,6 +51,11 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
+    /// Whether it is about an override, and not about the file.
+    pub const fn is_of_override(&self) -> bool {
+        matches!(self.origin, Some(Origin::Override(_)))
+    }
+
     /// The whole file is the matter.
     pub(super) fn of_file(what: impl Into<String>) -> Self {
         Self { file: String::new(), origin: None, what: what.into() }
@@ -67,7 +72,7 @@ impl fmt::Display for ScenarioError {
         let Self { file, origin, what } = self;
         match origin {
             Some(Origin::File { line, column }) => write!(f, "{file}:{line}:{column}: {what}"),
-            Some(Origin::Override(text)) => write!(f, "--set {text}: {what}"),
+            Some(Origin::Override(text)) => write!(f, "{text}: {what}"),
             Some(Origin::Table) | None => write!(f, "{file}: {what}"),
         }
     }

@@ -9,7 +9,7 @@ use super::{
     steering::part,
     tree::{Table, unknown, whole},
 };
-use crate::fluid::{Capacity, Model, Price, Ratio, Role, Source, TCP, Transfer, Window};
+use crate::fluid::{Capacity, DueTransfer, Model, Price, Ratio, Role, Source, TCP, Window};
 use lowtide_deadline::DEFAULT_RATIO_INCREASE_LIMIT;
 use lowtide_net::units::format_duration;
 use std::{fmt, str::FromStr, time::Duration};
@@ -184,7 +184,7 @@ fn role(table: &Table, policy: &Table, capacity: f64) -> Result<Role, ScenarioEr
             return Err(table.error("deadline", "deadline: it needs a size, like size = 11700 or eta = 0.1"));
         }
     };
-    Ok(Role::Transfer(Transfer { size, deadline, steering: Steering::read(table, policy)? }))
+    Ok(Role::Transfer(DueTransfer { size, deadline, steering: Steering::read(table, policy)? }))
 }
 
 fn ratio(policy: &Table, step: Duration) -> Result<Option<Ratio>, ScenarioError> {

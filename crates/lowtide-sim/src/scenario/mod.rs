@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is simulated, and its form as a text in TOML.
 //!
-//! [`ScenarioFile::read`] and [`ScenarioFile::parse`] accept only what can be simulated. [`ScenarioFile::to_toml`] prints it
-//! with all its values, and what it prints reads back as the same.
+//! [`ScenarioFile::read`] and [`ScenarioFile::parse`] accept only what can be simulated. [`ScenarioFile::to_toml`]
+//! prints it with all its values, and what it prints reads back as the same.
 
 mod deadline;
 mod error;

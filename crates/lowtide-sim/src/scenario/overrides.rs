@@ -11,7 +11,7 @@ use super::{
 pub(super) fn apply(root: &mut Table, text: &str) -> Result<(), ScenarioError> {
     let origin = Origin::Override(text.to_owned());
     let Some((path, value)) = text.split_once('=') else {
-        return Err(origin.error("there is no value; write it like --set bottleneck.rate=20mbit"));
+        return Err(origin.error("there is no value; write it like bottleneck.rate=20mbit"));
     };
     let node = parse_value(value.trim(), &origin);
     let mut keys = path.trim().split('.').peekable();

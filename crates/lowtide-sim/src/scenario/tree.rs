@@ -214,8 +214,8 @@ pub(super) fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
     format!("unknown {kind} `{name}`{hint} {}", list(known))
 }
 
-/// From 0 to 1000, for the same name. Where a key is missing, another one is taken for it only if it is more like it than
-/// `nearest` asks for: `rtt` is no misspelt `rate`.
+/// From 0 to 1000, for the same name. Where a key is missing, another one is taken for it only if it is more like it
+/// than `nearest` asks for: `rtt` is no misspelt `rate`.
 fn likeness(a: &str, b: &str) -> u32 {
     (strsim::normalized_damerau_levenshtein(a, b) * 1e3) as u32
 }

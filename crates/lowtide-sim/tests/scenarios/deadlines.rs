@@ -98,7 +98,7 @@ fn mistakes_around_a_deadline_have_a_sentence() {
         ),
     ] {
         let error = parse(SMALL, &[&DUE[..], &[overriding]].concat()).unwrap_err();
-        assert_eq!(error, format!("--set {overriding}: {sentence}"));
+        assert_eq!(error, format!("{overriding}: {sentence}"));
     }
     let error = parse(SMALL, &[&DUE[..], &["flow.cc=dctcp", "flow.policy.price_ratio=corrected"]].concat());
     let sentence = "price_ratio: there is no model of dctcp by `phantom` to correct with; take literal or off";

@@ -29,44 +29,40 @@ fn overrides_replace_what_the_file_says() {
 fn overrides_that_lead_nowhere_are_refused() {
     let two = format!("{SMALL}[[flow]]\nname = \"fg\"\ncc = \"reno\"\n");
     for (text, overriding, sentence) in [
-        (SMALL, "seed", "--set seed: there is no value; write it like --set bottleneck.rate=20mbit"),
+        (SMALL, "seed", "seed: there is no value; write it like bottleneck.rate=20mbit"),
         (
             SMALL,
             "sed=1",
-            "--set sed=1: unknown key `sed`; did you mean `seed`? There are model, seed, duration, measure_from, sample, \
+            "sed=1: unknown key `sed`; did you mean `seed`? There are model, seed, duration, measure_from, sample, \
                           span, bottleneck, reverse, tcp and flow",
         ),
         (
             SMALL,
             "bottleneck.ratee=1mbit",
-            "--set bottleneck.ratee=1mbit: unknown key `ratee`; did you mean `rate`? There are \
+            "bottleneck.ratee=1mbit: unknown key `ratee`; did you mean `rate`? There are \
                           name, rate, rtt, schedule, rtt_schedule, buffer, queue, loss, jitter, reverse_jitter, reordering, police \
                           and burst",
         ),
         (
             SMALL,
             "bottleneck.rate=fast",
-            "--set bottleneck.rate=fast: rate: \"fast\" is not a rate; write it like 20mbit or 1.5gbit",
+            "bottleneck.rate=fast: rate: \"fast\" is not a rate; write it like 20mbit or 1.5gbit",
         ),
-        (SMALL, "bottleneck=1", "--set bottleneck=1: bottleneck: a table is expected here, like [bottleneck]"),
+        (SMALL, "bottleneck=1", "bottleneck=1: bottleneck: a table is expected here, like [bottleneck]"),
         (SMALL, "seed.x=1", "a.toml:3:1"),
-        (
-            &two,
-            "flow.fgg.cc=reno",
-            "--set flow.fgg.cc=reno: unknown flow `fgg`; did you mean `fg`? There are bg and fg",
-        ),
-        (&two, "flow.cc=reno", "--set flow.cc=reno: unknown flow `cc`; there are bg and fg"),
-        (SMALL, "flow.bg.cc.g=4", "--set flow.bg.cc.g=4: `cc` is a single value and has no parts"),
-        (SMALL, "", "--set : there is no value; write it like --set bottleneck.rate=20mbit"),
+        (&two, "flow.fgg.cc=reno", "flow.fgg.cc=reno: unknown flow `fgg`; did you mean `fg`? There are bg and fg"),
+        (&two, "flow.cc=reno", "flow.cc=reno: unknown flow `cc`; there are bg and fg"),
+        (SMALL, "flow.bg.cc.g=4", "flow.bg.cc.g=4: `cc` is a single value and has no parts"),
+        (SMALL, "", ": there is no value; write it like bottleneck.rate=20mbit"),
         (
             SMALL,
             "=1",
-            "--set =1: unknown key ``; there are model, seed, duration, measure_from, sample, span, bottleneck, reverse, tcp and flow",
+            "=1: unknown key ``; there are model, seed, duration, measure_from, sample, span, bottleneck, reverse, tcp and flow",
         ),
     ] {
         let error = parse(text, &[overriding]).unwrap_err();
         if overriding == "seed.x=1" {
-            assert_eq!(error, "--set seed.x=1: seed: a single value is expected here");
+            assert_eq!(error, "seed.x=1: seed: a single value is expected here");
         } else {
             assert_eq!(error, sentence, "{overriding}");
         }

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 
-use lowtide_sim::{BottleneckOutcome, FlowOutcome, Outcome, Transfer, scenario::Scenario};
+use lowtide_sim::{BottleneckOutcome, CompletedTransfer, FlowOutcome, Outcome, scenario::Scenario};
 use std::path::Path;
 
 /// A TCP flow and one of datagrams.
@@ -45,8 +45,8 @@ pub(crate) fn outcome() -> Outcome {
         mean_queue_ms: Some(20.0),
         p95_queue_ms: Some(39.0),
         transfers: vec![
-            Transfer { start_s: 0.5, bytes: 1000, completion_s: 0.25 },
-            Transfer { start_s: 1.0, bytes: 20_000, completion_s: 1.5 },
+            CompletedTransfer { start_s: 0.5, bytes: 1000, completion_s: 0.25 },
+            CompletedTransfer { start_s: 1.0, bytes: 20_000, completion_s: 1.5 },
         ],
         deadlines: Vec::new(),
     };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide status`, `set`, `pause`, `resume`, `detach` and `history`: their options.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
 use clap::{ArgGroup, Args};
 
-use super::{HISTORY, LawArguments, LimitArguments, TellArguments};
+use super::{HISTORY, LawArguments, LimitArguments, TellArguments, deadline};
+use crate::{size, when::When};
 
 /// `lowtide status`.
 #[derive(Debug, Args)]
@@ -65,11 +66,11 @@ pub struct AttachArguments {
     #[arg(long, value_name = "NETWORK")]
     pub to: Option<String>,
     /// When the transfer has to be finished; without it, background for ever
-    #[arg(long, value_name = "WHEN", allow_hyphen_values = true, requires = "size")]
-    pub deadline: Option<String>,
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true, value_parser = deadline, requires = "size")]
+    pub deadline: Option<When>,
     /// How much is left to send
-    #[arg(long, value_name = "SIZE")]
-    pub size: Option<String>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub size: Option<u64>,
     /// The transfer's name; that of what is attached to unless given
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -105,13 +106,13 @@ pub struct SetArguments {
     pub name: String,
     /// When it has to be finished, from now on; none: in the background for ever
     #[arg(long, value_name = "WHEN|none", allow_hyphen_values = true)]
-    pub deadline: Option<String>,
+    pub deadline: Option<DeadlineArgument>,
     /// How much it sends in all
-    #[arg(long, value_name = "SIZE", conflicts_with = "remaining")]
-    pub size: Option<String>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "remaining")]
+    pub size: Option<u64>,
     /// How much it still has to send
-    #[arg(long, value_name = "SIZE")]
-    pub remaining: Option<String>,
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub remaining: Option<u64>,
     /// What all its connections together may send
     #[arg(long, value_name = "RATE|none")]
     pub max_rate: Option<String>,
@@ -127,6 +128,26 @@ pub struct SetArguments {
     /// In these hours send no more than this, in place of the former caps; none: no cap
     #[arg(long, value_name = "HOURS=RATE|none")]
     pub cap: Vec<String>,
+}
+
+/// `--deadline` of `lowtide set`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadlineArgument {
+    /// A new one
+    When(When),
+    /// No deadline any more
+    None,
+}
+
+impl FromStr for DeadlineArgument {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<DeadlineArgument> {
+        match text {
+            "none" => Ok(DeadlineArgument::None),
+            text => deadline(text).map(DeadlineArgument::When),
+        }
+    }
 }
 
 /// `lowtide pause`, `resume` and `detach`.

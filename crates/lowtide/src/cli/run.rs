@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide run`: its options, and what it ends with.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
+
+use super::deadline;
+use crate::{size, when::When};
 
 /// The exit status of `lowtide run` where it could not do its own part, as `env`, `nohup` and `timeout` have it.
 pub const RUN_FAILED: u8 = 125;
@@ -48,8 +51,8 @@ PROGRAM cannot be executed, 127 if there is no such program, 3 under --require-g
 )]
 pub struct RunArguments {
     /// When the transfer has to be finished; without it the transfer stays in the background
-    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
-    pub deadline: Option<String>,
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true, value_parser = deadline)]
+    pub deadline: Option<When>,
 
     /// The direction of the data that are governed [default: up; with --download-size both]
     #[arg(long, value_enum)]
@@ -57,11 +60,12 @@ pub struct RunArguments {
 
     /// How much PROGRAM will send, or with --direction down receive; required with --deadline
     #[arg(long, value_name = "SIZE|last", allow_hyphen_values = true)]
-    pub size: Option<String>,
+    pub size: Option<SizeArgument>,
 
     /// How much PROGRAM will receive; the deadline is about that, and what it sends stays in the background
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, conflicts_with_all = ["size", "size_of"])]
-    pub download_size: Option<String>,
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = size::parse,
+          conflicts_with_all = ["size", "size_of"])]
+    pub download_size: Option<u64>,
 
     /// Estimate the size from the files under these paths; with --size last, for a job that has not run before
     #[arg(long, value_name = "PATH", num_args = 1..)]
@@ -123,7 +127,8 @@ pub struct RunArguments {
 /// When a transfer may press, and how fast.
 #[derive(Debug, Args)]
 pub struct LimitArguments {
-    /// Press only in these hours, in the others take spare capacity alone: 22:00-06:00, or "mon-fri 20:00-24:00"; several times: in any of them
+    /// Press only in these hours, in the others take spare capacity alone: 22:00-06:00, or "mon-fri 20:00-24:00";
+    /// several times: in any of them
     #[arg(long, value_name = "HOURS")]
     pub window: Vec<String>,
 
@@ -131,8 +136,8 @@ pub struct LimitArguments {
     #[arg(long, value_name = "HOURS=RATE")]
     pub cap: Vec<String>,
 
-    /// Share one budget with the other transfers of this machine in the group of this name: one presses at a time, the one that is due first, as hard as
-    /// all of them together need
+    /// Share one budget with the other transfers of this machine in the group of this name: one presses at a time, the
+    /// one that is due first, as hard as all of them together need
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
 
@@ -189,6 +194,26 @@ pub struct TellArguments {
     /// How progress is shown
     #[arg(long, value_enum, value_name = "HOW", default_value_t = ProgressArgument::Auto)]
     pub progress: ProgressArgument,
+}
+
+/// `--size` of `lowtide run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeArgument {
+    /// So many bytes
+    Bytes(u64),
+    /// What the job sent when it last ran
+    Last,
+}
+
+impl FromStr for SizeArgument {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<SizeArgument> {
+        match text {
+            "last" => Ok(SizeArgument::Last),
+            text => size::parse(text).map(SizeArgument::Bytes),
+        }
+    }
 }
 
 /// `--direction`.

@@ -28,7 +28,7 @@ fn what_follows_the_program_is_its_own() {
         assert_eq!(arguments.program, program, "{words:?}");
         assert_eq!(arguments.tell.quiet, words[0] == "-q", "{words:?}");
     }
-    assert_eq!(run(&["--size", "1MB", "prog", "--size", "2MB"]).unwrap().size.as_deref(), Some("1MB"));
+    assert_eq!(run(&["--size", "1MB", "prog", "--size", "2MB"]).unwrap().size, Some(SizeArgument::Bytes(1_000_000)));
 }
 
 #[test]
@@ -41,6 +41,23 @@ fn options_before_the_program_are_ours() {
     assert_eq!(run(&["-q"]).unwrap_err().kind(), ErrorKind::MissingRequiredArgument);
     assert_eq!(run(&["--progress", "line", "prog"]).unwrap().tell.progress, ProgressArgument::Line);
     assert!(run(&["-v", "prog"]).unwrap().tell.verbose);
+}
+
+#[test]
+fn values_that_cannot_be_read_are_one_sentence() {
+    for (words, sentence) in [
+        (&["run", "--size", "-5", "prog"][..], "--size -5: cannot read the size '-5'; write 120GiB, "),
+        (&["run", "--download-size", "0", "prog"], "--download-size 0: that leaves nothing to send; "),
+        (&["run", "--deadline", "-5m", "prog"], "--deadline -5m: cannot read the deadline '-5m'; write 06:00, "),
+        (&["set", "a", "--deadline", "+0s"], "--deadline +0s: that leaves no time; "),
+        (&["set", "a", "--remaining", "0"], "--remaining 0: that leaves nothing to send; "),
+        (&["attach", "--pid", "0"], "--pid 0: 0 is not in 1.."),
+    ] {
+        let error = Cli::try_parse_from(["lowtide"].iter().chain(words)).unwrap_err();
+        let said = wrong_value(&error).unwrap_or_else(|| panic!("{words:?}: {error}"));
+        assert!(said.starts_with(sentence) && !said.contains('\n'), "{said}");
+    }
+    assert_eq!(wrong_value(&run(&["--no-such-option"]).unwrap_err()), None);
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Live {
         }
     }
 
-    /// Says where the acts are played, and who plays.
+    /// Says where the acts run, and what runs them.
     pub(super) fn introduce(&mut self, place: &str, acts: &[Act]) -> io::Result<()> {
         let seconds = acts.first().map_or(0, |act| act.seconds);
         writeln!(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `lowtide demo`: what `run` does, shown in four acts of one foreground flow and one bulk transfer ([`acts`]).
 //!
-//! They are played on the real kernel, between two network namespaces (`kernel`), or where that is not possible in the
+//! They run on the real kernel, between two network namespaces (`kernel`), or where that is not possible in the
 //! simulator ([`simulated`]); shown while they run ([`live`]) and afterwards as a table and a picture. Every number is
 //! measured in that run.
 
@@ -38,7 +38,7 @@ const RTT_MS: u64 = 40;
 const SAMPLE: f64 = 0.5;
 
 /// How the acts went.
-enum Played {
+enum Ended {
     /// To their end.
     Through(Vec<Recording>),
     /// Until a signal came, which gives this status.
@@ -46,7 +46,7 @@ enum Played {
     Interrupted(ExitCode),
 }
 
-/// Plays the four acts; gives 0, or 128 and the number of the signal that interrupted them.
+/// Runs the four acts; gives 0, or 128 and the number of the signal that interrupted them.
 ///
 /// # Errors
 /// One sentence: this machine cannot do it, the pictures cannot be written, or something failed underway.
@@ -54,16 +54,16 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
     writable(&arguments.out)?;
     let acts = Act::all(arguments.seconds);
     let place = place(arguments)?;
-    let played = match place {
+    let ended = match place {
         #[cfg(target_os = "linux")]
-        Place::Kernel => kernel::play(&acts, &arguments.cc)?,
+        Place::Kernel => kernel::perform(&acts, &arguments.cc)?,
         #[cfg(not(target_os = "linux"))]
         Place::Kernel => unreachable!("there is an obstacle"),
-        Place::Sim => simulated::play(&acts, &arguments.cc)?,
+        Place::Sim => simulated::perform(&acts, &arguments.cc)?,
     };
-    let recordings = match played {
-        Played::Through(recordings) => recordings,
-        Played::Interrupted(status) => return Ok(status),
+    let recordings = match ended {
+        Ended::Through(recordings) => recordings,
+        Ended::Interrupted(status) => return Ok(status),
     };
 
     let svg = picture::draw(&recordings, place);
@@ -75,7 +75,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where to play: where it was asked for, else on the real kernel if that can.
+/// Where to run: where it was asked for, else on the real kernel if that can.
 fn place(arguments: &DemoArguments) -> Result<Place> {
     if arguments.on == Some(Place::Sim) {
         return Ok(Place::Sim);
@@ -93,13 +93,13 @@ fn place(arguments: &DemoArguments) -> Result<Place> {
     }
 }
 
-/// Why the real kernel cannot play it, if it cannot.
+/// Why the real kernel cannot run it, if it cannot.
 #[cfg(target_os = "linux")]
 fn obstacle(law: &str) -> Result<Option<String>> {
     kernel::obstacle(law)
 }
 
-/// Why the real kernel cannot play it, if it cannot.
+/// Why the real kernel cannot run it, if it cannot.
 #[cfg(not(target_os = "linux"))]
 fn obstacle(_law: &str) -> Result<Option<String>> {
     Ok(Some("lowtide run needs Linux.".to_owned()))

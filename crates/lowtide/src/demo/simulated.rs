@@ -13,7 +13,7 @@ use lowtide_sim::{
 };
 
 use super::{
-    LINK_MBPS, Played, RTT_MS, SAMPLE,
+    Ended, LINK_MBPS, RTT_MS, SAMPLE,
     acts::{Act, Bulk},
     live::Live,
     recording::{Recording, Sample},
@@ -24,7 +24,7 @@ const FAR: u64 = 8 * 3600;
 const SEED: u64 = 1;
 
 /// Plays the acts, as fast as the machine can.
-pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
+pub(super) fn perform(acts: &[Act], law: &str) -> Result<Ended> {
     // as `lowtide run` has it in the kernel: without a price where there is no queue
     let law: Law = if law == "cdg" { "cdg:floor=2ms" } else { law }.parse()?;
     if !law.takes_weight() {
@@ -45,7 +45,7 @@ pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
         show(&mut live, &recording)?;
         recordings.push(recording);
     }
-    Ok(Played::Through(recordings))
+    Ok(Ended::Through(recordings))
 }
 
 /// The link with the flows of an act.
@@ -147,7 +147,7 @@ mod tests {
 
     fn shows_what_the_kernel_shows(law: &str) {
         let acts = Act::all(25);
-        let Played::Through(recordings) = play(&acts, law).unwrap() else { panic!("nobody interrupts") };
+        let Ended::Through(recordings) = perform(&acts, law).unwrap() else { panic!("nobody interrupts") };
         let foreground: Vec<f64> = recordings.iter().map(|it| it.mean(Flow::Foreground)).collect();
         let alone = foreground[0];
         assert!(alone > 17.5, "{foreground:?}");
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_law_without_a_weight_is_refused() {
-        assert!(play(&Act::all(25), "bbr1").is_err());
-        assert!(play(&Act::all(25), "nonsense").is_err());
+        assert!(perform(&Act::all(25), "bbr1").is_err());
+        assert!(perform(&Act::all(25), "nonsense").is_err());
     }
 }

@@ -123,7 +123,8 @@ fn the_least_cap_in_force_holds_and_windows_join() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Away from clock changes a window is open exactly when the local clock reads so; and no night is longer or shorter than by such a change.
+    /// Away from clock changes a window is open exactly when the local clock reads so; and no night is longer or
+    /// shorter than by such a change.
     #[test]
     fn a_window_is_open_when_the_clock_reads_so(
         name in prop::sample::select(vec![

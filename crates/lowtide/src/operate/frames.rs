@@ -31,7 +31,8 @@ impl Frames {
     /// The next frame, without its end of line; `None` where the peer has ended.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: it is too long. [`ErrorKind::TimedOut`]: it took too long. [`ErrorKind::UnexpectedEof`]: it has no end.
+    /// [`ErrorKind::InvalidData`]: it is too long. [`ErrorKind::TimedOut`]: it took too long.
+    /// [`ErrorKind::UnexpectedEof`]: it has no end.
     pub(super) fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let end = Instant::now() + self.patience;
         loop {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transfers that run: `lowtide status`, `set`, `pause`, `resume` and `detach`, each by the transfer's control socket; and those that ran, `lowtide history`.
+//! Transfers that run: `lowtide status`, `set`, `pause`, `resume` and `detach`, each by the transfer's control socket;
+//! and those that ran, `lowtide history`.
 
 mod client;
 pub mod directory;
@@ -23,11 +24,10 @@ use jiff::Zoned;
 use serde_json::json;
 
 use crate::{
-    cli::{HistoryArguments, SetArguments, StatusArguments},
+    cli::{DeadlineArgument, HistoryArguments, SetArguments, StatusArguments},
     hours,
     run::past_runs,
-    size,
-    when::{self, When},
+    when::When,
 };
 pub use client::{ask, everybody};
 use directory::Directory;
@@ -99,7 +99,7 @@ fn text(arguments: &StatusArguments, all: &[Status]) -> Result<String> {
 /// # Errors
 /// One sentence: an option that cannot be read, no such transfer, or it refuses.
 pub fn set(arguments: &SetArguments) -> Result<ExitCode> {
-    let changes = changes(arguments, &Zoned::now())?;
+    let changes = changes(arguments)?;
     if changes == Changes::default() {
         bail!(
             "nothing to set; give --deadline, --size, --remaining, --max-rate, --min-rate, --w-max, --window or --cap"
@@ -142,14 +142,12 @@ pub fn history(arguments: &HistoryArguments) -> Result<ExitCode> {
     past_runs(arguments)
 }
 
-fn changes(arguments: &SetArguments, now: &Zoned) -> Result<Changes> {
-    let due = |text: &str| match (text, when::parse(text, now)) {
-        ("none", _) => Ok(Due::None),
-        (_, Ok(When::Relative(length))) => Ok(Due::InS(length.as_secs_f64())),
-        (_, Ok(When::Absolute(instant))) => Ok(Due::At(instant)),
-        (_, Err(error)) => Err(error),
+fn changes(arguments: &SetArguments) -> Result<Changes> {
+    let due = |deadline| match deadline {
+        DeadlineArgument::None => Due::None,
+        DeadlineArgument::When(When::Relative(length)) => Due::InS(length.as_secs_f64()),
+        DeadlineArgument::When(When::Absolute(instant)) => Due::At(instant),
     };
-    let bytes = |text: &Option<String>| text.as_deref().map(size::parse).transpose();
     let rate = |option: &str, text: &Option<String>| {
         let parse = |text: &str| match text {
             "none" => Ok(0),
@@ -165,9 +163,9 @@ fn changes(arguments: &SetArguments, now: &Zoned) -> Result<Changes> {
     };
     hours::Rules::parse(&rules(&arguments.window).unwrap_or_default(), &rules(&arguments.cap).unwrap_or_default())?;
     Ok(Changes {
-        deadline: arguments.deadline.as_deref().map(due).transpose()?,
-        size_bytes: bytes(&arguments.size)?,
-        remaining_bytes: bytes(&arguments.remaining)?,
+        deadline: arguments.deadline.map(due),
+        size_bytes: arguments.size,
+        remaining_bytes: arguments.remaining,
         max_rate_bps: rate("--max-rate", &arguments.max_rate)?,
         min_rate_bps: rate("--min-rate", &arguments.min_rate)?,
         w_max: arguments.w_max,
@@ -178,49 +176,36 @@ fn changes(arguments: &SetArguments, now: &Zoned) -> Result<Changes> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::Parser;
 
-    fn arguments(name: &str) -> SetArguments {
-        SetArguments {
-            name: name.into(),
-            deadline: None,
-            size: None,
-            remaining: None,
-            max_rate: None,
-            min_rate: None,
-            w_max: None,
-            window: Vec::new(),
-            cap: Vec::new(),
+    use super::*;
+    use crate::cli::{self, Cli};
+
+    fn set(words: &[&str]) -> Result<Changes> {
+        match Cli::try_parse_from(["lowtide", "set", "a"].iter().chain(words))?.command {
+            cli::Command::Set(arguments) => changes(&arguments),
+            _ => unreachable!("set was asked for"),
         }
     }
 
     #[test]
     fn what_is_set_is_said_as_in_run() {
-        let now = Zoned::now();
-        let set = SetArguments {
-            deadline: Some("+2h".into()),
-            remaining: Some("12GB".into()),
-            max_rate: Some("20mbit".into()),
-            min_rate: Some("none".into()),
-            ..arguments("a")
-        };
-        let changes = changes(&set, &now).unwrap();
+        let changes =
+            set(&["--deadline", "+2h", "--remaining", "12GB", "--max-rate", "20mbit", "--min-rate", "none"]).unwrap();
         assert_eq!(changes.deadline, Some(Due::InS(7200.0)));
         assert_eq!(changes.remaining_bytes, Some(12_000_000_000));
         assert_eq!((changes.max_rate_bps, changes.min_rate_bps), (Some(20_000_000), Some(0)));
-        let hours = SetArguments { window: vec!["22:00-06:00".into()], cap: vec!["none".into()], ..arguments("a") };
-        let hours = super::changes(&hours, &now).unwrap();
+        let hours = set(&["--window", "22:00-06:00", "--cap", "none"]).unwrap();
         assert_eq!((hours.windows, hours.caps), (Some(vec!["22:00-06:00".to_owned()]), Some(Vec::new())));
-        let none = SetArguments { deadline: Some("none".into()), ..arguments("a") };
-        assert_eq!(super::changes(&none, &now).unwrap().deadline, Some(Due::None));
+        assert_eq!(set(&["--deadline", "none"]).unwrap().deadline, Some(Due::None));
         for (wrong, part) in [
-            (SetArguments { deadline: Some("soon".into()), ..arguments("a") }, "cannot read the deadline"),
-            (SetArguments { size: Some("0".into()), ..arguments("a") }, "nothing to send"),
-            (SetArguments { max_rate: Some("fast".into()), ..arguments("a") }, "--max-rate"),
-            (SetArguments { window: vec!["late".into()], ..arguments("a") }, "--window: cannot read"),
-            (SetArguments { cap: vec!["none".into(), "8:00-9:00=1mbit".into()], ..arguments("a") }, "--cap"),
+            (&["--deadline", "soon"][..], "cannot read the deadline"),
+            (&["--size", "0"], "nothing to send"),
+            (&["--max-rate", "fast"], "--max-rate"),
+            (&["--window", "late"], "--window: cannot read"),
+            (&["--cap", "none", "--cap", "8:00-9:00=1mbit"], "--cap"),
         ] {
-            let error = format!("{:#}", super::changes(&wrong, &now).unwrap_err());
+            let error = format!("{:#}", set(wrong).unwrap_err());
             assert!(error.contains(part), "{error}");
         }
     }

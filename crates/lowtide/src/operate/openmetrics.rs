@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lowtide status --openmetrics`: the text format of OpenMetrics 1.0, in Prometheus' base units; `--prometheus`: the same in Prometheus' own
-//! text format, which node_exporter's textfile collector reads. The two differ in where the name of a counter has its `_total`.
+//! `lowtide status --openmetrics`: the text format of OpenMetrics 1.0, in Prometheus' base units; `--prometheus`: the
+//! same in Prometheus' own text format, which node_exporter's textfile collector reads. The two differ in where the
+//! name of a counter has its `_total`.
 
 use std::fmt::Write;
 

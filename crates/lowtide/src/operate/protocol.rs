@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What passes over a control socket: docs/control-socket.md describes it. Fields may be added; a change of meaning changes the number.
+//! What passes over a control socket: docs/control-socket.md describes it. Fields may be added; a change of meaning
+//! changes the number.
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;

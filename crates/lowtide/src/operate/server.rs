@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A transfer's side of its control socket. A thread answers status by itself; what changes the transfer waits for its next look at the
-//! sockets.
+//! A transfer's side of its control socket. A thread answers status by itself; what changes the transfer waits for its
+//! next look at the sockets.
 
 use std::{
     io::ErrorKind,

@@ -4,7 +4,6 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use jiff::Zoned;
 use lowtide_kernel::{Caller, Cgroup, Controller, Direction, Exit, Selection, Target, Transfer};
 
 use super::{
@@ -17,7 +16,6 @@ use crate::{
         directory::{Directory, slug},
         everybody,
     },
-    size, when,
 };
 
 /// Governs until the group, or somebody, ends it.
@@ -88,7 +86,6 @@ fn option(target: &Target) -> String {
 /// `what`: the name of what is governed.
 fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan> {
     let clock = Clock::start();
-    let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
     let setup = control::setup(&arguments.law, control::law(&arguments.law)?, Direction::Up)?;
     if setup.law.needs_ecn() {
         bail!(
@@ -100,10 +97,10 @@ fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan
     let limits = limits(&arguments.limits, Direction::Up)?;
     let kept = Some(&arguments.history).filter(|file| file.as_os_str() != "none");
     Ok(Plan {
-        size: arguments.size.as_deref().map(size::parse).transpose()?,
+        size: arguments.size,
         guessed: false,
-        due,
-        deadline: due.map(|when| clock.wall(clock.due(when))),
+        due: arguments.deadline,
+        deadline: arguments.deadline.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
         about: setup.direction,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--group`: transfers of this machine that share one budget. Each asks the others, over their control sockets, what they have to send and by when,
-//! makes the same schedule of it ([`lowtide_deadline::schedule`]), and takes its own turn in it.
+//! `--group`: transfers of this machine that share one budget. Each asks the others, over their control sockets, what
+//! they have to send and by when, makes the same schedule of it ([`lowtide_deadline::schedule`]), and takes its own
+//! turn in it.
 //!
-//! There is no keeper. One that ends, or is killed, does not answer any more, and the others' next schedule is without it.
+//! There is no keeper. One that ends, or is killed, does not answer any more, and the others' next schedule is without
+//! it.
 
 use std::{
     sync::{
@@ -66,7 +68,8 @@ impl Drop for Peers {
     }
 }
 
-/// What a transfer has to send in the schedule; `None`: it has no part in it, as it has no deadline, nothing to send at the moment, or is late.
+/// What a transfer has to send in the schedule; `None`: it has no part in it, as it has no deadline, nothing to send at
+/// the moment, or is late.
 fn job(status: &Status, clock: &Clock, now: Time) -> Option<Job> {
     let (deadline, aim) = (clock.time_of(status.deadline?), clock.time_of(status.aim?));
     let bytes = status.size_bytes?.saturating_sub(status.acknowledged_bytes);
@@ -93,7 +96,7 @@ pub(super) fn turn(own: &Status, others: &[Status], clock: &Clock) -> Option<Tur
     let mut all: Vec<_> = others.iter().chain([own]).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     let jobs: Vec<_> = all.iter().filter_map(|status| Some((status.name.as_str(), job(status, clock, now)?))).collect();
-    let elsewhere = Turn { rate: 0.0, done: Time::MAX };
+    let not_its_turn = Turn { rate: 0.0, done: Time::MAX };
     if let Some(place) = jobs.iter().position(|(name, _)| *name == own.name) {
         let jobs: Vec<_> = jobs.into_iter().map(|(_, job)| job).collect();
         return (jobs.len() > 1).then(|| schedule::turns(&jobs, now)[place]);
@@ -104,7 +107,7 @@ pub(super) fn turn(own: &Status, others: &[Status], clock: &Clock) -> Option<Tur
     let first =
         all.iter().filter(|status| is_late(status, clock, now)).min_by_key(|status| (status.deadline, &status.name));
     let alone = jobs.is_empty() && first.is_none_or(|first| first.name == own.name);
-    (!alone).then_some(elsewhere)
+    (!alone).then_some(not_its_turn)
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Bounds, Control, Cubic, FallbackReason, Model, Policy, RatioPolicy, RatioRule};
-use lowtide_kernel::{Actuator, Direction, Dscp, Law, Registration, Setup};
+use lowtide_kernel::{Direction, Dscp, KernelActuator, KernelLaw, Registration, Setup};
 
 use crate::cli::{ActuatorArgument, ControlArgument, DirectionArgument, DscpArgument, LawArguments, RunArguments};
 
 /// What is fixed for the life of a transfer.
-pub(super) fn setup(arguments: &LawArguments, law: Law, direction: Direction) -> Result<Setup> {
+pub(super) fn setup(arguments: &LawArguments, law: KernelLaw, direction: Direction) -> Result<Setup> {
     let actuator = actuator(arguments, &law)?;
     let dscp = match arguments.dscp {
         DscpArgument::Le => Dscp::Le,
@@ -19,24 +19,24 @@ pub(super) fn setup(arguments: &LawArguments, law: Law, direction: Direction) ->
 }
 
 /// The law asked for.
-pub(super) fn law(arguments: &LawArguments) -> Result<Law> {
-    Law::parse(&arguments.cc).context("--cc")
+pub(super) fn law(arguments: &LawArguments) -> Result<KernelLaw> {
+    KernelLaw::parse(&arguments.cc).context("--cc")
 }
 
 /// The actuator asked for, or the law's usual one.
-fn actuator(arguments: &LawArguments, law: &Law) -> Result<Actuator> {
+fn actuator(arguments: &LawArguments, law: &KernelLaw) -> Result<KernelActuator> {
     let actuator = match arguments.actuator {
-        None => Actuator::usual(law),
-        Some(ActuatorArgument::Native) => Actuator::Native,
-        Some(ActuatorArgument::Phantom) => Actuator::Phantom,
-        Some(ActuatorArgument::Beta) => Actuator::Beta,
+        None => KernelActuator::usual(law),
+        Some(ActuatorArgument::Native) => KernelActuator::Native,
+        Some(ActuatorArgument::Phantom) => KernelActuator::Phantom,
+        Some(ActuatorArgument::Beta) => KernelActuator::Beta,
     };
     actuator.check(law).with_context(|| format!("--actuator {}", actuator.name()))?;
     Ok(actuator)
 }
 
 /// The direction asked for, which the law has to govern.
-pub(super) fn direction(arguments: &RunArguments, law: &Law) -> Result<Direction> {
+pub(super) fn direction(arguments: &RunArguments, law: &KernelLaw) -> Result<Direction> {
     // so far the others are wired to what is sent alone
     let able = law.shares_a_flow();
     let direction = match arguments.direction {
@@ -100,8 +100,8 @@ pub(super) fn policy(arguments: &LawArguments, setup: &Setup) -> Result<Policy> 
 }
 
 /// Whether a weight above 1 means anything under this law and actuator.
-pub(super) fn check_w_max(w_max: f64, law: &Law, actuator: Actuator) -> Result<()> {
-    if w_max > 1.0 && !(actuator == Actuator::Native && law.has_one_window()) {
+pub(super) fn check_w_max(w_max: f64, law: &KernelLaw, actuator: KernelActuator) -> Result<()> {
+    if w_max > 1.0 && !(actuator == KernelActuator::Native && law.has_one_window()) {
         bail!(
             "--w-max above 1 needs --cc cdg with --actuator native; --actuator {} can only make --cc {} weaker",
             actuator.name(),
@@ -112,7 +112,7 @@ pub(super) fn check_w_max(w_max: f64, law: &Law, actuator: Actuator) -> Result<(
 }
 
 /// The control asked for; else the one that meets more deadlines: docs/results/deadline-matrix.md.
-fn control(wanted: Option<ControlArgument>, law: &Law, actuator: Actuator) -> Result<Control> {
+fn control(wanted: Option<ControlArgument>, law: &KernelLaw, actuator: KernelActuator) -> Result<Control> {
     match (wanted, actuator.model(law)) {
         (Some(ControlArgument::Pid), _) | (None, None) => Ok(Control::Pid),
         (_, Some(model)) => Ok(Control::ModelBased(Some(model))),
@@ -124,8 +124,9 @@ fn control(wanted: Option<ControlArgument>, law: &Law, actuator: Actuator) -> Re
     }
 }
 
-/// Where a law's price is delay alone, the others on the path pay theirs in losses, and one weight does not mean the same to both.
-fn ratio(law: &Law, actuator: Actuator) -> Option<RatioPolicy> {
+/// Where a law's price is delay alone, the others on the path pay theirs in losses, and one weight does not mean the
+/// same to both.
+fn ratio(law: &KernelLaw, actuator: KernelActuator) -> Option<RatioPolicy> {
     let own = actuator.model(law).filter(|model| matches!(model, Model::Vegas { .. }))?;
     Some(RatioPolicy::new(RatioRule::Corrected { own, standard: Model::Cubic(Cubic::RFC_9438) }))
 }
@@ -166,14 +167,14 @@ mod tests {
 
     #[test]
     fn model_based_unless_there_is_no_model_or_pid_is_asked_for() {
-        let cubic = Law::Kernel("cubic".into());
-        let htcp = Law::Kernel("htcp".into());
+        let cubic = KernelLaw::Kernel("cubic".into());
+        let htcp = KernelLaw::Kernel("htcp".into());
         for (wanted, law, actuator, expected) in [
-            (None, &cubic, Actuator::Phantom, Some("mbc")),
-            (None, &htcp, Actuator::Phantom, Some("pid")),
-            (Some(ControlArgument::Pid), &cubic, Actuator::Phantom, Some("pid")),
-            (Some(ControlArgument::Mbc), &cubic, Actuator::Phantom, Some("mbc")),
-            (Some(ControlArgument::Mbc), &htcp, Actuator::Phantom, None),
+            (None, &cubic, KernelActuator::Phantom, Some("mbc")),
+            (None, &htcp, KernelActuator::Phantom, Some("pid")),
+            (Some(ControlArgument::Pid), &cubic, KernelActuator::Phantom, Some("pid")),
+            (Some(ControlArgument::Mbc), &cubic, KernelActuator::Phantom, Some("mbc")),
+            (Some(ControlArgument::Mbc), &htcp, KernelActuator::Phantom, None),
         ] {
             assert_eq!(control(wanted, law, actuator).ok().map(name), expected, "{wanted:?} {law:?}");
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--size last`: what each job sent when it last ran, in a file. A job is known by its `--name`, else by a digest of its command line, which
-//! may hold secrets. Failed runs and such that were not governed are not kept.
+//! `--size last`: what each job sent when it last ran, in a file. A job is known by its `--name`, else by a digest of
+//! its command line, which may hold secrets. Failed runs and such that were not governed are not kept.
 
 use std::{ffi::OsString, fmt::Write, os::unix::ffi::OsStrExt, path::Path};
 
@@ -73,7 +73,8 @@ impl History {
     }
 }
 
-/// A new guess for a job that turns out to send more than the last time: a fourth more than what it has sent, or has ready to send, by now.
+/// A new guess for a job that turns out to send more than the last time: a fourth more than what it has sent, or has
+/// ready to send, by now.
 pub(super) fn again(guess: u64, acknowledged: u64, unfinished: u64) -> Option<u64> {
     let known = acknowledged + unfinished;
     // what is under way is counted in whole segments, and the end of a connection as a byte

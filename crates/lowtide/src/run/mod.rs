@@ -9,25 +9,25 @@ mod control;
 mod goals;
 mod history;
 mod job;
-mod journal;
 mod limits;
 mod past;
+mod phrases;
 mod place;
 mod relay;
 mod report;
 mod report_file;
 mod restrictions;
+mod run_record;
 mod screen;
 mod session;
 mod signals;
 mod state_file;
 mod verdict;
-mod words;
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail};
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use lowtide_deadline::{Goal, Governor, Policy};
 use lowtide_kernel::{
     Caller, Cgroup, Controller, Direction, Error, Need, Program, Setup, Steering, Transfer, User, diagnose,
@@ -35,10 +35,10 @@ use lowtide_kernel::{
 };
 
 use crate::{
-    cli::{CANNOT_EXECUTE, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments},
+    cli::{CANNOT_EXECUTE, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments, SizeArgument},
     operate::directory::{Claim, Directory, slug},
-    size,
-    when::{self, When},
+    tree,
+    when::When,
 };
 use clock::Clock;
 use history::History;
@@ -174,7 +174,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
 
 fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result<Plan> {
     let clock = Clock::start();
-    let due = arguments.deadline.as_deref().map(|text| when::parse(text, &Zoned::now())).transpose()?;
+    let due = arguments.deadline;
     let (history, past) = history(arguments, caller).unzip();
     let (size, guessed) = announced(arguments, history.as_ref(), caller)?;
     if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
@@ -187,7 +187,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
     let limits = limits(&arguments.limits, direction)?;
     let program = arguments.program.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let name = arguments.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());
-    let words = if arguments.report_arguments { usize::MAX } else { 1 };
+    let shown = if arguments.report_arguments { usize::MAX } else { 1 };
     Ok(Plan {
         size,
         guessed,
@@ -204,7 +204,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         wait_group: arguments.wait_group,
         kind: Kind::Run,
         name: slug(&name),
-        program: arguments.program.iter().take(words).map(|word| word.to_string_lossy().into_owned()).collect(),
+        program: arguments.program.iter().take(shown).map(|argument| argument.to_string_lossy().into_owned()).collect(),
     })
 }
 
@@ -231,14 +231,14 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
     // what the caller may not read it does not tell either
     let of_paths = || match arguments.size_of.as_slice() {
         [] => Ok(None),
-        paths => caller.act(|| size::announced(paths, arguments.one_file_system))?,
+        paths => caller.act(|| tree::announced(paths, arguments.one_file_system))?,
     };
-    if let Some(text) = &arguments.download_size {
-        return Ok((Some(size::parse(text)?), false));
+    if arguments.download_size.is_some() {
+        return Ok((arguments.download_size, false));
     }
-    match arguments.size.as_deref() {
+    match arguments.size {
         None => Ok((of_paths()?, false)),
-        Some("last") => {
+        Some(SizeArgument::Last) => {
             let Some(history) = history else { bail!("--size last needs the history; leave out --history none") };
             // a damaged history is no reason to leave a job undone
             let last = history.last().or_else(|error| match error.downcast_ref::<Damaged>() {
@@ -261,17 +261,17 @@ fn announced(arguments: &RunArguments, history: Option<&History>, caller: &Calle
             Ok((size, true))
         }
         Some(_) if !arguments.size_of.is_empty() => bail!("--size and --size-of are both given; give one of them"),
-        Some(text) => Ok((Some(size::parse(text)?), false)),
+        Some(SizeArgument::Bytes(bytes)) => Ok((Some(bytes), false)),
     }
 }
 
 /// The goal may have come and gone while the programs were loaded: it is overdue then.
 fn governor(plan: &Plan) -> Result<Governor> {
-    let (now, words) = (plan.clock.now(), |error| anyhow!("{error}"));
-    let mut governor = Governor::new(plan.policy, Goal::default(), now).map_err(words)?;
+    let (now, sentence) = (plan.clock.now(), |error| anyhow!("{error}"));
+    let mut governor = Governor::new(plan.policy, Goal::default(), now).map_err(sentence)?;
     governor.set_rates(plan.limits.rates());
     governor.set_calendar(plan.limits.calendar(&plan.clock, plan.deadline));
-    governor.set_goal(plan.goal(), now).map_err(words)?;
+    governor.set_goal(plan.goal(), now).map_err(sentence)?;
     Ok(governor)
 }
 

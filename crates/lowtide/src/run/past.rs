@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lowtide history`: what ran and how it ended, in a file beside the one of `--history`. It holds a program's name, none of its arguments.
+//! `lowtide history`: what ran and how it ended, in a file beside the one of `--history`. It holds a program's name,
+//! none of its arguments.
 
 use std::{
     io::{Write, stdout},

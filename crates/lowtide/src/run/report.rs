@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--report FILE`: docs/report.md describes the format. Fields may be added; a change of meaning changes the schema's number.
+//! `--report FILE`: docs/report.md describes the format. Fields may be added; a change of meaning changes the schema's
+//! number.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +12,10 @@ use serde::Serialize;
 use super::{
     Plan, control,
     goals::{Counts, Goals},
-    journal::Journal,
+    phrases,
+    run_record::RunRecord,
     session::Ending,
     verdict::Outcome,
-    words,
 };
 
 const SCHEMA: &str = "lowtide-report/2";
@@ -132,8 +133,8 @@ struct Row {
 }
 
 impl Report {
-    pub(super) fn new(journal: &Journal, plan: &Plan, ending: &Ending) -> Report {
-        let totals = journal.totals();
+    pub(super) fn new(record: &RunRecord, plan: &Plan, ending: &Ending) -> Report {
+        let totals = record.totals();
         let clock = &plan.clock;
         let Ending { exit, finished, inherited, verdict } = *ending;
         let end = clock.wall(finished);
@@ -150,7 +151,7 @@ impl Report {
             exit_signal,
             law: plan.setup.law.name().to_owned(),
             direction: plan.setup.direction.name(),
-            about: journal.way().name(),
+            about: record.way().name(),
             actuator: plan.setup.actuator.name(),
             control: control::name(plan.policy.control),
             w_min: plan.policy.bounds.min().get(),
@@ -162,45 +163,45 @@ impl Report {
             started: clock.wall(Time::ZERO),
             deadline: plan.deadline,
             finished: end,
-            completed: journal.completed.map(|time| clock.wall(time)),
+            completed: record.completed.map(|time| clock.wall(time)),
             outcome: verdict.outcome.map(Outcome::name),
             met: verdict.met(),
             governed_fraction: verdict.governed_fraction,
-            mean_bps: 8.0 * journal.moved() as f64 / finished.as_secs_f64().max(1e-3),
+            mean_bps: 8.0 * record.moved() as f64 / finished.as_secs_f64().max(1e-3),
             losses: totals.losses,
             phantom_signals: totals.phantoms,
             delay_backoffs: totals.delay_backoffs,
             connections: totals.sockets_opened,
             law_missed: totals.law_missed,
             sockets_without_ecn: totals.without_ecn,
-            basis_s: journal.bases.iter().map(|(basis, time)| (*basis, time.as_secs_f64())).collect(),
-            socket_goals: SocketGoals::new(&journal.goals),
+            basis_s: record.bases.iter().map(|(basis, time)| (*basis, time.as_secs_f64())).collect(),
+            socket_goals: SocketGoals::new(&record.goals),
             not_controlled: NotControlled {
                 udp_sent_bytes: totals.udp_sent,
                 udp_received_bytes: totals.udp_received,
                 sockets_opened_before: inherited,
-                sockets_with_own_law: journal.own_law_sockets,
+                sockets_with_own_law: record.own_law_sockets,
                 own_law_requests: totals.own_law,
                 sockets_that_refused_the_law: totals.law_refused,
                 downloads_without_timestamps: totals.unstamped,
-                download: journal.is_download(),
-                group_moved_no_bytes: journal.moved_nothing(),
+                download: record.is_download(),
+                group_moved_no_bytes: record.moved_nothing(),
             },
-            changes: journal
+            changes: record
                 .changes
                 .iter()
                 .map(|(now, what)| Change { t: now.as_secs_f64(), what: what.clone() })
                 .collect(),
-            announcements: journal
+            announcements: record
                 .announcements
                 .iter()
                 .map(|said| Announcement {
                     t: said.now.as_secs_f64(),
-                    outlook: words::kind(&said.outlook),
+                    outlook: phrases::kind(&said.outlook),
                     expected: said.outlook.expected().map(|time| clock.wall(time)),
                 })
                 .collect(),
-            series: journal
+            series: record
                 .rows
                 .iter()
                 .map(|row| {

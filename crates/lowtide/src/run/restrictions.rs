@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `/etc/lowtide.toml`: what those may do who call `lowtide run` through sudo. Without that file whoever may call it may be anybody.
+//! `/etc/lowtide.toml`: what those may do who call `lowtide run` through sudo. Without that file whoever may call it
+//! may be anybody.
 
 use std::{
     fs::OpenOptions,

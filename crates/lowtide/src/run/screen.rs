@@ -18,10 +18,10 @@ use super::{
     control,
     goals::Counts,
     job::{Job, is_pipe},
-    journal::Journal,
+    phrases,
+    run_record::RunRecord,
     session::Ending,
     verdict::Outcome,
-    words,
 };
 use crate::{
     cli::{ProgressArgument, TellArguments},
@@ -72,28 +72,28 @@ impl Screen {
     }
 
     /// Shows the newest status; `news`: the outlook is of another kind than before.
-    pub(super) fn show(&mut self, journal: &Journal, news: bool, clock: &Clock, paused: bool) {
-        let Some(status) = &journal.latest else { return };
+    pub(super) fn show(&mut self, record: &RunRecord, news: bool, clock: &Clock, paused: bool) {
+        let Some(status) = &record.latest else { return };
         let outlook = status.decision.outlook;
-        if journal.is_download() && !self.warned_download {
+        if record.is_download() && !self.warned_download {
             self.warned_download = true;
             self.say(
                 "more comes in than goes out: Lowtide governs what is sent, so this download is not governed, and there \
                  is no forecast; --direction both governs it",
             );
         }
-        if journal.is_silent() && !self.warned_silent {
+        if record.is_silent() && !self.warned_silent {
             self.warned_silent = true;
             self.say("no bytes so far: a program that hands its work to a daemon (docker, say) is not governed");
         }
         let phrase = if self.warned_download {
             "not governed: a download".to_owned()
         } else if paused {
-            words::PAUSED.to_owned()
+            phrases::PAUSED.to_owned()
         } else {
-            words::phrase(&outlook, status.decision.hold, journal.way(), self.deadline, clock, &Zoned::now())
+            phrases::phrase(&outlook, status.decision.hold, record.way(), self.deadline, clock, &Zoned::now())
         };
-        let moved = journal.moved();
+        let moved = record.moved();
         match &mut self.form {
             Form::Quiet | Form::Silent => {}
             Form::Live => {
@@ -103,7 +103,7 @@ impl Screen {
                 }
                 let wide = self.job.columns().is_none_or(|columns| columns >= NARROW);
                 let progress = progress(moved, self.size, wide);
-                self.job.set_line(format!("{progress}  {}  {phrase}", figures(status, journal, self.verbose)));
+                self.job.set_line(format!("{progress}  {}  {phrase}", figures(status, record, self.verbose)));
             }
             Form::Lines { last } => {
                 let due = last.is_none_or(|last| status.now.since(last) >= SPARSE);
@@ -112,7 +112,7 @@ impl Screen {
                 let something = held || (outlook != Outlook::TooEarly && (waiting || moved > 0));
                 if something && !self.warned_download && (news || due || last.is_none()) {
                     *last = Some(status.now);
-                    self.say(&format!("{phrase} ({})", figures(status, journal, self.verbose)));
+                    self.say(&format!("{phrase} ({})", figures(status, record, self.verbose)));
                 }
             }
         }
@@ -171,9 +171,9 @@ fn progress(acknowledged: u64, size: Option<u64>, wide: bool) -> String {
 }
 
 /// Rate, needed rate, weight, queueing delay, sockets with goals of their own; what the weight rests on if `verbose`.
-fn figures(status: &Status, journal: &Journal, verbose: bool) -> String {
-    let way = journal.way();
-    let mut text = rates(journal.rate(), status.decision.target_rate);
+fn figures(status: &Status, record: &RunRecord, verbose: bool) -> String {
+    let way = record.way();
+    let mut text = rates(record.rate(), status.decision.target_rate);
     text += &format!(" · {}", manner(status.decision.weight.get()));
     if verbose && status.decision.target_rate.is_some() {
         text += control::remark(status.decision.basis);
@@ -185,7 +185,7 @@ fn figures(status: &Status, journal: &Journal, verbose: bool) -> String {
     if way == Direction::Down && status.snapshot.download.yields {
         text += " · held back, as the link is in use";
     }
-    text += &journal.goals.phrase();
+    text += &record.goals.phrase();
     text
 }
 
@@ -214,21 +214,21 @@ pub(crate) fn manner(w: f64) -> String {
 }
 
 /// What was seen of bytes and sockets that are not governed.
-fn ungoverned(journal: &Journal, direction: Direction, inherited: usize) -> Vec<String> {
-    let totals = journal.totals();
+fn ungoverned(record: &RunRecord, direction: Direction, inherited: usize) -> Vec<String> {
+    let totals = record.totals();
     let bytes = |number: u64, way: &str| (number > 0).then(|| format!("{} {way}", size::show(number)));
     let sockets = |number: u64, kind: &str, which: &str| match number {
         0 => None,
         1 => Some(format!("a {kind} {which}")),
         _ => Some(format!("{number} {kind}s {which}")),
     };
-    let received = if journal.is_download() { totals.received } else { 0 };
+    let received = if record.is_download() { totals.received } else { 0 };
     let udp_received = if direction.has_down() { totals.udp_received } else { 0 };
     let udp_sent = if direction.has_up() { totals.udp_sent } else { 0 };
     [
         bytes(udp_sent, "sent over UDP"),
         sockets(inherited as u64, "TCP socket", "opened before"),
-        sockets(journal.own_law_sockets.into(), "socket", "on a law of the program's own"),
+        sockets(record.own_law_sockets.into(), "socket", "on a law of the program's own"),
         sockets(totals.law_refused, "socket", "that refused the law"),
         bytes(received, "received"),
         bytes(udp_received, "received over UDP"),
@@ -259,20 +259,20 @@ pub(super) fn weight(w: f64) -> String {
 }
 
 /// The summary: what was moved, the deadline, and what was not governed; how the law did it if `verbose`.
-pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending, verbose: bool) -> Vec<String> {
-    let totals = journal.totals();
+pub(super) fn summarize(record: &RunRecord, plan: &Plan, ending: &Ending, verbose: bool) -> Vec<String> {
+    let totals = record.totals();
     let Ending { finished, inherited, verdict, .. } = *ending;
     let took = finished.since(Time::ZERO);
-    let moved = journal.moved();
+    let moved = record.moved();
     let mean = moved as f64 / took.as_secs_f64().max(1e-3);
     let mut first = format!("{} in {}, {}", size::show(moved), spans::show(took), size::show_rate(mean));
-    let ungoverned = ungoverned(journal, plan.setup.direction, inherited);
+    let ungoverned = ungoverned(record, plan.setup.direction, inherited);
     let told = verdict.outcome == Some(Outcome::NotGoverned);
     if let Some(phrase) = verdict.phrase(&ungoverned) {
         first += &format!("; {phrase}");
     }
     let mut lines = vec![first];
-    if verbose && let Some((least, most)) = journal.weights() {
+    if verbose && let Some((least, most)) = record.weights() {
         let sent_again = 100.0 * totals.retransmitted as f64 / totals.acknowledged.max(1) as f64;
         lines.push(format!(
             "weight {} to {}; {} delay back-offs, {} losses, {} phantom signals, {sent_again:.2} % sent again",
@@ -283,14 +283,14 @@ pub(super) fn summarize(journal: &Journal, plan: &Plan, ending: &Ending, verbose
             totals.phantoms
         ));
         if plan.policy.control != Control::Pid && plan.deadline.is_some() {
-            let part = 100.0 * journal.model_part();
+            let part = 100.0 * record.model_part();
             lines.push(format!("the model ruled for {part:.0} % of the time, feedback for the rest"));
         }
     }
     if verbose && plan.setup.direction.has_up() && plan.setup.law.takes_one_way_delay() {
         lines.extend(delays(totals.one_way, totals.round_trips));
     }
-    let goals = journal.goals.counts();
+    let goals = record.goals.counts();
     if goals.number > 0 {
         let Counts { number, met, missed } = goals;
         lines.push(format!("goals that the program set on sockets: {number}; {met} met, {missed} missed"));

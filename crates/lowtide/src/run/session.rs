@@ -15,10 +15,10 @@ use super::{
     Plan, TICK,
     budget::Peers,
     history,
-    journal::Journal,
     past::Past,
     report::Report,
     report_file::ReportFile,
+    run_record::RunRecord,
     screen::{self, Screen},
     signals::{Event, Signals},
     verdict::{Outcome, Seen, Verdict},
@@ -44,7 +44,8 @@ pub(super) struct Ending {
 /// What PROGRAM had sent by its end, on its way.
 struct Drain {
     exit: Exit,
-    /// All of it has arrived when so many bytes are acknowledged. What processes left behind send from then on is theirs.
+    /// All of it has arrived when so many bytes are acknowledged. What processes left behind send from then on is
+    /// theirs.
     until: u64,
     progress: (u64, Instant),
 }
@@ -63,7 +64,7 @@ pub(super) struct Session {
     controller: Controller,
     cgroup: Cgroup,
     screen: Screen,
-    journal: Journal,
+    record: RunRecord,
     inherited: usize,
     /// The last look at the sockets failed.
     blind: bool,
@@ -94,13 +95,13 @@ enum Group {
 impl Session {
     pub(super) fn new(screen: Screen, plan: Plan, controller: Controller, cgroup: Cgroup, inherited: usize) -> Session {
         // a guess is no size at which a transfer is complete
-        let journal = Journal::new(plan.setup.direction, plan.about, plan.size.filter(|_| !plan.guessed));
+        let record = RunRecord::new(plan.setup.direction, plan.about, plan.size.filter(|_| !plan.guessed));
         Session {
             plan,
             controller,
             cgroup,
             screen,
-            journal,
+            record,
             inherited,
             blind: false,
             told: Group::Untouched,
@@ -135,7 +136,7 @@ impl Session {
                 && let Some(exit) = program.poll()?
             {
                 unfinished = self.tick_or_say();
-                let acknowledged = self.journal.totals().acknowledged;
+                let acknowledged = self.record.totals().acknowledged;
                 let until = if self.plan.wait_group { u64::MAX } else { acknowledged + unfinished };
                 drain = Some(Drain { exit, until, progress: (acknowledged, Instant::now()) });
                 self.tell_of_those_left_behind();
@@ -144,7 +145,7 @@ impl Session {
                 self.tell_of_its_group();
             }
             if let Some(drain) = &mut drain
-                && drain.is_over(self.journal.totals().acknowledged, unfinished)
+                && drain.is_over(self.record.totals().acknowledged, unfinished)
                 && !(self.plan.wait_group && self.cgroup.is_populated())
             {
                 self.tick_or_say();
@@ -190,8 +191,8 @@ impl Session {
         self.screen.say(&format!("PROGRAM has ended and left {left} behind: {then}"));
     }
 
-    /// A look at the sockets; how many bytes are not acknowledged yet. One that fails is told once: PROGRAM goes on, and without a heartbeat its
-    /// connections become plain TCP until a look succeeds again.
+    /// A look at the sockets; how many bytes are not acknowledged yet. One that fails is told once: PROGRAM goes on,
+    /// and without a heartbeat its connections become plain TCP until a look succeeds again.
     fn tick_or_say(&mut self) -> u64 {
         match self.tick() {
             Ok(status) => status.snapshot.unfinished_bytes,
@@ -210,13 +211,13 @@ impl Session {
         self.take_turn();
         let status = self.controller.tick(self.plan.clock.now())?;
         self.blind = false;
-        let news = self.journal.record(&status);
-        self.screen.show(&self.journal, news, &self.plan.clock, self.controller.is_paused());
+        let news = self.record.observe(&status);
+        self.screen.show(&self.record, news, &self.plan.clock, self.controller.is_paused());
         self.publish();
         let down = self.plan.about == Direction::Down;
         let unfinished = if down { 0 } else { status.snapshot.unfinished_bytes };
         if let Some(guess) = self.plan.size.filter(|_| self.plan.guessed)
-            && let Some(more) = history::again(guess, self.journal.moved(), unfinished)
+            && let Some(more) = history::again(guess, self.record.moved(), unfinished)
         {
             self.plan.size = Some(more);
             self.screen.expect(more);
@@ -225,7 +226,8 @@ impl Session {
         Ok(status)
     }
 
-    /// A wall clock that is set moves a deadline that was given by it. One that was given from the start is shown as another time.
+    /// A wall clock that is set moves a deadline that was given by it. One that was given from the start is shown as
+    /// another time.
     fn follow_the_wall_clock(&mut self) {
         if (self.plan.due.is_none() && self.plan.limits.rules.is_empty()) || !self.plan.clock.wall_clock_was_set() {
             return;
@@ -258,35 +260,35 @@ impl Session {
         if let Some(program) = program {
             self.screen.job.finish(program);
         }
-        let finished = self.journal.last_progress.unwrap_or_else(|| self.plan.clock.now());
+        let finished = self.record.last_progress.unwrap_or_else(|| self.plan.clock.now());
         let verdict = self.verdict(exit, finished);
         let ending = Ending { exit, finished, inherited: self.inherited, verdict };
-        self.screen.summary(&screen::summarize(&self.journal, &self.plan, &ending, self.screen.is_verbose()));
+        self.screen.summary(&screen::summarize(&self.record, &self.plan, &ending, self.screen.is_verbose()));
         self.remember(&ending);
         let write = |file: ReportFile| {
-            let report = Report::new(&self.journal, &self.plan, &ending);
+            let report = Report::new(&self.record, &self.plan, &ending);
             file.write(&serde_json::to_vec_pretty(&report)?)
         };
         (verdict.outcome, report.map_or(Ok(()), write))
     }
 
     fn verdict(&self, exit: Exit, finished: Time) -> Verdict {
-        let (totals, clock) = (self.journal.totals(), &self.plan.clock);
+        let (totals, clock) = (self.record.totals(), &self.plan.clock);
         let sent = totals.acknowledged - totals.own_law_acknowledged.min(totals.acknowledged);
-        let sent_elsewhere = totals.own_law_acknowledged + totals.udp_sent;
-        let received_elsewhere = if self.journal.is_download() { totals.received } else { 0 };
-        let (governed, elsewhere) = match self.plan.about {
+        let sent_ungoverned = totals.own_law_acknowledged + totals.udp_sent;
+        let received_ungoverned = if self.record.is_download() { totals.received } else { 0 };
+        let (governed, ungoverned) = match self.plan.about {
             Direction::Down => (totals.received, totals.udp_received),
-            Direction::Up => (sent, sent_elsewhere + received_elsewhere),
-            Direction::Both => (sent + totals.received, sent_elsewhere + totals.udp_received),
+            Direction::Up => (sent, sent_ungoverned + received_ungoverned),
+            Direction::Both => (sent + totals.received, sent_ungoverned + totals.udp_received),
         };
         Verdict::new(Seen {
             size: self.plan.size,
             guessed: self.plan.guessed,
             governed,
-            elsewhere,
+            ungoverned,
             succeeded: exit == Exit::Code(0),
-            completed: self.journal.completed.map(|time| clock.wall(time)),
+            completed: self.record.completed.map(|time| clock.wall(time)),
             finished: clock.wall(finished),
             deadline: self.plan.deadline,
         })
@@ -310,8 +312,8 @@ impl Session {
     /// What `--size last` is to know, which is about what is sent where both ways are governed.
     fn kept(&self) -> u64 {
         match self.plan.about {
-            Direction::Both => self.journal.totals().acknowledged,
-            _ => self.journal.moved(),
+            Direction::Both => self.record.totals().acknowledged,
+            _ => self.record.moved(),
         }
     }
 
@@ -326,7 +328,7 @@ impl Session {
             ended: clock.wall(ending.finished),
             deadline: plan.deadline,
             size_bytes: plan.size,
-            acknowledged_bytes: self.journal.moved(),
+            acknowledged_bytes: self.record.moved(),
             outcome: ending.verdict.outcome.map(|outcome| outcome.name().to_owned()),
             exit_code: None,
             exit_signal: None,

@@ -61,7 +61,7 @@ pub(super) struct Seen {
     /// Bytes acknowledged on governed connections.
     pub(super) governed: u64,
     /// Bytes that went another way: over UDP, or received by a download.
-    pub(super) elsewhere: u64,
+    pub(super) ungoverned: u64,
     /// PROGRAM's status was 0.
     pub(super) succeeded: bool,
     /// When the announced size was acknowledged.
@@ -73,7 +73,7 @@ pub(super) struct Seen {
 
 impl Verdict {
     pub(super) fn new(seen: Seen) -> Verdict {
-        let all = seen.governed + seen.elsewhere;
+        let all = seen.governed + seen.ungoverned;
         let whole = all.max(seen.size.unwrap_or(0));
         let reached = |part: f64| seen.size.is_none_or(|size| seen.governed as f64 >= part * size as f64);
         let ended_well = seen.succeeded && (seen.guessed || reached(REACHED));
@@ -105,9 +105,9 @@ impl Verdict {
         }
     }
 
-    /// What follows the figures in the summary; `ungoverned`: what was seen to go another way.
-    pub(super) fn phrase(&self, ungoverned: &[String]) -> Option<String> {
-        let Seen { size, governed, elsewhere, deadline, finished, .. } = self.seen;
+    /// What follows the figures in the summary; `ways`: what was seen to go another way.
+    pub(super) fn phrase(&self, ways: &[String]) -> Option<String> {
+        let Seen { size, governed, ungoverned, deadline, finished, .. } = self.seen;
         let spare = |end: Timestamp| deadline.map(|deadline| deadline.duration_since(end));
         let span = |length: SignedDuration| spans::show(length.unsigned_abs());
         Some(match self.outcome? {
@@ -125,10 +125,10 @@ impl Verdict {
                 let of = size.map(|size| format!(" of the {} announced", size::show(size))).unwrap_or_default();
                 let met = deadline.map(|_| "whether the deadline was met is not known");
                 let why = "the program may hand its work to a daemon or to a connection that was open before";
-                let rest: Vec<_> = met.into_iter().chain((elsewhere <= FEW).then_some(why)).collect();
+                let rest: Vec<_> = met.into_iter().chain((ungoverned <= FEW).then_some(why)).collect();
                 let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(": ")) };
                 let passed = if governed == 0 { "no bytes".to_owned() } else { size::show(governed) };
-                let ways = if ungoverned.is_empty() { String::new() } else { format!(" ({})", ungoverned.join(", ")) };
+                let ways = if ways.is_empty() { String::new() } else { format!(" ({})", ways.join(", ")) };
                 format!("not governed: {passed}{of} passed through governed connections{ways}{rest}")
             }
         })
@@ -149,7 +149,7 @@ mod tests {
             size: Some(100_000_000),
             guessed: false,
             governed: 100_000_000,
-            elsewhere: 0,
+            ungoverned: 0,
             succeeded: true,
             completed: Some(at(40)),
             finished: at(40),
@@ -174,8 +174,8 @@ mod tests {
             ("a trickle past the deadline", Seen { finished: at(70), ..part(100) }, Some(missed), 1e-6),
             ("over a connection of an ssh master", part(0), Some(not), 0.0),
             ("a handshake alone", part(132_000), Some(not), 0.001_32),
-            ("mostly over QUIC", Seen { elsewhere: 300_000_000, ..seen() }, Some(not), 0.25),
-            ("a download", Seen { elsewhere: 90_000_000, ..part(2_000_000) }, Some(not), 0.02),
+            ("mostly over QUIC", Seen { ungoverned: 300_000_000, ..seen() }, Some(not), 0.25),
+            ("a download", Seen { ungoverned: 90_000_000, ..part(2_000_000) }, Some(not), 0.02),
             ("no deadline", Seen { deadline: None, ..seen() }, None, 1.0),
             ("no deadline, less", Seen { deadline: None, ..part(50_000_000) }, Some(early), 0.5),
             ("no deadline, no size", Seen { deadline: None, size: None, ..part(5) }, None, 1.0),
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn each_has_a_sentence() {
-        let ways = |seen: &Seen| if seen.elsewhere > 0 { vec!["a way".to_owned()] } else { Vec::new() };
+        let ways = |seen: &Seen| if seen.ungoverned > 0 { vec!["a way".to_owned()] } else { Vec::new() };
         let phrase = |seen| Verdict::new(seen).phrase(&ways(&seen)).unwrap_or_default();
         let part = |governed| Seen { governed, completed: None, ..seen() };
         for (seen, sentence) in [
@@ -213,17 +213,17 @@ mod tests {
                  was open before",
             ),
             (
-                Seen { elsewhere: 300, deadline: None, size: None, ..part(0) },
+                Seen { ungoverned: 300, deadline: None, size: None, ..part(0) },
                 "not governed: no bytes passed through governed connections (a way); the program may hand its work \
                  to a daemon or to a connection that was open before",
             ),
             (
-                Seen { elsewhere: 90_000_000, ..part(2_000_000) },
+                Seen { ungoverned: 90_000_000, ..part(2_000_000) },
                 "not governed: 2.00 MB of the 100.00 MB announced passed through governed connections (a way); \
                  whether the deadline was met is not known",
             ),
             (
-                Seen { elsewhere: 90_000_000, deadline: None, size: None, ..part(0) },
+                Seen { ungoverned: 90_000_000, deadline: None, size: None, ..part(0) },
                 "not governed: no bytes passed through governed connections (a way)",
             ),
             (Seen { deadline: None, ..seen() }, ""),

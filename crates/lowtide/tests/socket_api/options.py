@@ -176,7 +176,8 @@ def check_parameters():
             is_(refused(set_parameter, sock, name, value), meant, f"{name} = {value}")
         short = struct.pack("=24sd", b"target", 0.05)[:-1]
         is_(refused(sock.setsockopt, SOL_LOWTIDE, PARAMETER, short), "EINVAL", "a short structure")
-        # what is not in flight does not stay in LEDBAT's window, but for the least that it has: 40 segments, or a part of them beside other sockets
+        # what is not in flight does not stay in LEDBAT's window, but for the least that it has: 40 segments, or a part
+        # of them beside other sockets
         windows = []
         for segments in [None, 40]:
             before = lambda sock: segments and set_parameter(sock, b"min_cwnd", segments)

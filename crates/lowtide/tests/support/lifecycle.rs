@@ -315,7 +315,7 @@ pub(crate) fn listed_laws() -> BTreeSet<String> {
 /// The name under which a run that has just been started has registered this law of ours.
 pub(crate) fn law_loaded_since(before: &BTreeSet<String>, law: &str) -> String {
     // the law's program, whatever its variant; the rest of the name is the run's own
-    let prefix = &lowtide_kernel::Law::registered(law)[..6];
+    let prefix = &lowtide_kernel::KernelLaw::registered(law)[..6];
     until("the law", || listed_laws().difference(before).find(|it| it.starts_with(prefix)).cloned())
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The two ends of a transfer whose data are compared: each connection carries its number and its length, and then bytes that follow from the number.
+# The two ends of a transfer whose data are compared: each connection carries its number and its length, and then bytes
+# that follow from the number.
 #   peers.py receive HOST PORT            a line for each connection that came through whole: number, length, SHA-256
 #   peers.py expect CONNECTIONS LENGTH    the same lines for what is sent
 #   peers.py send HOST PORT CONNECTIONS LENGTH [PAUSE_S]   one after the other by so much, all at once if it is 0; opened again after a failure

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The two ends of one connection, and how it closes: `half` only at the sender's side, where its FIN is acknowledged long before the end; `both` at the
-# same time, so that the two FINs cross on the way.
+# The two ends of one connection, and how it closes: `half` only at the sender's side, where its FIN is acknowledged
+# long before the end; `both` at the same time, so that the two FINs cross on the way.
 #   closing.py receive HOST PORT half|both
 #   closing.py send HOST PORT BYTES half|both
 import socket

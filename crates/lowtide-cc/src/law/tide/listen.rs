@@ -5,7 +5,7 @@
 //! which are out of step with whatever is periodic there. What stands still by that measure as well is the path.
 
 use super::{fair::Fair, path::Path};
-use crate::Time;
+use crate::{Stance, Time};
 
 /// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ impl Listen {
     /// Those that differ by less are alike: there is nothing to look at. Seconds.
     pub(super) const SAME: f64 = 0.25e-3;
     /// Probes that tell for the first time how much round trips differ.
-    pub(super) const LOOKS: u32 = 16;
+    pub(super) const LOOKS: u32 = Stance::LOOK_ROUND_TRIPS;
 
     /// Whether it still measures how much round trips differ. Several connections begin without it: they make queues of their own.
     pub(super) fn looks(&self, path: &Path, senders: u32) -> bool {

@@ -8,18 +8,18 @@ mod stage;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lowtide_kernel::{Law, Need, diagnose};
+use lowtide_kernel::{KernelLaw, Need, diagnose};
 
-use super::{Played, acts::Act, live::Live};
+use super::{Ended, acts::Act, live::Live};
 use crate::interruption::Interruption;
 use stage::Stage;
 
-/// Why it cannot be played here, if it cannot.
+/// Why it cannot run here, if it cannot.
 ///
 /// # Errors
 /// There is no such law.
 pub(super) fn obstacle(law: &str) -> Result<Option<String>> {
-    let needs: &[Need] = match Law::parse(law)?.is_ours() {
+    let needs: &[Need] = match KernelLaw::parse(law)?.is_ours() {
         true => &[Need::Run, Need::OwnLaws, Need::Emulate],
         false => &[Need::Run, Need::Emulate],
     };
@@ -27,7 +27,7 @@ pub(super) fn obstacle(law: &str) -> Result<Option<String>> {
 }
 
 /// Plays the acts. Interrupted, it gives 128 and the number of the signal; processes and namespaces are gone then, too.
-pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
+pub(super) fn perform(acts: &[Act], law: &str) -> Result<Ended> {
     // before any thread starts, so that all of them leave the signals to us
     let interrupt = Interruption::block()?;
     let mut stage = Stage::set(&interrupt)?;
@@ -35,15 +35,15 @@ pub(super) fn play(acts: &[Act], law: &str) -> Result<Played> {
     live.introduce("An emulated link", acts)?;
     let mut recordings = Vec::new();
     for act in acts {
-        match stage.play(act, law, &mut live)? {
-            stage::Played::Through(recording) => recordings.push(recording),
-            stage::Played::Interrupted(signal) => {
+        match stage.perform(act, law, &mut live)? {
+            stage::Ended::Through(recording) => recordings.push(recording),
+            stage::Ended::Interrupted(signal) => {
                 stage.strike()?;
                 eprintln!("lowtide: interrupted; processes ended and namespaces removed");
-                return Ok(Played::Interrupted(ExitCode::from(128 + signal as u8)));
+                return Ok(Ended::Interrupted(ExitCode::from(128 + signal as u8)));
             }
         }
     }
     stage.strike()?;
-    Ok(Played::Through(recordings))
+    Ok(Ended::Through(recordings))
 }

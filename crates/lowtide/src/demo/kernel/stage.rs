@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the acts are played: the emulated link, a receiver for each flow, and the senders.
+//! Where the acts run: the emulated link, a receiver for each flow, and the senders.
 
 use std::{
     env,
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// How an act went.
 #[derive(Debug)]
-pub(super) enum Played {
+pub(super) enum Ended {
     /// To its end.
     Through(Recording),
     /// Until this signal came.
@@ -71,12 +71,12 @@ impl<'a> Stage<'a> {
     }
 
     /// Plays one act and shows it.
-    pub(super) fn play(&mut self, act: &Act, law: &str, live: &mut Live) -> Result<Played> {
+    pub(super) fn perform(&mut self, act: &Act, law: &str, live: &mut Live) -> Result<Ended> {
         // Acts begin with a second of the emulator, so that its counts per second are the act's.
         let first = self.origin.elapsed().as_secs() + 1;
         let start = self.origin + Duration::from_secs(first);
         if let Some(signal) = self.wait_until(start)? {
-            return Ok(Played::Interrupted(signal));
+            return Ok(Ended::Interrupted(signal));
         }
         self.foreground.reset();
         self.bulk.reset();
@@ -90,7 +90,7 @@ impl<'a> Stage<'a> {
         loop {
             look += TICK;
             if let Some(signal) = self.wait_until(look)? {
-                return Ok(Played::Interrupted(signal));
+                return Ok(Ended::Interrupted(signal));
             }
             cast.check(act, &self.bulk)?;
             self.emulator.check()?;
@@ -105,14 +105,14 @@ impl<'a> Stage<'a> {
         self.bulk.disconnect();
         drop(cast);
         if let Some(signal) = self.wait_until(Instant::now() + PAUSE)? {
-            return Ok(Played::Interrupted(signal));
+            return Ok(Ended::Interrupted(signal));
         }
         recording.queue = self.queue(first, recording.length());
         if recording.mean(Flow::Foreground) == 0.0 {
             bail!("nothing of the foreground arrived in act {}; is this machine overloaded?", act.number);
         }
         live.finish(&recording)?;
-        Ok(Played::Through(recording))
+        Ok(Ended::Through(recording))
     }
 
     /// Takes the link and the namespaces down.

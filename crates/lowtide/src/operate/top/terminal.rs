@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The terminal as `lowtide top` has it: all of it, without echo. Its former state is back when this value goes, however that comes.
+//! The terminal as `lowtide top` has it: all of it, without echo. Its former state is back when this value goes,
+//! however that comes.
 
 use std::{
     io::{self, Read, Write, stdin, stdout},
@@ -124,7 +125,8 @@ fn picture(lines: &[Line], columns: usize, rows: usize) -> String {
     format!("{HOME}{}{BELOW}", shown.join("\r\n"))
 }
 
-/// The keys of what a terminal sent at once. An escape by itself is the key; with something after it, it is an arrow or a key of no use here.
+/// The keys of what a terminal sent at once. An escape by itself is the key; with something after it, it is an arrow or
+/// a key of no use here.
 fn keys_in(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;

@@ -11,7 +11,7 @@ use super::Session;
 use crate::{
     hours::{self, Rules},
     operate::protocol::{Changes, Command, Due, Status},
-    run::{control, limits::check_that_it_sends, words},
+    run::{control, limits::check_that_it_sends, phrases},
     size,
     when::{self, When},
 };
@@ -36,16 +36,16 @@ impl Session {
 
     /// A goal for a transfer that had none is about the way that it goes.
     fn settle(&mut self) {
-        let way = self.journal.way();
+        let way = self.record.way();
         self.plan.about = way;
-        self.journal.is_about(way);
+        self.record.is_about(way);
         self.controller.is_about(way);
     }
 
     fn pause(&mut self, paused: bool) -> Result<()> {
         if self.controller.is_paused() != paused {
             self.controller.pause(paused);
-            self.screen.say(if paused { words::PAUSED } else { "resumed" });
+            self.screen.say(if paused { phrases::PAUSED } else { "resumed" });
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Session {
     /// All of it, or nothing.
     fn change(&mut self, changes: &Changes) -> Result<()> {
         let now = self.plan.clock.now();
-        let acknowledged = self.journal.moved();
+        let acknowledged = self.record.moved();
         let size = match (changes.size_bytes, changes.remaining_bytes) {
             (Some(size), _) if size <= acknowledged => {
                 bail!("{} have arrived already; give a greater size, or --remaining", size::show(acknowledged))
@@ -99,7 +99,7 @@ impl Session {
         }
         if let Some(size) = size {
             (self.plan.size, self.plan.guessed) = (Some(size), false);
-            self.journal.expect(size);
+            self.record.expect(size);
             self.screen.expect(size);
         }
         if goal {
@@ -115,7 +115,7 @@ impl Session {
             self.set_goal();
         }
         let told = self.told_of(changes);
-        self.journal.change(now, told.clone());
+        self.record.change(now, told.clone());
         self.screen.say(&format!("changed while it runs: {told}"));
         Ok(())
     }
@@ -194,13 +194,13 @@ impl Session {
         let (rates, in_force, w) = (governor.rates(), governor.rates_at(present), governor.weight().get());
         let (hold, aim) = (governor.hold(present), governor.aim());
         let (opens, closes) = (governor.calendar().opens(present), governor.calendar().closes(present));
-        let (plan, journal) = (&self.plan, &self.journal);
-        let (snapshot, decision) = match &journal.latest {
+        let (plan, record) = (&self.plan, &self.record);
+        let (snapshot, decision) = match &record.latest {
             Some(status) => (status.snapshot, Some(status.decision)),
             None => Default::default(),
         };
         let totals = snapshot.totals;
-        let way = journal.way();
+        let way = record.way();
         let (srtt, busy) = match way {
             Direction::Down => (snapshot.download.srtt, snapshot.download.receiving),
             Direction::Up | Direction::Both => (snapshot.srtt, snapshot.sending),
@@ -209,8 +209,8 @@ impl Session {
         let paused = self.controller.is_paused();
         let now = Zoned::now();
         let sentence = outlook.map(|outlook| match paused {
-            true => words::PAUSED.to_owned(),
-            false => words::phrase(&outlook, hold, way, plan.deadline, &plan.clock, &now),
+            true => phrases::PAUSED.to_owned(),
+            false => phrases::phrase(&outlook, hold, way, plan.deadline, &plan.clock, &now),
         });
         let wall = |time: Time| -> Timestamp { plan.clock.wall(time) };
         let group = self.cgroup.path();
@@ -227,9 +227,9 @@ impl Session {
             now: wall(plan.clock.now()),
             deadline: plan.deadline,
             size_bytes: plan.size,
-            acknowledged_bytes: self.journal.moved(),
+            acknowledged_bytes: self.record.moved(),
             retransmitted_bytes: totals.retransmitted,
-            rate_bps: 8.0 * journal.rate(),
+            rate_bps: 8.0 * record.rate(),
             needed_bps: decision.and_then(|decision| decision.target_rate).map(|rate| 8.0 * rate),
             w,
             w_min: plan.policy.bounds.min().get(),
@@ -249,11 +249,11 @@ impl Session {
             windows: hours::texts(&plan.limits.rules.windows),
             caps: hours::texts(&plan.limits.rules.caps),
             limit_bps: in_force.most.map(|rate| 8.0 * rate),
-            hold: words::held(hold).map(str::to_owned),
+            hold: phrases::held(hold).map(str::to_owned),
             opens: opens.filter(|_| matches!(hold, Hold::Closed { .. })).map(wall),
             closes: closes.map(wall),
             aim: aim.map(wall),
-            outlook: outlook.map_or("too_early", |outlook| words::kind(&outlook)).to_owned(),
+            outlook: outlook.map_or("too_early", |outlook| phrases::kind(&outlook)).to_owned(),
             expected: outlook.and_then(|outlook| outlook.expected()).filter(|_| !paused).map(wall),
             sentence: sentence.unwrap_or_default(),
         }

@@ -9,7 +9,7 @@ use lowtide_kernel::{Direction, Snapshot, Status, Totals};
 use super::{
     control,
     goals::{Goals, Open},
-    words,
+    phrases,
 };
 
 /// The rate that people see is the mean over so long.
@@ -23,7 +23,8 @@ const DOWNLOAD_FLOOR: u64 = 1_000_000;
 /// A group that moved nothing for so long may have handed its work to somebody else.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// One row of the report's series. It holds nothing that grows with the number of sockets: PROGRAM says how many there are.
+/// One row of the report's series. It holds nothing that grows with the number of sockets: PROGRAM says how many there
+/// are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) now: Time,
@@ -48,7 +49,7 @@ pub(super) struct Announcement {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(super) struct RunRecord {
     /// What is governed, and what the goal is about.
     governed: Direction,
     about: Direction,
@@ -70,9 +71,9 @@ pub(super) struct Journal {
     pub(super) changes: Vec<(Time, String)>,
 }
 
-impl Journal {
-    pub(super) fn new(governed: Direction, about: Direction, size: Option<u64>) -> Journal {
-        Journal { governed, about, size, ..Journal::default() }
+impl RunRecord {
+    pub(super) fn new(governed: Direction, about: Direction, size: Option<u64>) -> RunRecord {
+        RunRecord { governed, about, size, ..RunRecord::default() }
     }
 
     /// The goal is about what goes this way from now on.
@@ -102,7 +103,7 @@ impl Journal {
     }
 
     /// Takes a status in; true if the outlook is of another kind than before.
-    pub(super) fn record(&mut self, status: &Status) -> bool {
+    pub(super) fn observe(&mut self, status: &Status) -> bool {
         let now = status.now;
         let moved = status.snapshot.totals.moved(self.about);
         if moved > self.moved() {
@@ -122,7 +123,7 @@ impl Journal {
         self.add_row(status);
 
         let Decision { outlook, hold, .. } = status.decision;
-        let kind = |outlook: &Outlook, hold: Hold| (words::kind(outlook), words::held(hold));
+        let kind = |outlook: &Outlook, hold: Hold| (phrases::kind(outlook), phrases::held(hold));
         let said = self.announcements.last().map(|last| kind(&last.outlook, last.hold));
         let news = said != Some(kind(&outlook, hold)) && (outlook != Outlook::TooEarly || hold != Hold::None);
         if news {
@@ -241,33 +242,33 @@ mod tests {
 
     #[test]
     fn a_group_that_moves_no_bytes_is_recognised_after_a_while() {
-        let mut journal = Journal::new(Direction::Up, Direction::Up, None);
-        journal.record(&after(9, Totals::default()));
-        assert!(!journal.is_silent());
-        journal.record(&after(10, Totals::default()));
-        assert!(journal.is_silent());
-        journal.record(&after(31, Totals { udp_sent: 1, ..Totals::default() }));
-        assert!(!journal.is_silent(), "over UDP it does");
+        let mut record = RunRecord::new(Direction::Up, Direction::Up, None);
+        record.observe(&after(9, Totals::default()));
+        assert!(!record.is_silent());
+        record.observe(&after(10, Totals::default()));
+        assert!(record.is_silent());
+        record.observe(&after(31, Totals { udp_sent: 1, ..Totals::default() }));
+        assert!(!record.is_silent(), "over UDP it does");
     }
 
     #[test]
     fn a_download_is_more_in_than_out() {
-        let mut journal = Journal::new(Direction::Up, Direction::Up, None);
-        journal.record(&after(1, Totals { received: 900_000, ..Totals::default() }));
-        assert!(!journal.is_download(), "the answers of a talkative server");
-        journal.record(&after(2, Totals { received: 9_000_000, acknowledged: 1_000, ..Totals::default() }));
-        assert!(journal.is_download());
-        (journal.governed, journal.about) = (Direction::Both, Direction::Both);
-        assert!(!journal.is_download() && journal.moved() == 9_000_000, "it is governed");
-        assert_eq!(journal.way(), Direction::Down);
-        (journal.governed, journal.about) = (Direction::Up, Direction::Up);
-        journal.record(&after(3, Totals { received: 9_000_000, acknowledged: 10_000_000, ..Totals::default() }));
-        assert!(!journal.is_download());
+        let mut record = RunRecord::new(Direction::Up, Direction::Up, None);
+        record.observe(&after(1, Totals { received: 900_000, ..Totals::default() }));
+        assert!(!record.is_download(), "the answers of a talkative server");
+        record.observe(&after(2, Totals { received: 9_000_000, acknowledged: 1_000, ..Totals::default() }));
+        assert!(record.is_download());
+        (record.governed, record.about) = (Direction::Both, Direction::Both);
+        assert!(!record.is_download() && record.moved() == 9_000_000, "it is governed");
+        assert_eq!(record.way(), Direction::Down);
+        (record.governed, record.about) = (Direction::Up, Direction::Up);
+        record.observe(&after(3, Totals { received: 9_000_000, acknowledged: 10_000_000, ..Totals::default() }));
+        assert!(!record.is_download());
     }
 
     #[test]
     fn bases_are_added_up_while_there_is_a_target() {
-        let mut journal = Journal::new(Direction::Up, Direction::Up, None);
+        let mut record = RunRecord::new(Direction::Up, Direction::Up, None);
         for (at, basis, target_rate) in [
             (0, Basis::Fallback(FallbackReason::NoPrice), Some(1e6)),
             (2, Basis::Model, Some(1e6)),
@@ -276,33 +277,33 @@ mod tests {
         ] {
             let mut status = after(at, Totals::default());
             (status.decision.basis, status.decision.target_rate) = (basis, target_rate);
-            journal.record(&status);
+            record.observe(&status);
         }
-        let seconds: Vec<_> = journal.bases.iter().map(|(basis, time)| (*basis, time.as_secs())).collect();
+        let seconds: Vec<_> = record.bases.iter().map(|(basis, time)| (*basis, time.as_secs())).collect();
         assert_eq!(seconds, [("model", 6), ("no_price", 2)]);
-        assert_eq!(journal.model_part(), 0.75);
+        assert_eq!(record.model_part(), 0.75);
     }
 
     #[test]
     fn rows_count_goals_and_do_not_keep_them() {
         fn owns_nothing<T: Copy>(_rows: &[T]) {}
-        let mut journal = Journal::new(Direction::Up, Direction::Up, None);
+        let mut record = RunRecord::new(Direction::Up, Direction::Up, None);
         let goal = |id| SocketGoal { id, serial: 1, size: 100, deadline: Time::MAX, ..SocketGoal::default() };
-        journal.record(&Status { goals: (1..=4096).map(goal).collect(), ..after(1, Totals::default()) });
-        journal.record(&after(2, Totals::default()));
-        owns_nothing(&journal.rows);
-        let goals: Vec<_> = journal.rows.iter().map(|row| row.goals).collect();
+        record.observe(&Status { goals: (1..=4096).map(goal).collect(), ..after(1, Totals::default()) });
+        record.observe(&after(2, Totals::default()));
+        owns_nothing(&record.rows);
+        let goals: Vec<_> = record.rows.iter().map(|row| row.goals).collect();
         assert_eq!(goals, [Open { number: 4096, behind: 0 }, Open::default()]);
     }
 
     #[test]
     fn the_last_announced_byte_completes_the_transfer() {
-        let mut journal = Journal::new(Direction::Up, Direction::Up, Some(100));
-        journal.record(&after(1, Totals { acknowledged: 99, ..Totals::default() }));
-        assert_eq!(journal.completed, None);
-        journal.record(&after(2, Totals { acknowledged: 100, ..Totals::default() }));
-        journal.record(&after(3, Totals { acknowledged: 120, ..Totals::default() }));
-        assert_eq!(journal.completed, Some(Time::ZERO + Duration::from_secs(2)));
-        assert_eq!(journal.last_progress, Some(Time::ZERO + Duration::from_secs(3)));
+        let mut record = RunRecord::new(Direction::Up, Direction::Up, Some(100));
+        record.observe(&after(1, Totals { acknowledged: 99, ..Totals::default() }));
+        assert_eq!(record.completed, None);
+        record.observe(&after(2, Totals { acknowledged: 100, ..Totals::default() }));
+        record.observe(&after(3, Totals { acknowledged: 120, ..Totals::default() }));
+        assert_eq!(record.completed, Some(Time::ZERO + Duration::from_secs(2)));
+        assert_eq!(record.last_progress, Some(Time::ZERO + Duration::from_secs(3)));
     }
 }

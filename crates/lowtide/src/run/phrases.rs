@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The outlook in words.
+//! The outlook as people read it.
 
 use jiff::{Timestamp, Zoned};
 use lowtide_deadline::{Hold, Outlook, Time};
@@ -118,7 +118,8 @@ mod tests {
 
     use super::*;
 
-    /// The sentences say what is known and no more: "expected" where there is a time, the network's name only where it is to blame.
+    /// The sentences say what is known and no more: "expected" where there is a time, the network's name only where it
+    /// is to blame.
     #[test]
     fn each_outlook_has_a_sentence_of_its_own() {
         let clock = Clock::start();
