@@ -12,10 +12,11 @@ use super::{
     Plan, control,
     goals::{Counts, Goals},
     journal::Journal,
-    session::Ending,
+    session::{Ending, Told},
     verdict::Outcome,
     words,
 };
+use crate::operate::protocol::OwnProgress;
 
 const SCHEMA: &str = "lowtide-report/2";
 
@@ -34,6 +35,7 @@ pub(super) struct Report {
     w_min: f64,
     w_max: f64,
     size_bytes: Option<u64>,
+    progress: Option<OwnProgress>,
     acknowledged_bytes: u64,
     received_bytes: u64,
     retransmitted_bytes: u64,
@@ -156,6 +158,7 @@ impl Report {
             w_min: plan.policy.bounds.min().get(),
             w_max: plan.policy.bounds.max().get(),
             size_bytes: plan.size,
+            progress: plan.told.map(Told::shown),
             acknowledged_bytes: totals.acknowledged,
             received_bytes: totals.received,
             retransmitted_bytes: totals.retransmitted,
