@@ -5,7 +5,7 @@ CARGO ?= cargo
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 BUILD_PACKAGES := clang libelf-dev zlib1g-dev pkg-config gcc libc6-dev
 RUN_PACKAGES := iproute2
-TEST_PACKAGES := iperf3 bpftool python3 chromium rsync restic rclone procps
+TEST_PACKAGES := iperf3 bpftool python3 chromium rsync restic rclone borgbackup git openssh-server openssh-client procps
 BENCH_PACKAGES := valgrind
 LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup curl git python3 python3-requests
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
