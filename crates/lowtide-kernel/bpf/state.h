@@ -116,6 +116,7 @@ struct lt_socket {
 		u32 round_end;
 		u32 rtt_min_us, rtt_max_us;	/* of this round, 0: none */
 		u32 delivered, delivered_ce;	/* the stack's counts at its begin */
+		u64 inode, cgroup;	/* whose the socket is, whether there is a trace or not */
 	} traced;
 	struct former {		/* what it had before, and is given back (takeover.h) */
 		char law[LT_CC_NAME];

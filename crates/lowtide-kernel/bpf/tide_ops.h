@@ -262,6 +262,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
+	trace_owner(s, sk);
 	s->begun = 1;	/* there are sequence numbers */
 	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = tide_answer(s, tp);

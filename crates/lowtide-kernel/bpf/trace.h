@@ -49,6 +49,19 @@ static __always_inline const struct lt_tracing *tracing(void)
 	return t && t->until_ns && bpf_ktime_get_ns() < t->until_ns ? t : NULL;
 }
 
+/*
+ * Whose the socket is, at the head of a program. A record does not look it up: the kernel's verifier searches all its
+ * types by name for each pointer that is followed, which took a third of the time to load Tide.
+ */
+static inline void trace_owner(struct lt_socket *s, const struct sock *sk)
+{
+	if (s->traced.inode)
+		return;
+	s->traced.cgroup = sk->sk_cgrp_data.cgroup->kn->id;
+	if (sk->sk_socket && sk->sk_socket->file)	/* one that is not accepted yet has none */
+		s->traced.inode = sk->sk_socket->file->f_inode->i_ino;
+}
+
 /* An ACK brought this sample, or 0; true if it ended a round. Called only while there is a trace. */
 static inline bool trace_ack(struct lt_socket *s, const struct tcp_sock *tp, u32 rtt_us)
 {
@@ -116,8 +129,8 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 		return NULL;
 	}
 	r->time_ns = bpf_ktime_get_ns();
-	r->inode = sk->sk_socket && sk->sk_socket->file ? sk->sk_socket->file->f_inode->i_ino : 0;
-	r->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
+	r->inode = round.inode;
+	r->cgroup = round.cgroup;
 	r->cwnd_q16 = setup.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
 	r->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
 	r->weight = s->decision.governed ? s->decision.weight : steering.weight;

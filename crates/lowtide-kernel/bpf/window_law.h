@@ -64,6 +64,7 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
+	trace_owner(s, sk);
 	if (!s->begun) {	/* not before there are sequence numbers */
 		w = window_of(s, tp);
 		OF_LAW(begin)(&s->LAW, PARAMETERS, &w, tp->snd_nxt);
