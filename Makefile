@@ -6,13 +6,13 @@ CARGO ?= cargo
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 BUILD_PACKAGES := clang libelf-dev zlib1g-dev pkg-config gcc libc6-dev
 RUN_PACKAGES := iproute2
-TEST_PACKAGES := iperf3 bpftool python3 chromium rsync restic rclone procps
+TEST_PACKAGES := iperf3 bpftool python3 chromium rsync restic rclone borgbackup git openssh-server openssh-client procps
 BENCH_PACKAGES := valgrind
 LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup curl git python3 python3-requests
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 FUZZ_PACKAGES := g++
 
-.PHONY: build demo test test-long test-all faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install uninstall deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
+.PHONY: build demo test test-long test-all faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install uninstall deb deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -194,6 +194,16 @@ uninstall:
 	$(INSTALL_SUDO) rm -f $(DESTDIR)$(PREFIX)/bin/lowtide $(DESTDIR)$(PREFIX)/sbin/lowtide $(COMPLETIONS)
 	$(INSTALL_SUDO) rm -f $(addprefix $(UNITS)/,$(INSTALLED_UNITS))
 	$(INSTALL_SUDO) rm -f $(SHARE)/man/man1/lowtide.1 $(SHARE)/man/man1/lowtide-*.1
+
+# A package for Debian, in target/debian, and a try at installing and purging it in a root of its own. It needs cargo-deb (cargo install cargo-deb --locked)
+# and dpkg-dev, which finds out what the program depends on.
+deb: build
+	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "make deb: there is no cargo-deb; cargo install cargo-deb --locked" >&2; exit 1; }
+	@scripts/need.sh packages "dpkg-dev"
+	rm -rf target/deb target/debian
+	$(MAKE) -o build install DESTDIR=target/deb PREFIX=/usr
+	$(CARGO) deb --locked --no-build -p lowtide
+	$(SUDO) scripts/try-deb.sh target/debian/*.deb
 
 deps-build:
 	@scripts/need.sh packages "$(BUILD_PACKAGES)"

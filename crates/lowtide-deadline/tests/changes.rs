@@ -96,3 +96,27 @@ fn what_happens_in_a_pause_counts_for_nothing() {
     assert!(!matches!(after.outlook, Outlook::Stalled { .. } | Outlook::Waiting { .. }), "{after:?}");
     assert!(after.target_rate.unwrap() > before.target_rate.unwrap(), "the time is gone all the same");
 }
+
+/// A size that is estimated again four times a second is the same goal: the transfer goes as one whose size was known.
+#[test]
+fn a_better_estimate_of_the_size_begins_nothing_anew() {
+    let goal = |size: u64| Goal { size: Some(size), deadline: Some(at(200.0)) };
+    let (mut known, mut told) = (governor(goal(100 * MEGA)), governor(goal(90 * MEGA)));
+    let (mut sent, mut of_told) = (0.0, 0.0);
+    let rate = |w: f64| 1e6 * w.powf(0.3);
+    told.set_size(100 * MEGA);
+    assert_eq!((told.aim(), told.goal()), (known.aim(), goal(100 * MEGA)));
+    for step in 0..760 {
+        let (from, to) = (f64::from(step) / 4.0, f64::from(step + 1) / 4.0);
+        let (a, b) = (drive(&mut known, (from, to), &mut sent, rate), drive(&mut told, (from, to), &mut of_told, rate));
+        assert_eq!((a, known.aim()), (b, told.aim()), "after {to} s");
+        told.set_size(100 * MEGA);
+    }
+    assert!(sent > 80e6, "{sent}");
+    // what is told grows and shrinks; without a goal it is nothing
+    told.set_size(0);
+    assert_eq!(told.goal().size, Some(1));
+    let mut none = governor(Goal::default());
+    none.set_size(5);
+    assert_eq!(none.goal(), Goal::default());
+}

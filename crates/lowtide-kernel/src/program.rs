@@ -6,7 +6,7 @@ use std::{
     fs,
     io::{self, Write},
     os::{
-        fd::BorrowedFd,
+        fd::{BorrowedFd, OwnedFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
     process::{Child, Command, ExitStatus},
@@ -21,7 +21,7 @@ use nix::{
 };
 
 use crate::{
-    Cgroup, Error, Result, Terminal, User,
+    Cgroup, Error, Result, Stream, Terminal, User,
     dispositions::sigpipe_was_ignored,
     session::{Leader, News, Start},
 };
@@ -64,7 +64,8 @@ pub enum Exit {
 
 impl Program {
     /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, at `place`, with `mask` as its
-    /// signal mask. Signals that were ignored when this process was started are ignored by it.
+    /// signal mask, and with `output` in place of one of our own outputs. Signals that were ignored when this process was
+    /// started are ignored by it.
     ///
     /// # Errors
     /// [`Error::Program`]: no such program, not executable, or no right to become the user. [`Error::System`]: no
@@ -75,11 +76,17 @@ impl Program {
         user: Option<&User>,
         place: Place,
         mask: SigSet,
+        output: Option<(Stream, OwnedFd)>,
     ) -> Result<Program> {
         let (program, arguments) = command.split_first().expect("the command line requires a program");
         let mut entrance = cgroup.map(Cgroup::entrance).transpose()?;
         let mut child = Command::new(program);
         child.args(arguments);
+        match output {
+            Some((Stream::Out, output)) => child.stdout(output),
+            Some((Stream::Err, output)) => child.stderr(output),
+            None => &mut child,
+        };
         let identity = user.map(|user| {
             child.env("HOME", &user.home).env("USER", &user.name).env("LOGNAME", &user.name).env("SHELL", &user.shell);
             (user.uid.as_raw(), user.gid.as_raw(), user.groups.iter().map(|g| g.as_raw()).collect::<Vec<_>>())

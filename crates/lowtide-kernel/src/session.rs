@@ -204,7 +204,7 @@ impl Start {
 }
 
 /// Closes everything else, so that nothing of Lowtide's and no end of a pipe stays open because of the leader.
-unsafe fn keep_only(mut fds: [RawFd; 4]) {
+pub(crate) unsafe fn keep_only<const N: usize>(mut fds: [RawFd; N]) {
     fds.sort_unstable();
     let mut from = 0;
     for fd in fds {

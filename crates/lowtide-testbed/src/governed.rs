@@ -179,7 +179,7 @@ impl Task {
             return Ok(());
         }
         setns(&self.namespace, CloneFlags::CLONE_NEWNET).context("entering the sender's host")?;
-        let mut program = Program::start(&self.command, Some(&group), None, Place::Ours, SigSet::empty())?;
+        let mut program = Program::start(&self.command, Some(&group), None, Place::Ours, SigSet::empty(), None)?;
         raise_priority_of(Pid::from_raw(program.pid()));
         let outcome = self.look_after(&mut care, &mut program, clock, board);
         board.shown().state = None;

@@ -15,7 +15,7 @@ use lowtide_sim::scenario::{ScenarioFile, Source};
 
 use crate::{
     operate::{protocol, read_frames},
-    size, trace, when,
+    progress, size, trace, when,
 };
 
 /// Reads these bytes, and panics where it is wrong.
@@ -37,6 +37,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("experiment", experiment),
     ("traffic", traffic),
     ("control", control),
+    ("progress", progress),
 ];
 
 /// What is wrong is one sentence.
@@ -263,6 +264,24 @@ pub fn control(bytes: &[u8]) {
         }
         if let Err(error) = protocol::Reply::parse(&frame) {
             is_a_sentence(error);
+        }
+    }
+}
+
+/// What programs say of their progress, in one piece and byte by byte.
+///
+/// # Panics
+/// It is wrong.
+pub fn progress(bytes: &[u8]) {
+    for source in [progress::Source::Rsync, progress::Source::Restic, progress::Source::Rclone] {
+        let (mut whole, mut parts) = (progress::Reader::new(source), progress::Reader::new(source));
+        whole.read(bytes);
+        bytes.iter().for_each(|byte| parts.read(&[*byte]));
+        assert_eq!(whole.latest(), parts.latest());
+        assert_eq!(whole.news(), whole.latest());
+        assert_eq!(whole.news(), None);
+        if let Some(progress) = whole.latest() {
+            assert!(progress.remaining() <= progress.total);
         }
     }
 }

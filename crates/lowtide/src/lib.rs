@@ -37,6 +37,8 @@ pub mod manual;
 #[cfg(target_os = "linux")]
 pub mod operate;
 #[cfg(target_os = "linux")]
+pub mod progress;
+#[cfg(target_os = "linux")]
 pub mod run;
 pub mod sim;
 pub mod size;

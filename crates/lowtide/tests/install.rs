@@ -37,6 +37,20 @@ fn packaged() -> Vec<(String, String)> {
     assets.iter().map(|asset| (text(asset, 0), text(asset, 1))).collect()
 }
 
+/// The files that the spec for RPM lists, as patterns.
+fn listed() -> Vec<String> {
+    let spec = include_str!("../../../packaging/rpm/lowtide.spec");
+    assert!(spec.contains(&format!("\nVersion:        {}\n", env!("CARGO_PKG_VERSION"))), "it is of another version");
+    let macros = [
+        ("%{_bindir}", "usr/bin"),
+        ("%{_mandir}", "usr/share/man"),
+        ("%{_datadir}", "usr/share"),
+        ("%{_unitdir}", "usr/lib/systemd/system"),
+    ];
+    let files = spec.split_once("\n%files\n").unwrap().1.lines();
+    files.map(|line| macros.iter().fold(line.to_owned(), |line, (name, path)| line.replace(name, path))).collect()
+}
+
 /// Whether a pattern, with a `*` in the last part of its path, is that of a file.
 fn exists(folder: &Path, pattern: &str) -> bool {
     let path = folder.join(pattern);
@@ -83,6 +97,15 @@ fn what_is_installed_works_and_uninstall_leaves_nothing() {
             from == "target/release/lowtide" || exists(&folder, &pattern),
             "{from}: there is no such file to package"
         );
+    }
+    // rpmbuild refuses what is installed and not listed; it compresses manual pages
+    for file in &installed {
+        let file = file.to_str().unwrap();
+        let fits = |pattern: &String| match pattern.split_once('*') {
+            Some((begin, _)) => file.starts_with(begin),
+            None => file == pattern,
+        };
+        assert!(listed().iter().any(fits), "packaging/rpm/lowtide.spec does not list {file}");
     }
     make("uninstall", place.path());
     assert_eq!(files(place.path()), BTreeSet::new());

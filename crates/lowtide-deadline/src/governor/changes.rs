@@ -44,6 +44,13 @@ impl Governor {
         Ok(())
     }
 
+    /// A better estimate of the size of the same goal, at least 1: interval, aim, and all that was concluded so far, stay. No effect without a size.
+    pub fn set_size(&mut self, bytes: u64) {
+        if let Some(size) = &mut self.goal.size {
+            *size = bytes.max(1);
+        }
+    }
+
     /// The goal in force.
     #[must_use]
     pub fn goal(&self) -> Goal {

@@ -40,6 +40,9 @@ SIZE is 120GiB, 40MB or a number of bytes; last is what this job sent when it la
 --size-of a -- has to follow. Lowtide governs what PROGRAM sends over TCP; with --direction down or both also what PROGRAM
 receives, by the receive window that each connection advertises.
 
+With --progress-from PROGRAM's output stays a terminal where it is one that Lowtide shares with its shell. Elsewhere (a
+file, a pipe, another terminal) it becomes a pipe, which Lowtide passes on byte by byte as it comes.
+
 Weight: the share of a bottleneck relative to one ordinary TCP flow. Without a deadline it stays at --w-min.
 
 The exit status is PROGRAM's own; 125 if Lowtide failed (also if only its report failed after PROGRAM succeeded), 126 if
@@ -58,7 +61,7 @@ pub struct RunArguments {
     #[arg(long, value_enum)]
     pub direction: Option<DirectionArgument>,
 
-    /// How much PROGRAM will send, or with --direction down receive; required with --deadline
+    /// How much PROGRAM will send, or with --direction down receive; required with --deadline, unless --progress-from says it
     #[arg(long, value_name = "SIZE|last", allow_hyphen_values = true)]
     pub size: Option<SizeArgument>,
 
@@ -70,6 +73,11 @@ pub struct RunArguments {
     /// Estimate the size from the files under these paths; with --size last, for a job that has not run before
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub size_of: Vec<PathBuf>,
+
+    /// Take what is left to send from PROGRAM's own output, which passes unchanged: of rsync with --info=progress2, of
+    /// restic with --json, of rclone with --stats 1s -v. From its first word on that counts in place of a --size
+    #[arg(long, value_enum, value_name = "PROGRAM")]
+    pub progress_from: Option<ProgressFromArgument>,
 
     /// The job's name: --size last finds its last run by it, and `lowtide status` shows it. Default: its command line,
     /// and for `lowtide status` its program
@@ -236,6 +244,17 @@ pub enum ProgressArgument {
     Line,
     /// Only the summary
     Never,
+}
+
+/// `--progress-from`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgressFromArgument {
+    /// Standard output of rsync --info=progress2
+    Rsync,
+    /// Standard output of restic --json
+    Restic,
+    /// Standard error of rclone --stats 1s -v, also with --use-json-log
+    Rclone,
 }
 
 /// `--control`.

@@ -240,6 +240,9 @@ pub struct Status {
     pub delay_backoffs: u64,
     /// Bytes over UDP, which nobody governs.
     pub udp_sent_bytes: u64,
+    /// What the program says of its progress: `run --progress-from`.
+    #[serde(default)]
+    pub progress: Option<OwnProgress>,
     /// The group whose transfers share a budget.
     #[serde(default)]
     pub budget: Option<String>,
@@ -270,6 +273,17 @@ pub struct Status {
     pub expected: Option<Timestamp>,
     /// The forecast and the reason of the present rate, in words.
     pub sentence: String,
+}
+
+/// How far a program says that it is, in bytes as it counts them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnProgress {
+    /// The program whose output is read so.
+    pub from: String,
+    /// Done; `None` as long as it has said nothing.
+    pub done_bytes: Option<u64>,
+    /// Of so many.
+    pub total_bytes: Option<u64>,
 }
 
 #[derive(Deserialize)]

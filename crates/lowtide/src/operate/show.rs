@@ -124,6 +124,7 @@ pub(crate) mod tests {
             phantom_signals: 0,
             delay_backoffs: 12,
             udp_sent_bytes: 0,
+            progress: None,
             budget: None,
             windows: vec!["22:00-06:00".into()],
             caps: Vec::new(),

@@ -47,7 +47,7 @@ fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     let transfer = transfer.map_err(|error| explain(&plan, error))?;
     let governor = governor(&plan)?;
     let controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
-    let screen = Screen::new(&arguments.tell, &plan, Job::new(None, false, !arguments.tell.quiet)?);
+    let screen = Screen::new(&arguments.tell, &plan, Job::new(None, false, !arguments.tell.quiet, None)?);
     let claim = claim(&plan.name);
     let mut session = Session::new(screen, plan, controller, cgroup, 0);
     if let Err(error) = session.take_open_connections() {
@@ -99,6 +99,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan
     Ok(Plan {
         size: arguments.size,
         guessed: false,
+        told: None,
         due: arguments.deadline,
         deadline: arguments.deadline.map(|when| clock.wall(clock.due(when))),
         clock,

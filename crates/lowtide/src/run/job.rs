@@ -7,12 +7,12 @@
 
 use std::{
     io::{self, Write, stdin, stdout},
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
-use lowtide_kernel::{Place, Program, Terminal, User, controls_us};
+use lowtide_kernel::{Copier, Piece, Place, Program, Stream, Terminal, User, controls_us};
 use nix::sys::{
     signal::Signal,
     stat::{SFlag, fstat},
@@ -22,9 +22,12 @@ use super::{
     relay::Relay,
     signals::{Event, Signals},
 };
+use crate::progress::{Reader, Source};
 
 pub(super) struct Job {
     relay: Option<Relay>,
+    /// Where PROGRAM's output is read and does not go to the relay's terminal; and its reader.
+    copier: Option<(Copier, Reader)>,
     /// PROGRAM runs as another user.
     apart: bool,
     /// PROGRAM may have the keyboard without asking.
@@ -32,19 +35,26 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// `user`: another one than ours; `line`: one of ours changes in place; `talks`: there is anything to say.
-    pub(super) fn new(user: Option<&User>, line: bool, talks: bool) -> Result<Job> {
+    /// `user`: another one than ours; `line`: one of ours changes in place; `talks`: there is anything to say; `source`: its progress is read.
+    pub(super) fn new(user: Option<&User>, line: bool, talks: bool, source: Option<Source>) -> Result<Job> {
         let apart = user.is_some();
-        let terminal = match (apart, line) {
+        // who looks for a terminal there finds one
+        let shown = source.is_some_and(|source| controls_us(source.stream().ours()));
+        let terminal = match (apart, line || shown) {
             (true, _) => Terminal::open(user)?,
             (false, true) => Terminal::open(None).ok().flatten(), // else there are lines instead of one that changes
             (false, false) => None,
         };
         let talks = talks && controls_us(io::stderr());
-        let relay = terminal.map(|terminal| Relay::new(terminal, talks)).transpose().context("the terminal's size")?;
+        let reader = source.map(Reader::new);
+        let (on_terminal, elsewhere) = if terminal.is_some() && shown { (reader, None) } else { (None, reader) };
+        let relay = terminal.map(|terminal| Relay::new(terminal, talks, on_terminal));
+        let relay = relay.transpose().context("the terminal's size")?;
+        let copier = elsewhere.map(|reader| Copier::start(reader.source().stream()).map(|copier| (copier, reader)));
+        let copier = copier.transpose()?;
         // who reads our output on a pipe may want the keyboard itself
         let interactive = controls_us(stdin()) && !is_pipe(stdout());
-        Ok(Job { relay, apart, interactive })
+        Ok(Job { relay, copier, apart, interactive })
     }
 
     pub(super) fn has_terminal(&self) -> bool {
@@ -57,6 +67,20 @@ impl Job {
             None if self.apart => Place::Apart,
             None => Place::Ours,
         }
+    }
+
+    /// PROGRAM's output, where it is read on its way.
+    pub(super) fn output(&mut self) -> Option<(Stream, OwnedFd)> {
+        self.copier.as_mut().and_then(|(copier, _)| copier.take_input())
+    }
+
+    /// What reads PROGRAM's progress, after it has read all there is.
+    pub(super) fn reader(&mut self) -> Option<&mut Reader> {
+        let Some((copier, reader)) = &mut self.copier else {
+            return self.relay.as_mut().and_then(|relay| relay.reader().as_mut());
+        };
+        copier.read(|piece| hear(reader, piece));
+        Some(reader)
     }
 
     fn gives_keyboard(&self) -> bool {
@@ -172,13 +196,32 @@ impl Job {
         self.relay.as_ref().and_then(Relay::columns)
     }
 
-    /// All that PROGRAM has written is shown, and the terminal is as it was.
-    pub(super) fn finish(&mut self, program: &Program) {
+    /// All that PROGRAM has written is shown, and the terminal is as it was. Gives what has read it.
+    pub(super) fn finish(&mut self, program: &Program) -> Option<Reader> {
+        let mut heard = self.copier.take().map(|(copier, mut reader)| {
+            copier.finish(|piece| hear(&mut reader, piece));
+            reader
+        });
         if let Some(mut relay) = self.relay.take() {
             for sentence in relay.finish(program) {
                 print(&sentence);
             }
+            heard = heard.or(relay.reader().take());
         }
+        heard
+    }
+}
+
+fn hear(reader: &mut Reader, piece: Piece) {
+    match piece {
+        Piece::Written(bytes) => reader.read(bytes),
+        Piece::AfterGap(bytes) => {
+            reader.miss();
+            reader.read(bytes);
+        }
+        // a reader who has gone is PROGRAM's own affair
+        Piece::Failed(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Piece::Failed(error) => print(&format!("lowtide: the program's output cannot be written: {error}")),
     }
 }
 

@@ -47,7 +47,7 @@ use limits::{Limits, limits};
 use past::PastRuns;
 use report_file::ReportFile;
 use screen::Screen;
-use session::Session;
+use session::{Session, Told};
 use signals::{Event, Signals};
 use state_file::Damaged;
 use verdict::Outcome;
@@ -65,6 +65,8 @@ struct Plan {
     size: Option<u64>,
     /// `--size last`: by what the job sent before, and thought over while it runs.
     guessed: bool,
+    /// `--progress-from`: the size is what has moved, and what PROGRAM says is left.
+    told: Option<Told>,
     due: Option<When>,
     /// When that is by the wall clock as it is set now.
     deadline: Option<Timestamp>,
@@ -131,7 +133,8 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let plan = plan(arguments, &caller, user)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     // blocked before anything else starts, so that nothing is missed
-    let mut job = Job::new(plan.user.as_ref(), screen::has_line(&arguments.tell), !arguments.tell.quiet)?;
+    let (line, talks) = (screen::has_line(&arguments.tell), !arguments.tell.quiet);
+    let mut job = Job::new(plan.user.as_ref(), line, talks, plan.told.map(|told| told.source))?;
     let signals = Signals::block(job.has_terminal())?;
     let inherited = inherited_tcp_sockets();
 
@@ -147,8 +150,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
         Err(error) => return Err(error),
     };
     let governor = governor(&plan)?;
-    let mut program =
-        Program::start(&arguments.program, Some(&cgroup), plan.user.as_ref(), job.place(), signals.inherited())?;
+    let mut program = start(arguments, Some(&cgroup), &plan, &mut job, &signals)?;
     job.begin();
     let mut controller = Controller::new(transfer, governor, plan.policy, &plan.setup);
     controller.is_about(plan.about);
@@ -172,13 +174,28 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     Ok(signals.end_like(exit, instead_of_success))
 }
 
+fn start(
+    arguments: &RunArguments,
+    cgroup: Option<&Cgroup>,
+    plan: &Plan,
+    job: &mut Job,
+    signals: &Signals,
+) -> Result<Program> {
+    let output = job.output();
+    let (command, user) = (&arguments.program, plan.user.as_ref());
+    Ok(Program::start(command, cgroup, user, job.place(), signals.inherited(), output)?)
+}
+
 fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result<Plan> {
     let clock = Clock::start();
     let due = arguments.deadline;
     let (history, past) = history(arguments, caller).unzip();
     let (size, guessed) = announced(arguments, history.as_ref(), caller)?;
-    if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() {
-        bail!("--deadline needs --size, --size-of or --download-size: how hard to press follows from how much is left");
+    let told = arguments.progress_from.map(|program| Told::new(program.into()));
+    if due.is_some() && size.is_none() && !guessed && arguments.size_of.is_empty() && told.is_none() {
+        bail!(
+            "--deadline needs --size, --size-of, --download-size or --progress-from: how hard to press follows from how much is left"
+        );
     }
     let law = control::law(&arguments.law)?;
     let direction = control::direction(arguments, &law)?;
@@ -191,6 +208,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
     Ok(Plan {
         size,
         guessed,
+        told,
         due,
         deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
@@ -303,11 +321,11 @@ fn explain(plan: &Plan, error: Error) -> anyhow::Error {
 }
 
 fn ungoverned(arguments: &RunArguments, plan: &Plan, signals: &Signals, mut job: Job) -> Result<ExitCode> {
-    let mut program = Program::start(&arguments.program, None, plan.user.as_ref(), job.place(), signals.inherited())?;
+    let mut program = start(arguments, None, plan, &mut job, signals)?;
     job.begin();
     loop {
         if let Some(exit) = program.poll()? {
-            job.finish(&program);
+            drop(job.finish(&program));
             return Ok(signals.end_like(exit, None));
         }
         if let Event::Forward(signal) = job.wait(signals, &mut program, true, TICK)? {

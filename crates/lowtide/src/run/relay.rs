@@ -11,6 +11,7 @@ use nix::{
 };
 
 use super::{canvas::Canvas, job::print};
+use crate::progress::Reader;
 
 /// For so long PROGRAM is silent before a line that a flood has displaced comes back.
 const SILENCE: Duration = Duration::from_millis(100);
@@ -27,13 +28,15 @@ pub(super) struct Relay {
     attached: bool,
     keys: Vec<u8>,
     output: Vec<u8>,
+    /// Reads what PROGRAM shows.
+    reader: Option<Reader>,
 }
 
 impl Relay {
-    /// `talks`: there is something to say on this terminal.
-    pub(super) fn new(terminal: Terminal, talks: bool) -> io::Result<Relay> {
+    /// `talks`: there is something to say on this terminal; `reader`: reads what PROGRAM shows.
+    pub(super) fn new(terminal: Terminal, talks: bool, reader: Option<Reader>) -> io::Result<Relay> {
         let canvas = if talks { Some(Canvas::new(terminal.pass_size_on()?)) } else { None };
-        Ok(Relay { terminal: Some(terminal), canvas, attached: false, keys: Vec::new(), output: Vec::new() })
+        Ok(Relay { terminal: Some(terminal), canvas, attached: false, keys: Vec::new(), output: Vec::new(), reader })
     }
 
     pub(super) fn terminal(&self) -> Option<&Terminal> {
@@ -46,6 +49,11 @@ impl Relay {
 
     pub(super) fn is_in_foreground(&self) -> bool {
         self.terminal.as_ref().is_some_and(Terminal::is_in_foreground)
+    }
+
+    /// What reads PROGRAM's output.
+    pub(super) fn reader(&mut self) -> &mut Option<Reader> {
+        &mut self.reader
     }
 
     pub(super) fn columns(&self) -> Option<u16> {
@@ -119,10 +127,14 @@ impl Relay {
         let mut all = false;
         while !all && self.output.len() < BACKLOG {
             match read(terminal.master(), &mut buffer) {
-                Ok(length @ 1..) => match &mut self.canvas {
-                    Some(canvas) => canvas.program(&buffer[..length], &mut self.output),
-                    None => self.output.extend_from_slice(&buffer[..length]),
-                },
+                Ok(length @ 1..) => {
+                    let bytes = &buffer[..length];
+                    self.reader.iter_mut().for_each(|reader| reader.read(bytes));
+                    match &mut self.canvas {
+                        Some(canvas) => canvas.program(bytes, &mut self.output),
+                        None => self.output.extend_from_slice(bytes),
+                    }
+                }
                 Err(Errno::EINTR) => {}
                 Ok(0) | Err(_) => all = true,
             }
@@ -137,7 +149,8 @@ impl Relay {
     /// Our terminal is gone. So is PROGRAM's then, which it notices as it would have noticed on ours.
     fn hang_up(&mut self, program: &Program) {
         program.hang_up();
-        *self = Relay { terminal: None, canvas: None, attached: false, keys: Vec::new(), output: Vec::new() };
+        let reader = self.reader.take();
+        *self = Relay { terminal: None, canvas: None, attached: false, keys: Vec::new(), output: Vec::new(), reader };
     }
 
     /// Our terminal has changed its size.
@@ -261,7 +274,7 @@ mod tests {
     #[should_panic(expected = "in the middle of a run")]
     fn panics_while_the_program_has_the_keyboard() {
         let terminal = Terminal::open(None).unwrap().expect("a terminal");
-        let mut relay = Relay::new(terminal, true).unwrap();
+        let mut relay = Relay::new(terminal, true, None).unwrap();
         relay.attach();
         let keys = relay.files().remove(0);
         poll(&mut [keys], PollTimeout::from(20_000u16)).unwrap(); // until somebody has looked at the terminal

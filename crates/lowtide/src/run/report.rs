@@ -14,9 +14,10 @@ use super::{
     goals::{Counts, Goals},
     phrases,
     run_record::RunRecord,
-    session::Ending,
+    session::{Ending, Told},
     verdict::Outcome,
 };
+use crate::operate::protocol::OwnProgress;
 
 const SCHEMA: &str = "lowtide-report/2";
 
@@ -35,6 +36,7 @@ pub(super) struct Report {
     w_min: f64,
     w_max: f64,
     size_bytes: Option<u64>,
+    progress: Option<OwnProgress>,
     acknowledged_bytes: u64,
     received_bytes: u64,
     retransmitted_bytes: u64,
@@ -157,6 +159,7 @@ impl Report {
             w_min: plan.policy.bounds.min().get(),
             w_max: plan.policy.bounds.max().get(),
             size_bytes: plan.size,
+            progress: plan.told.map(Told::shown),
             acknowledged_bytes: totals.acknowledged,
             received_bytes: totals.received,
             retransmitted_bytes: totals.retransmitted,

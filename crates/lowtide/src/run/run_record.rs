@@ -94,6 +94,11 @@ impl RunRecord {
         }
     }
 
+    /// No number of bytes says any more that it is complete.
+    pub(super) fn expect_any(&mut self) {
+        (self.size, self.completed) = (None, None);
+    }
+
     /// Keeps what was changed by hand; of very many changes the last ones.
     pub(super) fn change(&mut self, now: Time, what: String) {
         if self.changes.len() == CHANGES_LIMIT {

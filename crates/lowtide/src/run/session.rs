@@ -4,6 +4,7 @@
 mod attached;
 mod orders;
 mod press;
+mod told;
 
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ use crate::{
     operate::{directory::Claim, server::Server},
     when::When,
 };
+
+pub(super) use told::Told;
 
 /// After PROGRAM's end, its last data may take so long to make any progress before they count as lost.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
@@ -213,10 +216,11 @@ impl Session {
         self.blind = false;
         let news = self.record.observe(&status);
         self.screen.show(&self.record, news, &self.plan.clock, self.controller.is_paused());
+        self.listen(&status);
         self.publish();
         let down = self.plan.about == Direction::Down;
         let unfinished = if down { 0 } else { status.snapshot.unfinished_bytes };
-        if let Some(guess) = self.plan.size.filter(|_| self.plan.guessed)
+        if let Some(guess) = self.plan.size.filter(|_| self.plan.guessed && !Told::counts(self.plan.told))
             && let Some(more) = history::again(guess, self.record.moved(), unfinished)
         {
             self.plan.size = Some(more);
@@ -258,7 +262,8 @@ impl Session {
         report: Option<ReportFile>,
     ) -> (Option<Outcome>, Result<()>) {
         if let Some(program) = program {
-            self.screen.job.finish(program);
+            let heard = self.screen.job.finish(program);
+            self.listen_to_the_end(heard);
         }
         let finished = self.record.last_progress.unwrap_or_else(|| self.plan.clock.now());
         let verdict = self.verdict(exit, finished);

@@ -7,7 +7,7 @@ use lowtide_deadline::{Bounds, Hold, Rates, Time};
 
 use lowtide_kernel::Direction;
 
-use super::Session;
+use super::{Session, Told};
 use crate::{
     hours::{self, Rules},
     operate::protocol::{Changes, Command, Due, Status},
@@ -98,7 +98,7 @@ impl Session {
             self.controller.governor().set_rates(rates);
         }
         if let Some(size) = size {
-            (self.plan.size, self.plan.guessed) = (Some(size), false);
+            (self.plan.size, self.plan.guessed, self.plan.told) = (Some(size), false, None);
             self.record.expect(size);
             self.screen.expect(size);
         }
@@ -245,6 +245,7 @@ impl Session {
             phantom_signals: totals.phantoms,
             delay_backoffs: totals.delay_backoffs,
             udp_sent_bytes: totals.udp_sent,
+            progress: plan.told.map(Told::shown),
             budget: self.budget(),
             windows: hours::texts(&plan.limits.rules.windows),
             caps: hours::texts(&plan.limits.rules.caps),
