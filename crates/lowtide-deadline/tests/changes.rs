@@ -103,7 +103,7 @@ fn a_better_estimate_of_the_size_begins_nothing_anew() {
     let goal = |size: u64| Goal { size: Some(size), deadline: Some(at(200.0)) };
     let (mut known, mut told) = (governor(goal(100 * MEGA)), governor(goal(90 * MEGA)));
     let (mut sent, mut of_told) = (0.0, 0.0);
-    let rate = |w: f64| 1e6 * w.powf(0.3);
+    let rate = |w: f64| 1e6 * w.sqrt();
     told.set_size(100 * MEGA);
     assert_eq!((told.aim(), told.goal()), (known.aim(), goal(100 * MEGA)));
     for step in 0..760 {

@@ -58,5 +58,5 @@ fn bytes(word: &str) -> Option<u64> {
     if !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return None;
     }
-    Some((number.parse::<f64>().ok()? * 1000f64.powi(power as i32 + 1)) as u64)
+    Some((number.parse::<f64>().ok()? * 1000u64.pow(power as u32 + 1) as f64) as u64)
 }
