@@ -16,7 +16,8 @@ pub struct Step {
     pub weight: f64,
     /// How long that interval really was; greater than 0.
     pub elapsed: Duration,
-    /// T_w: how long it was meant to be; greater than 0.
+    /// T_w: how long it was meant to be; greater than 0. Where a floor makes intervals longer it is shorter than they
+    /// are, so that a short transfer does not climb more slowly.
     pub interval: Duration,
     /// The path, as seen in the interval. A model of a window-based law needs it.
     pub path: PathState,

@@ -302,6 +302,12 @@ impl Forecast {
         Some(self.flat_rate().map_or(raw, |flat| raw.min(flat)))
     }
 
+    /// The same at this weight; `None` where it is too far below `w_max` to tell.
+    #[must_use]
+    pub fn trusted_ceiling(&self, weight: f64) -> Option<f64> {
+        self.ceiling().filter(|_| weight >= TRUST * self.w_max)
+    }
+
     /// The statement to make now. `deadline` must be later than `now`. An "on course" that no longer holds is taken
     /// back here at once, and said again only after some intervals.
     #[must_use]

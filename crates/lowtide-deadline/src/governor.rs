@@ -5,7 +5,7 @@ mod outlook;
 
 use crate::{
     Basis, Calendar, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, PathState, Pid, Policy,
-    PriceRatio, Signals, Step, Time, Weight, WeightControl, limit_increase, update_interval,
+    PriceRatio, Signals, Step, Time, Weight, WeightControl, limit_increase, update_interval, wanted_interval,
 };
 use outlook::Pace;
 use std::time::Duration;
@@ -28,6 +28,10 @@ const AIM_MARGIN_MOST: f64 = 0.10;
 const INTERVALS_OF_L_W: f64 = 130.0;
 /// However short the transfer, no update may grant more than this part of what was asked.
 const INCREASE_LIMIT_MOST: f64 = 0.5;
+/// Where floors make an interval longer than it was meant to be, so many times as much happens in it at the most.
+const HASTE_MOST: u32 = 3;
+/// A transfer that needs more than this part of what it would have at `w_max` has no time left for a climb.
+const PRESSING: f64 = 0.85;
 /// An interval without any progress is drawn out to so many T_w before it counts: a pause after a burst of
 /// losses is no verdict on the weight.
 const SILENT_INTERVALS: u32 = 3;
@@ -477,7 +481,7 @@ impl Governor {
                     achieved_rate: achieved,
                     weight: self.weight.get(),
                     elapsed,
-                    interval: self.interval,
+                    interval: self.meant_interval(),
                     path,
                     signals,
                     price_ratio: self.mean_price_ratio(),
@@ -489,6 +493,17 @@ impl Governor {
         };
         self.open_interval(now);
         ran
+    }
+
+    /// T_w as the control law counts time.
+    fn meant_interval(&self) -> Duration {
+        wanted_interval(self.policy.nominal_interval, self.whole()).clamp(self.interval / HASTE_MOST, self.interval)
+    }
+
+    /// Whether only an ordinary flow, or what `w_max` allows, can still be in time.
+    fn has_no_slack(&self, weight: f64, target_rate: f64) -> bool {
+        let ceiling = self.forecast.trusted_ceiling(weight);
+        self.policy.early_aim && ceiling.is_some_and(|ceiling| target_rate > PRESSING * ceiling)
     }
 
     fn run_control(&mut self, step: &Step, only_down: bool, past_aim: bool) {
@@ -503,5 +518,9 @@ impl Governor {
         self.weight = self.policy.bounds.clamp(granted.weight);
         self.limited = granted.limited;
         self.control.applied(self.weight.get(), self.weight.get() < wanted);
+        if !only_down && self.has_no_slack(before, step.target_rate) {
+            (self.weight, self.limited) = (self.policy.bounds.max(), false);
+            self.control.reset(self.weight.get());
+        }
     }
 }

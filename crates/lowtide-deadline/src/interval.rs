@@ -24,9 +24,15 @@ pub const INTERVAL_FLOOR: Duration = Duration::from_millis(500);
 /// switch the control off.
 #[must_use]
 pub fn update_interval(nominal: Duration, time_left: Option<Duration>, rtt: Option<Duration>) -> Duration {
-    let wanted = time_left.map_or(nominal, |left| nominal.min(left / INTERVALS_PER_TRANSFER));
+    let wanted = wanted_interval(nominal, time_left);
     let rounds = rtt.unwrap_or_default().saturating_mul(ROUND_TRIPS_PER_INTERVAL).min(nominal.saturating_mul(10));
     wanted.max(rounds).max(INTERVAL_FLOOR)
+}
+
+/// The same without its floors, at which a short transfer has fewer updates than it should have.
+#[must_use]
+pub fn wanted_interval(nominal: Duration, time_left: Option<Duration>) -> Duration {
+    time_left.map_or(nominal, |left| nominal.min(left / INTERVALS_PER_TRANSFER))
 }
 
 #[cfg(test)]

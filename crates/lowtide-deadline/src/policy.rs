@@ -27,8 +27,8 @@ pub struct Policy {
     /// Round trips that a flow takes to follow its weight, finite and not negative. Reno regains half a window of W in
     /// W/2 of them, CUBIC in its Reno-friendly region, at 0.53 segments each, in about W. Only the forecast uses it.
     pub response_round_trips: f64,
-    /// Aim a little before the deadline; see [`Governor::aim`](crate::Governor::aim). Our choice; `false` is the paper
-    /// to the letter.
+    /// Aim a little before the deadline, see [`Governor::aim`](crate::Governor::aim), and rise to `w_max` at once where
+    /// no slack is left. Our choice; `false` is the paper to the letter.
     pub early_aim: bool,
     /// The law that moves the weight.
     pub control: Control,
