@@ -44,6 +44,9 @@ pub trait WeightControl: fmt::Debug + Send {
     /// Forget everything and go on from `weight`.
     fn reset(&mut self, weight: f64);
 
+    /// The weight was raised to this, whatever the law wanted: it goes on from there.
+    fn raised(&mut self, _weight: f64) {}
+
     /// Another range of weights from now on.
     fn set_bounds(&mut self, bounds: Bounds);
 

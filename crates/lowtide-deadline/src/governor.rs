@@ -520,7 +520,7 @@ impl Governor {
         self.control.applied(self.weight.get(), self.weight.get() < wanted);
         if !only_down && self.has_no_slack(before, step.target_rate) {
             (self.weight, self.limited) = (self.policy.bounds.max(), false);
-            self.control.reset(self.weight.get());
+            self.control.raised(self.weight.get());
         }
     }
 }

@@ -176,6 +176,10 @@ impl WeightControl for ModelBased {
         self.pid.reset(weight);
     }
 
+    fn raised(&mut self, weight: f64) {
+        self.pid.raised(weight);
+    }
+
     fn set_bounds(&mut self, bounds: Bounds) {
         self.bounds = bounds;
         self.pid.set_bounds(bounds);

@@ -101,8 +101,12 @@ impl WeightControl for Pid {
     }
 
     fn reset(&mut self, weight: f64) {
-        self.integral = self.bounds.clamp(weight).get() / self.gains.integral;
+        self.raised(weight);
         self.previous_error = 0.0;
+    }
+
+    fn raised(&mut self, weight: f64) {
+        self.integral = self.bounds.clamp(weight).get() / self.gains.integral;
     }
 
     fn set_bounds(&mut self, bounds: Bounds) {
