@@ -415,7 +415,7 @@ fn a_transfer_without_slack_has_the_highest_weight_at_once() {
     let (rate, after) = (1e6, 45.0);
     for (part, early_aim, expected) in [(0.80, true, 0.3), (0.90, true, 1.0), (0.90, false, 0.3)] {
         let policy = Policy { early_aim, increase_limit: 1.0, ..Policy::default() };
-        let ordinary = rate * (1f64 / 0.3).powf(1.0 / policy.alpha);
+        let ordinary = rate * libm::pow(1.0 / 0.3, 1.0 / policy.alpha);
         let aim = if early_aim { 570.0 } else { 600.0 };
         let size = part * ordinary * (aim - after) + rate * after;
         let mut g = Governor::with_control(policy, goal(size as u64, 600.0), Time::ZERO, Box::new(Holds)).unwrap();
