@@ -9,7 +9,7 @@ use std::{fs, io::Write, os::unix::process::CommandExt, path::PathBuf, process::
 
 use lifecycle::{
     Ended, Receiver, Running, Socket, dev_tcp, finish, is_alive, kernel, lowtide, name, own_cgroup, report, sockets_to,
-    trickle, until,
+    transfer_status, trickle, until,
 };
 use lowtide_emu::{Config, Emulator};
 use nix::{
@@ -87,8 +87,7 @@ impl Scene {
     }
 
     fn status(&self) -> Value {
-        let all: Value = serde_json::from_str(&ask(&["status", &self.job, "--json"]).out).unwrap();
-        all["transfers"][0].clone()
+        transfer_status(&self.job).unwrap()
     }
 }
 

@@ -8,7 +8,8 @@ mod lifecycle;
 use std::{fs, path::PathBuf, process::Command, thread, time::Duration};
 
 use lifecycle::{
-    Ended, Orphan, PATIENCE, Running, children, finish, inside, kernel, lowtide, name, report, until, within,
+    Ended, Orphan, PATIENCE, Running, children, finish, inside, kernel, lowtide, name, report, transfer_status, until,
+    within,
 };
 use lowtide_emu::{Config, Emulator};
 use nix::sys::signal::Signal;
@@ -168,11 +169,9 @@ fn its_status_is_about_what_is_received() {
     let Some(scene) = Scene::new("status") else { return };
     let job = name("down");
     let run = scene.run(&["--name", &job], &scene.curl(scene.serves(100_000_000)));
-    let status = || -> Option<Value> {
-        let all: Value = serde_json::from_str(&finish(&mut lowtide(["status", &job, "--json"])).out).ok()?;
-        Some(all["transfers"][0].clone())
-    };
-    let status = until("data", || status().filter(|status| status["acknowledged_bytes"].as_u64() > Some(1_000_000)));
+    let status = until("data", || {
+        transfer_status(&job).filter(|status| status["acknowledged_bytes"].as_u64() > Some(1_000_000))
+    });
     assert_eq!((status["direction"].as_str(), &status["sending"]), (Some("down"), &1.into()), "{status}");
     assert!(status["srtt_s"].as_f64() > Some(0.03), "of the connection that receives: {status}");
     assert!(status["queueing_delay_s"].is_number() && status["rate_bps"].as_f64() > Some(0.0), "{status}");

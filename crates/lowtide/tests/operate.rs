@@ -20,7 +20,7 @@ use std::{
 
 use lifecycle::{
     Ended, Receiver, Running, dev_tcp, finish, inside, kernel, lowtide, name, namespace, public_copy, report,
-    run_script, sockets_to, trickle, until,
+    run_script, sockets_to, transfer_status, trickle, until,
 };
 use lowtide::operate::directory::Directory;
 use lowtide_emu::{Config, Emulator, Namespace};
@@ -33,12 +33,7 @@ fn ask(words: &[&str]) -> Ended {
 
 /// A transfer's status, once it answers.
 fn status(transfer: &str) -> Value {
-    until("the transfer's status", || {
-        let ended = ask(&["status", transfer, "--json"]);
-        let all: Value = serde_json::from_str(&ended.out).ok()?;
-        assert_eq!(all["schema"], "lowtide-status/1");
-        Some(all["transfers"][0].clone())
-    })
+    until("the transfer's status", || transfer_status(transfer))
 }
 
 fn number(status: &Value, field: &str) -> f64 {

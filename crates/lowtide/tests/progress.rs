@@ -17,22 +17,18 @@ use std::{
 };
 
 use lifecycle::{
-    Receiver, Running, finish, inside, kernel, lowtide, name, namespace, report, run_script, trickle, until,
+    Receiver, Running, finish, inside, kernel, lowtide, name, namespace, report, run_script, transfer_status, trickle,
+    until,
 };
 use lowtide_emu::{Config, Emulator};
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use terminal::Terminal;
 
 const LOWTIDE: &str = env!("CARGO_BIN_EXE_lowtide");
 
 /// A word of restic's.
 const STATUS: &str = r#"{"message_type":"status","total_bytes":1000000000,"bytes_done":400000000}"#;
-
-fn status(transfer: &str) -> Option<Value> {
-    let all: Value = serde_json::from_str(&finish(&mut lowtide(["status", transfer, "--json"])).out).ok()?;
-    Some(all["transfers"][0].clone())
-}
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
@@ -66,7 +62,8 @@ fn rclone_says_how_much_is_left() {
     run.args(["--stats", "500ms", "--use-json-log", at("data").to_str().unwrap(), ":webdav:"]);
     run.env("RCLONE_WEBDAV_URL", format!("http://{address}/")).env("RCLONE_WEBDAV_VENDOR", "other");
     let run = Running::start(&mut inside(emulator.a(), run));
-    let seen = until("rclone's word", || status(&job).filter(|status| status["progress"]["total_bytes"].is_u64()));
+    let seen =
+        until("rclone's word", || transfer_status(&job).filter(|status| status["progress"]["total_bytes"].is_u64()));
     let size = seen["size_bytes"].as_u64().unwrap();
     assert!(size < 30_000_000, "not the 100 GB that were announced: {seen}");
     let ended = run.end_within(Duration::from_secs(90));
@@ -96,14 +93,14 @@ fn its_word_counts_until_somebody_sets_another_size() {
     let script = format!("echo '{STATUS}'; {}", trickle(&[receiver.address]));
     let options = ["--name", &job, "--deadline", "+9h", "--progress-from", "restic"];
     let run = Running::start(&mut inside(&space, run_script(&options, &script)));
-    let seen = until("restic's word", || status(&job).filter(|status| !status["needed_bps"].is_null()));
+    let seen = until("restic's word", || transfer_status(&job).filter(|status| !status["needed_bps"].is_null()));
     assert_eq!(seen["progress"], json!({"from": "restic", "done_bytes": 400_000_000, "total_bytes": 1_000_000_000}));
     // of what it counts as done 160 MiB may still be in its memory
     let left = seen["size_bytes"].as_u64().unwrap() - seen["acknowledged_bytes"].as_u64().unwrap();
     assert!((760_000_000..=770_000_000).contains(&left), "{seen}");
 
     assert!(finish(&mut lowtide(["set", &job, "--remaining", "5MB"])).status.success());
-    let then = status(&job).unwrap();
+    let then = transfer_status(&job).unwrap();
     assert!(then["size_bytes"].as_u64().unwrap() < 100_000_000 && then["progress"].is_null(), "{then}");
     run.signal(Signal::SIGTERM);
     assert!(run.end().out.starts_with(STATUS));

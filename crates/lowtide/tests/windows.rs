@@ -9,8 +9,8 @@ use std::{net::Ipv4Addr, time::Duration};
 
 use jiff::{SignedDuration, Zoned};
 use lifecycle::{
-    Ended, Receiver, Running, children, dev_tcp, finish, inside, kernel, lowtide, name, namespace, run_script, trickle,
-    until,
+    Ended, Receiver, Running, children, dev_tcp, finish, inside, kernel, lowtide, name, namespace, run_script,
+    transfer_status, trickle, until,
 };
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -19,13 +19,8 @@ fn ask(words: &[&str]) -> Ended {
     finish(&mut lowtide(words))
 }
 
-fn find(transfer: &str) -> Option<Value> {
-    let all: Value = serde_json::from_str(&ask(&["status", transfer, "--json"]).out).ok()?;
-    Some(all["transfers"][0].clone())
-}
-
 fn status(transfer: &str) -> Value {
-    until("the transfer's status", || find(transfer))
+    until("the transfer's status", || transfer_status(transfer))
 }
 
 fn number(status: &Value, field: &str) -> f64 {

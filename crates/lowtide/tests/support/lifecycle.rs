@@ -524,6 +524,13 @@ pub(crate) fn trickle(to: &[SocketAddr]) -> String {
     script + "sleep 0.02; done"
 }
 
+/// What `lowtide status` says of a transfer, if it answers.
+pub(crate) fn transfer_status(transfer: &str) -> Option<Value> {
+    let all: Value = serde_json::from_str(&finish(&mut lowtide(["status", transfer, "--json"])).out).ok()?;
+    assert_eq!(all["schema"], "lowtide-status/1");
+    Some(all["transfers"][0].clone())
+}
+
 /// Reads a report.
 pub(crate) fn report(path: &Path) -> Value {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
