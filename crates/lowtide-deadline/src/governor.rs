@@ -5,7 +5,7 @@ mod outlook;
 
 use crate::{
     Basis, Calendar, Control, Forecast, Goal, GoalError, ModelBased, Observation, Outlook, PathState, Pid, Policy,
-    PriceRatio, Signals, Step, Time, Weight, WeightControl, limit_increase, update_interval, wanted_interval,
+    PriceRatio, Signals, Step, Time, Weight, WeightControl, interval::wanted_interval, limit_increase, update_interval,
 };
 use outlook::Pace;
 use std::time::Duration;

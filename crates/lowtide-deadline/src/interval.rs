@@ -30,8 +30,7 @@ pub fn update_interval(nominal: Duration, time_left: Option<Duration>, rtt: Opti
 }
 
 /// The same without its floors, at which a short transfer has fewer updates than it should have.
-#[must_use]
-pub fn wanted_interval(nominal: Duration, time_left: Option<Duration>) -> Duration {
+pub(crate) fn wanted_interval(nominal: Duration, time_left: Option<Duration>) -> Duration {
     time_left.map_or(nominal, |left| nominal.min(left / INTERVALS_PER_TRANSFER))
 }
 

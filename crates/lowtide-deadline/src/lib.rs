@@ -61,7 +61,6 @@ pub use forecast::{Forecast, Observation, Outlook, Question};
 pub use governor::{Decision, Governor, Hold, Progress, Rates, Turn};
 pub use interval::{
     INTERVAL_FLOOR, INTERVALS_PER_TRANSFER, NOMINAL_INTERVAL, ROUND_TRIPS_PER_INTERVAL, update_interval,
-    wanted_interval,
 };
 pub use limit::{DEFAULT_INCREASE_LIMIT, Limited, limit_increase};
 pub use model::{Cubic, Model};

@@ -21,7 +21,7 @@ impl Default for Gains {
     }
 }
 
-/// Bytes that an interval is taken to have carried when it carried fewer: about one packet. Guards the
+/// Bytes per T_w that an interval is taken to have carried when it carried fewer: about one packet. Guards the
 /// division by the achieved rate.
 const FLOOR_BYTES: f64 = 1500.0;
 

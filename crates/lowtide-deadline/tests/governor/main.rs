@@ -8,6 +8,7 @@ use lowtide_deadline::{
     Basis, Bounds, Control, Cubic, Decision, FallbackReason, Goal, GoalError, Governor, Model, Outlook, Policy,
     PolicyError, Progress, RatioPolicy, RatioRule, Signal, SignalKind, Signals, Step, Time, WeightControl,
 };
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -367,14 +368,18 @@ fn a_moved_goal_is_judged_afresh() {
     assert!(matches!(d.outlook, Outlook::OnCourse { .. }), "{d:?}");
 }
 
-/// A law that asks for a half, and from its 53rd update on for a tenth.
-#[derive(Debug)]
-struct Falls(u32);
+/// A law that asks for what this says.
+struct Asks<F>(F);
 
-impl WeightControl for Falls {
-    fn update(&mut self, _: &Step) -> f64 {
-        self.0 += 1;
-        if self.0 < 53 { 0.5 } else { 0.1 }
+impl<F> fmt::Debug for Asks<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asks")
+    }
+}
+
+impl<F: FnMut(&Step) -> f64 + Send> WeightControl for Asks<F> {
+    fn update(&mut self, step: &Step) -> f64 {
+        (self.0)(step)
     }
     fn applied(&mut self, _: f64, _: bool) {}
     fn reset(&mut self, _: f64) {}
@@ -386,7 +391,11 @@ fn past_the_aim_the_weight_does_not_fall() {
     for (early_aim, expected) in [(true, 0.5), (false, 0.1)] {
         // with so little left it is not for want of slack
         let policy = Policy { early_aim, bounds: Bounds::new(0.004, 0.5).unwrap(), ..Policy::default() };
-        let law = Box::new(Falls(0));
+        let mut updates = 0;
+        let law = Box::new(Asks(move |_: &Step| {
+            updates += 1;
+            if updates < 53 { 0.5 } else { 0.1 }
+        }));
         let mut g = Governor::with_control(policy, goal(47_610_000, 50.0), Time::ZERO, law).unwrap();
         let mut sent = 0.0;
         let d = drive(&mut g, (0.0, 47.6), &mut sent, 1e6, false);
@@ -394,19 +403,6 @@ fn past_the_aim_the_weight_does_not_fall() {
         let d = drive(&mut g, (47.6, 49.6), &mut sent, 1e3, false); // the 53rd update, at 47.7 s, and more
         assert_eq!(d.weight.get(), expected);
     }
-}
-
-/// A law that has found its weight.
-#[derive(Debug)]
-struct Holds;
-
-impl WeightControl for Holds {
-    fn update(&mut self, _: &Step) -> f64 {
-        0.3
-    }
-    fn applied(&mut self, _: f64, _: bool) {}
-    fn reset(&mut self, _: f64) {}
-    fn set_bounds(&mut self, _: Bounds) {}
 }
 
 /// What an ordinary flow has is extrapolated from the rate at w = 0.3, which is near enough.
@@ -418,7 +414,9 @@ fn a_transfer_without_slack_has_the_highest_weight_at_once() {
         let ordinary = rate * libm::pow(1.0 / 0.3, 1.0 / policy.alpha);
         let aim = if early_aim { 570.0 } else { 600.0 };
         let size = part * ordinary * (aim - after) + rate * after;
-        let mut g = Governor::with_control(policy, goal(size as u64, 600.0), Time::ZERO, Box::new(Holds)).unwrap();
+        let mut g =
+            Governor::with_control(policy, goal(size as u64, 600.0), Time::ZERO, Box::new(Asks(|_: &Step| 0.3)))
+                .unwrap();
         let mut sent = 0.0;
         let d = drive(&mut g, (0.0, after), &mut sent, rate, false);
         assert_eq!(d.weight.get(), expected, "{part}, {early_aim}");
@@ -428,20 +426,13 @@ fn a_transfer_without_slack_has_the_highest_weight_at_once() {
 /// T_w has floors, and a transfer of 15 s has 30 updates in place of 60: the law is told that each counts twice.
 #[test]
 fn in_a_short_transfer_each_update_counts_for_more() {
-    #[derive(Debug)]
-    struct Hears(Arc<Mutex<Option<Step>>>);
-    impl WeightControl for Hears {
-        fn update(&mut self, step: &Step) -> f64 {
-            *self.0.lock().unwrap() = Some(*step);
-            0.3
-        }
-        fn applied(&mut self, _: f64, _: bool) {}
-        fn reset(&mut self, _: f64) {}
-        fn set_bounds(&mut self, _: Bounds) {}
-    }
     for (deadline, meant, real) in [(600.0, 10.0, 10.0), (15.0, 0.25, 0.5), (3.0, 0.5 / 3.0, 0.5)] {
         let heard = Arc::new(Mutex::new(None));
-        let law = Box::new(Hears(Arc::clone(&heard)));
+        let tell = Arc::clone(&heard);
+        let law = Box::new(Asks(move |step: &Step| {
+            *tell.lock().unwrap() = Some(*step);
+            0.3
+        }));
         let mut g = Governor::with_control(Policy::default(), goal(100 * MEGA, deadline), Time::ZERO, law).unwrap();
         drive(&mut g, (0.0, 0.5 * deadline), &mut 0.0, 1e6, false);
         let step = heard.lock().unwrap().expect("an update");
