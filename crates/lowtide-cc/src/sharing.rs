@@ -375,17 +375,16 @@ impl Path {
         let waiting = f64::from(self.waiting.max(1));
         let part = |rate: u64| rate as f64 / WAITING_PART / waiting;
         let link = self.law.link_rates().unwrap_or_default();
-        let mut rate = part(link.at_most).min(WAITING_RATE);
-        let looks = self.begun && matches!(self.law.stance(), Stance::Probes { looks: true, .. });
-        rate = match self.law.stance() {
-            Stance::Probes { since, .. } if self.begun => {
-                let (rate, pause) = if looks { (0.0, Stance::LOOK_ROUND_TRIPS) } else { (rate, 2) };
+        let rate = part(link.at_most).min(WAITING_RATE);
+        let (rate, spread) = match self.law.stance() {
+            Stance::Probes { since, looks } if self.begun => {
+                let (rate, pause, spread) = if looks { (0.0, Stance::LOOK_ROUND_TRIPS, 0.5) } else { (rate, 2, 1.0) };
                 let waited = (self.heard - since).max(pause * self.all.srtt()).as_secs_f64();
-                rate.max(mss / waited.max(1e-6))
+                (rate.max(mss / waited.max(1e-6)), spread)
             }
-            _ => rate.max(part(link.known)),
+            _ => (rate.max(part(link.known)), 1.0),
         };
-        rate = rate / 2.0 + rate * self.random.uniform() / if looks { 2.0 } else { 1.0 };
+        let rate = rate / 2.0 + rate * self.random.uniform() * spread;
         rate.max(mss / FLOOR).max(1.0) as u64
     }
 

@@ -156,13 +156,13 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 	return 0;
 }
 
-/* RTTs differ as the full queue drains, where that is not one that its own growth made. */
+/* RTTs differ as a full queue fills and drains, where that is not one that its own growth made. */
 static inline void tide_lost(struct tide *t)
 {
 	if (t->listens)
 		t->listen.close = 0;
 	else if (!t->fill.growth_q16 && !t->fill.settling)
-		tide_path_loss(&t->path);
+		tide_forget_spread(&t->path);
 }
 
 static inline void tide_reduce(struct tide *t, const struct tide_parameters *p, const struct law_weight *weight, struct law_window *w,

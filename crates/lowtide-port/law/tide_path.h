@@ -202,8 +202,8 @@ static inline void tide_path_probe(struct tide_path *p, u64 told)
 	p->looks = TIDE_LOOKS + 1;
 }
 
-/* A packet was lost that filled the link: it met a full queue, and RTTs differ as that fills and drains. */
-static inline void tide_path_loss(struct tide_path *p)
+/* Where the probes told of a spread, it was a queue that they met: it is measured anew. */
+static inline void tide_forget_spread(struct tide_path *p)
 {
 	if (p->spread)
 		p->spread = p->looks = 0;
@@ -309,8 +309,8 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 	if (shorter)
 		tide_path_forget(p);
 	/* that none of eight RTTs is in the lower half of what they differ by at random is rare: cross traffic caused a queue then */
-	if (p->spread && 2 * tide_fell(p) > p->spread)
-		p->spread = p->looks = 0;
+	if (2 * tide_fell(p) > p->spread)
+		tide_forget_spread(p);
 	return shorter;
 }
 

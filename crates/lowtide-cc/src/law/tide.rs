@@ -285,7 +285,7 @@ impl CongestionControl for Tide {
         // what its own growth explains is nobody else's
         let grows = fill.growth > 0.0 || fill.settling > 0;
         if !grows {
-            self.path.on_loss();
+            self.path.forget_spread(); // the queue was full, and RTTs differ as that fills and drains
         }
         if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
             self.listen(congestion.now, congestion.nxt, None);

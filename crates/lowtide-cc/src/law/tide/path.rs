@@ -158,8 +158,8 @@ impl Path {
             self.forget();
         }
         // that none of eight RTTs is in the lower half of what they differ by at random is rare: cross traffic caused a queue then
-        if self.spread > 0.0 && self.fell() > self.spread / 2.0 {
-            (self.spread, self.looks) = (0.0, 0);
+        if self.fell() > self.spread / 2.0 {
+            self.forget_spread();
         }
         let (samples, base, noise) = (self.samples(window), self.base(), self.noise());
         self.fast.add(now, rtt, samples, base.min(4.0 * noise));
@@ -259,8 +259,8 @@ impl Path {
         }
     }
 
-    /// A packet was lost that filled the link: it met a full queue, and RTTs differ as that fills and drains.
-    pub(super) fn on_loss(&mut self) {
+    /// Where the probes told of a spread, it was a queue that they met: it is measured anew.
+    pub(super) fn forget_spread(&mut self) {
         if self.spread > 0.0 {
             (self.spread, self.looks) = (0.0, 0);
         }
