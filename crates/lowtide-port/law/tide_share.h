@@ -140,7 +140,7 @@ VERIFIED_APART int tide_share_grow(struct tide_share *s, const struct law_ack *a
 	s->ssthresh_q16 = w.ssthresh_q16;
 	cubic_growth_sample(&s->growth, a->rtt_us);
 	shape.c_q22 = at_least((u64)TIDE_SHARE_C_Q22 * s->part_q16 >> 16, 1);
-	/* all above the share's window were probes */
+	/* what was acknowledged beyond the share's window were probes */
 	s->cwnd_q16 = cubic_growth_ack(&s->growth, &shape, w.cwnd_q16, at_most(left, before), a->now_us);
 	return 0;
 }

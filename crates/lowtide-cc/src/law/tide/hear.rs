@@ -8,7 +8,7 @@ use super::{BEGIN, PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, liste
 
 /// Good probes in a row that end LISTEN.
 const GOOD: u32 = 3;
-// The same in a fair-queue LISTEN: competing fair queues are empty now and then.
+/// The same in a fair-queue LISTEN: competing fair queues are empty now and then.
 const GOOD_APART: u32 = 6;
 /// Base RTTs in LISTEN after which the safe window may rise.
 const LONG: f64 = 32.0;

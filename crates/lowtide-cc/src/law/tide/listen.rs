@@ -29,15 +29,15 @@ pub(super) struct Listen {
     pub(super) heard: [f64; 8],
     /// Probes in a row, less than 3 base RTTs apart, that met no other packets of the transfer.
     pub(super) close: u32,
-    // When the latest probe was measured.
+    /// When the latest probe was measured.
     pub(super) probed: Time,
     /// Fair-queue LISTEN: the rate of the whole link, packets per second.
     pub(super) whole: Option<f64>,
     /// Trains left: probes of four that measure the packet time.
     pub(super) trains: u32,
-    // Packet time of the fastest train so far, seconds.
+    /// Packet time of the fastest train so far, seconds.
     pub(super) least_packet: Option<f64>,
-    // Trains with cross traffic between their packets.
+    /// Trains with cross traffic between their packets.
     pub(super) apart: u32,
     /// Whether a good pair is confirmed by a probe of four: in BDPs of enough packets, where `whole()` is known.
     pub(super) confirms: bool,
@@ -49,11 +49,11 @@ pub(super) struct Listen {
     pub(super) queue: bool,
     /// Packets of the latest probe, as far as it left together, that were acknowledged after its first ACK.
     pub(super) packets: f64,
-    // The time from that ACK to the last one, seconds.
+    /// The time from that ACK to the last one, seconds.
     pub(super) seconds: f64,
     /// Time of the latest ACK.
     pub(super) acknowledged: Time,
-    // RTT of the latest ACK, seconds.
+    /// RTT of the latest ACK, seconds.
     pub(super) rtt: f64,
 }
 
