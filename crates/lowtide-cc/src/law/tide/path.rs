@@ -119,7 +119,7 @@ impl Path {
     /// The same for a rate and for noise: capacity changes, and so do paths.
     const RATE_SPAN: Duration = Duration::from_secs(30);
     /// Packets stay in order and wait for late ones. So the closer they follow each other, the more of the spread is in
-    /// each RTT: this part may always be, without a queue;
+    /// each RTT. This part may stand there without a queue.
     const SPREAD_OWN: f64 = 0.75;
     /// This part may be there for a moment, without a queue.
     const SPREAD_FOREIGN: f64 = 1.0;
