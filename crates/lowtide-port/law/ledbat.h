@@ -9,8 +9,7 @@
  * Each socket of a transfer has a part of min_cwnd. Linux holds back what does not fill a large packet, and reports the
  * window as the limit. Then it counts as full here, too, or LEDBAT stays at 63 of 130 segments (measured, 20 Mbit/s, 40
  * ms). base_history is at most 32 minutes, current_filter 16 samples. Windows are within 0.1 % and 0.01 segments of the
- * reference's. Rounding errors
- * add up, so changes per RTT have 24 fractional bits.
+ * reference's. Rounding errors add up, so changes per RTT have 24 fractional bits.
  */
 #ifndef LOWTIDE_LEDBAT_H
 #define LOWTIDE_LEDBAT_H

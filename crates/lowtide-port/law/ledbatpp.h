@@ -2,9 +2,8 @@
 /*
  * LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), without kernel access: LEDBAT on RTTs, with a gain that depends on the
  * base delay, a multiplicative decrease, and slowdowns in which the queue drains and the base delay can be measured.
- * The differences from the draft are those of the reference (lowtide-cc, law/ledbatpp.rs). A slowdown
- * whose condition is barely met can begin one ACK later than there, and then all later ones do: in 3 of 20 flows of
- * 500 000 ACKs.
+ * The differences from the draft are those of the reference (lowtide-cc, law/ledbatpp.rs). A slowdown whose condition
+ * is barely met can begin one ACK later than there, and then all later ones do: in 3 of 20 flows of 500 000 ACKs.
  */
 #ifndef LOWTIDE_LEDBATPP_H
 #define LOWTIDE_LEDBATPP_H
