@@ -52,7 +52,7 @@ impl Driver {
         });
     }
 
-    /// What a round trip at this delay, and all of the window acknowledged, adds to the window.
+    /// The growth of the window in an RTT with this delay, if all of the window is acknowledged.
     fn round(&mut self, tau: f64) -> f64 {
         let before = self.law.window.cwnd;
         self.ack(tau, before.round() as u32, 20);
@@ -245,8 +245,7 @@ fn the_interval_follows_the_delay_within_its_bounds() {
 
 #[test]
 fn compressed_acks_make_no_ripple_of_ones_own_a_variation() {
-    // Alone on a link that takes 12 ms for a segment, with a ripple of less; ACKs of some rounds are held up and come
-    // in pairs.
+    // Alone on a link with a packet time of 12 ms, and a ripple of less; ACKs of some rounds wait and arrive in pairs.
     let mu_after = |held_up: &dyn Fn(u64) -> bool, one_way: bool| {
         let mut driver = Driver::new("");
         driver.law.window.ssthresh = 4.0;
@@ -274,7 +273,7 @@ fn compressed_acks_make_no_ripple_of_ones_own_a_variation() {
 
 #[test]
 fn the_interval_grows_to_the_period_of_what_has_most_of_the_link() {
-    // The paper's figure 2: four segments of ours in a round trip of 180 ms, and a sawtooth of 9.4 s that is Reno's.
+    // The paper's figure 2: four own segments per RTT of 180 ms, and a sawtooth of 9.4 s that is Reno's.
     let mut driver = Driver::new("");
     driver.rtt = Duration::from_millis(180);
     driver.law.window.ssthresh = 4.0;
