@@ -65,7 +65,7 @@ impl Parameters {
         Box::new(machine::Bbr1::new(self.clone(), flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::Off
     }

@@ -39,7 +39,7 @@ parameters! {
         cwnd_gain: f64 = 2.0, in 1.0..=10.0;
         /// Window gain of ProbeUp.
         probe_up_cwnd_gain: f64 = 2.0, in 1.0..=10.0;
-        /// ProbeUp ends when this many estimated BDPs are in flight, after a minimum round-trip time.
+        /// ProbeUp ends when this many estimated BDPs are in flight, after a minimum RTT.
         bw_probe_pif_gain: f64 = 1.25, in 1.0..=10.0;
         /// Full bandwidth is not reached while the rate grows by this factor in a round.
         full_bw_thresh: f64 = 1.25, in 1.0..=4.0;
@@ -55,7 +55,7 @@ parameters! {
         headroom: f64 = 0.15, in 0.0..=0.9;
         /// The least window, segments.
         min_pipe_cwnd: f64 = 4.0, in 1.0..=100.0;
-        /// How long a minimum round-trip time counts.
+        /// How long a minimum RTT counts.
         min_rtt_window: Duration = Duration::from_secs(10), in Duration::ZERO..=HOUR;
         /// How long without a new minimum before ProbeRTT.
         probe_rtt_interval: Duration = Duration::from_secs(5), in Duration::ZERO..=HOUR;
@@ -87,7 +87,7 @@ parameters! {
         quantum_rtt: Duration = Duration::from_micros(512), in Duration::ZERO..=SECOND;
         /// Whether to use ECN.
         ecn: Ecn = Ecn::Off;
-        /// The longest minimum round-trip time at which marks count; 0: any.
+        /// The longest minimum RTT at which marks count; 0: any.
         ecn_max_rtt: Duration = Duration::from_millis(5), in Duration::ZERO..=MINUTE;
         /// Weight of the newest round in the share of marks, `ecn_alpha`.
         ecn_alpha_gain: f64 = 1.0 / 16.0, in 0.0..=1.0;
@@ -119,7 +119,7 @@ impl Parameters {
         Bbr::new(settings!(self, Version::V2 { bw_probe_pif_gain, ecn_bw_lo, ecn_bw_hi }), flow)
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         self.ecn.ecn_use()
     }

@@ -56,7 +56,7 @@ parameters! {
         headroom: f64 = 0.15, in 0.0..=0.9;
         /// The least window, segments (`MinPipeCwnd`).
         min_pipe_cwnd: f64 = 4.0, in 1.0..=100.0;
-        /// How long a minimum round-trip time counts (`MinRTTFilterLen`).
+        /// How long a minimum RTT counts (`MinRTTFilterLen`).
         min_rtt_window: Duration = Duration::from_secs(10), in Duration::ZERO..=HOUR;
         /// How long without a new minimum before ProbeRTT (`ProbeRTTInterval`).
         probe_rtt_interval: Duration = Duration::from_secs(5), in Duration::ZERO..=HOUR;
@@ -88,7 +88,7 @@ parameters! {
         quantum_rtt: Duration = Duration::ZERO, in Duration::ZERO..=SECOND;
         /// Whether to use ECN.
         ecn: Ecn = Ecn::Off;
-        /// The longest minimum round-trip time at which marks count; 0: any.
+        /// The longest minimum RTT at which marks count; 0: any.
         ecn_max_rtt: Duration = Duration::from_millis(5), in Duration::ZERO..=MINUTE;
         /// Weight of the newest round in the share of marks, `ecn_alpha`.
         ecn_alpha_gain: f64 = 1.0 / 16.0, in 0.0..=1.0;
@@ -115,7 +115,7 @@ impl Parameters {
         Bbr::new(settings!(self, Version::V3 { drain_rounds: self.drain_rounds }), flow)
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         self.ecn.ecn_use()
     }

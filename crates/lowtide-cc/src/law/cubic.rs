@@ -44,7 +44,7 @@ parameters! {
         hystart: HyStartKind = HyStartKind::On;
         /// Segments of the window from which Hybrid Slow Start acts (Linux `hystart_low_window`).
         low_window: f64 = HyStartShape::CUBIC.low_window, in 0.0..=1e6;
-        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the RTT.
         paced: bool = false;
         /// Whether to use classic ECN.
         ecn: bool = false;
@@ -80,7 +80,7 @@ impl Parameters {
         Box::new(LossBased::new(flow, slow_start, increase, self.beta).rounding(self.whole_segments))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }

@@ -105,7 +105,7 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         if self.ecn { EcnUse::Accurate } else { EcnUse::Off }
     }

@@ -73,7 +73,7 @@ parameters! {
         mu_initial: Duration = Duration::from_secs(1), in Duration::from_millis(1)..=Duration::from_secs(3600);
         /// The shortest one.
         mu_min: Duration = Duration::from_millis(200), in Duration::ZERO..=Duration::from_secs(3600);
-        /// The shortest one in smoothed round-trip times.
+        /// The shortest one in smoothed RTTs.
         mu_rtts: f64 = 4.0, in 0.0..=1000.0;
         /// The longest one.
         mu_max: Duration = Duration::from_secs(30), in Duration::from_millis(1)..=Duration::from_secs(3600);
@@ -107,7 +107,7 @@ impl Parameters {
         Box::new(Eclipse::new(self, flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }

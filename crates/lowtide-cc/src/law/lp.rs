@@ -13,7 +13,6 @@
 //!
 //! Notable differences of `paper` from the paper: none known. It measures the extremes during the first slow start,
 //! reacts after it, at most once per RTT, and never resets them.
-//! after it, at most once per round trip, and never resets them.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
@@ -67,7 +66,7 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }

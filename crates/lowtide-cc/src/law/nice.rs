@@ -59,7 +59,7 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }

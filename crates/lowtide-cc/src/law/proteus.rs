@@ -92,7 +92,7 @@ impl Parameters {
         Box::new(Proteus::new(self, flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::Off
     }

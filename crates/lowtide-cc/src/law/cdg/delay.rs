@@ -11,7 +11,7 @@ use std::time::Duration;
 values! {
     /// The delay whose gradient counts.
     pub enum Delay {
-        /// The round-trip time, as in all published versions.
+        /// The RTT, as in all published versions.
         Rtt = "rtt",
         /// The one-way delay. Only its differences matter, so the clocks' offset does not count, nor does the return
         /// path.
@@ -24,7 +24,7 @@ values! {
     pub enum Clock {
         /// Whole microseconds, as in Linux.
         Micro = "us",
-        /// Sender's and receiver's time in whole milliseconds, and one added, as FreeBSD's ERTT helper has it:
+        /// Sender's and receiver's time in whole milliseconds, and one added, as in FreeBSD's ERTT helper:
         /// `0 < measured - true < 2 ms` (thesis, bound 4.4).
         Milli = "ms",
     }

@@ -86,7 +86,7 @@ parameters! {
         whole_segments: bool = false;
         /// How slow start ends early.
         hystart: HyStartKind = HyStartKind::On;
-        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the RTT.
         paced: bool = false;
         /// Growth in congestion avoidance.
         increase: Growth = Growth::Reno;
@@ -96,7 +96,7 @@ parameters! {
         /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one. Linux has no such
         /// growth: there it is as many rounds as gradients are averaged. FreeBSD's default is 0.
         alpha_inc: u32 = 8, in 0..=20;
-        /// Whether `alpha_inc` is as FreeBSD's code has it, where its first rounds add nothing, instead of as
+        /// Whether `alpha_inc` is as in FreeBSD's code, where its first rounds add nothing, instead of as
         /// documented.
         alpha_as_coded: bool = false;
         /// Whether losses leave at least half of the shadow window.
@@ -170,7 +170,7 @@ impl Parameters {
         Box::new(control::Cdg::new(self, flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }

@@ -232,7 +232,7 @@ fn the_interval_follows_the_delay_within_its_bounds() {
     let sawtooth = |ms: u64| (ms % 3000) as f64 / 30.0;
     let drift = |ms: u64| ms as f64 / 100.0;
     assert_eq!(mu_after("", &stable), 200.0);
-    assert_eq!(mu_after("mu_min=0s", &stable), 80.0); // four round-trip times
+    assert_eq!(mu_after("mu_min=0s", &stable), 80.0); // four RTTs
     assert_eq!(mu_after("mu=fixed", &stable), 1000.0);
     assert_eq!(mu_after("mu=literal", &stable), 0.0);
     assert_eq!(mu_after("", &drift), 30_000.0);
@@ -307,7 +307,7 @@ fn a_drain_empties_the_queue_and_slow_start_leads_back() {
     assert_eq!(driver.law.window(), 4 * MSS);
     driver.ack(0.0, 2, 49);
     assert_eq!(driver.law.window(), 4 * MSS);
-    driver.ack(0.0, 2, 1); // 2.5 round-trip times
+    driver.ack(0.0, 2, 1); // 2.5 RTTs
     driver.ack(0.0, 4, 1);
     assert_eq!(driver.law.window(), 10 * MSS);
     driver.ack(0.0, 100, 1);

@@ -71,7 +71,7 @@ struct Prague {
     before_loss: Option<(f64, f64)>,
     classic: Option<ClassicDetector>,
     transients: Transients,
-    /// Smoothed round-trip time, seconds.
+    /// Smoothed RTT, seconds.
     srtt: f64,
     pacing: Option<f64>,
 }

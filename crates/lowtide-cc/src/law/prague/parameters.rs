@@ -130,7 +130,7 @@ impl Parameters {
         Box::new(Prague::new(self.clone(), flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         if self.ecn { EcnUse::L4s } else { EcnUse::Off }
     }

@@ -169,7 +169,7 @@ fn unmarked_segments_grow_the_window_also_during_a_reduction() {
         driver.reducing = reducing;
         let before = driver.cwnd();
         driver.round(10, 4);
-        assert!(near(driver.cwnd(), before + 6.0 / before)); // 1 - p of a segment per round trip
+        assert!(near(driver.cwnd(), before + 6.0 / before)); // 1 - p of a segment per RTT
         driver.round(10, 10);
         assert!(near(driver.cwnd(), before + 6.0 / before));
     }
