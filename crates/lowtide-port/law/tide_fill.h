@@ -148,7 +148,7 @@ static inline void tide_regrow(struct tide *t)
 
 /*
  * Drain. After a long time with a queue the base RTT may have been measured in it. The return to the old window is a
- * ramp, and hides a queue of cross traffic that is as long. So the drain is no deeper than foreign_queue.
+ * ramp, and hides a queue of cross traffic that is as long. So the drain is at most foreign_queue deep.
  */
 static inline void tide_look_at_base(struct tide *t, const struct tide_parameters *p, u64 now_us, s64 queue)
 {

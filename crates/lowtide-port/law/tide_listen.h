@@ -197,7 +197,7 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 	return spread;
 }
 
-/* A probe found a queue. True if the path has changed: RTTs were alike for all of the closer look. */
+/* A probe was not good. True if the path has changed: RTTs were alike for all of the closer look. */
 static inline bool tide_doubts(struct tide_listen *l, u64 least)
 {
 	bool still = tide_still(l, least);

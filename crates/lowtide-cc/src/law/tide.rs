@@ -89,7 +89,7 @@ impl Parameters {
     }
 }
 
-/// In a smaller BDP, packets, buffers may be below the thresholds, so a loss counts.
+/// Packets. In a smaller BDP buffers may be below the thresholds, so a loss counts.
 const SMALL_PIPE: f64 = 8.0;
 /// Window for pairs of probes, packets: hosts send up to half of a window at once.
 const PAIRS: f64 = 4.0;

@@ -368,7 +368,7 @@ impl Tide {
     }
 
     /// Drain. After a long time with a queue the base RTT may have been measured in it. The return to the old window is
-    /// a ramp, and hides a queue of cross traffic that is as long. So the drain is no deeper than foreign_queue.
+    /// a ramp, and hides a queue of cross traffic that is as long. So the drain is at most `foreign_queue` deep.
     fn look_at_base(&mut self, now: Time, queue: f64) {
         let (base, drain) = (self.path.base(), self.parameters.drain);
         let depth = (base / 20.0).min(self.path.foreign_queue());

@@ -200,7 +200,7 @@ impl Listen {
         }
     }
 
-    /// A probe found a queue. True if the path has changed: RTTs were alike for all of the closer look.
+    /// A probe was not good. True if the path has changed: RTTs were alike for all of the closer look.
     pub(super) fn doubts(&mut self) -> bool {
         let still = self.still();
         if self.closer > 0 {

@@ -10,8 +10,8 @@ use crate::{
     part::{Cubic, CubicShape, HyStartKind, SlowStart, Window},
 };
 
-/// With a weight this window moves while competing flows cause a queue, and rests in FILL. At a weight of 1 it always
-/// moves, and is CUBIC's as in Linux.
+/// With a weight this window grows in LISTEN, and rests in FILL. At a weight of 1 it always grows, and is CUBIC's as in
+/// Linux.
 ///
 /// The packet that meets a full queue is rarely one of a flow that grows slowly. So by own losses alone its rate would
 /// not follow its weight. Therefore the share backs off when competing flows do. Both then have the same epochs, and
