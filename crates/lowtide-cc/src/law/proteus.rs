@@ -56,7 +56,7 @@ parameters! {
         t: f64 = 0.9, in 0.01..=1.0;
         /// `b`: the price of an RTT that grows by a second per second.
         b: f64 = 900.0, in 0.0..=1e6;
-        /// `c`: the price of losing all; with 11.35 a loss of 5 % is worth it.
+        /// `c`: the price of losing all; 11.35 tolerates a loss of 5 %.
         c: f64 = 11.35, in 0.0..=1e6;
         /// `d`: the price of a deviation of the RTT by a second; 0 makes the scavenger a primary flow.
         d: f64 = 1500.0, in 0.0..=1e6;
