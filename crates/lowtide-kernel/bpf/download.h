@@ -21,7 +21,7 @@
 /* bytes, the clamp at connect: windows up to twice as large have a unit of 256 bytes */
 #define DOWNLOAD_SCALED (8 << 20)
 #define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: no limit by Lowtide */
-#define DOWNLOAD_IDLE_US 1000000	/* without data for so long, and four RTTs, cross traffic may have begun */
+#define DOWNLOAD_IDLE_US 1000000	/* idle time, or four RTTs, after which cross traffic may have begun */
 #define DOWNLOAD_SHORT (256 << 10)	/* bytes that arrive without probes first, unless cross traffic is known */
 #define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* least part of the window that keeps up a flow of ACKs */
 #define TCP_FLAG_SYN 2
@@ -45,7 +45,7 @@ struct lt_download {
 	u32 probes;		/* it probes, with `pause_us` between probes */
 	u32 pause_us;
 	u32 want;		/* window, bytes */
-	u32 burst;		/* the edge moves by so many bytes */
+	u32 burst;		/* step of the edge, bytes */
 	u32 clamped;		/* its window is limited by Lowtide */
 	u32 granted;		/* window in the latest ACK, bytes */
 	u32 delay_us;		/* delay of the forward path, as an RTT */

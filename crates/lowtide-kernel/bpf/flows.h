@@ -15,11 +15,11 @@
 #include "state.h"
 
 #define FLOWS 1024		/* paths at a time */
-#define FLOW_STUCK_NS NSEC_PER_SEC	/* a flow that is busy for so long is entered anyway */
+#define FLOW_STUCK_NS NSEC_PER_SEC	/* a flow that is busy for longer is entered anyway */
 #define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* longest time between the probes of a token holder */
 #define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long a connection holds the token, or is new; at least 16 RTTs */
 #define FLOW_TURN_ROUND_TRIPS 16
-/* a connection that its part did not limit for so long, and four RTTs, is application-limited */
+/* a connection that its part has not limited for this time plus four RTTs is application-limited */
 #define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)
 /* greatest rate of a waiting connection in LISTEN or while the link is unknown, bytes per second */
 #define WAITING_RATE 4000

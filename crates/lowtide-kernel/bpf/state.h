@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct lt_taken) == 8, "no padding");
 
 #define NSEC_PER_USEC 1000ULL
 #define NSEC_PER_SEC 1000000000ULL
-#define IDLE_MIN_NS 1000000000ULL	/* a socket silent for so long does not count as sending */
+#define IDLE_MIN_NS 1000000000ULL	/* a socket that is silent for longer does not count as sending */
 
 const volatile struct lt_setup setup SEC(".rodata.setup") = {};
 struct lt_steering steering = {};

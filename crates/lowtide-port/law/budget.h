@@ -84,8 +84,8 @@ static inline u64 budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 incre
 }
 
 /*
- * The share of a socket that joins n - 1 others past their slow start: what one flow would give it, but no more than an
- * initial window.
+ * The share of a socket that joins n - 1 others after their slow start: 1/n of the whole window, at most an initial
+ * window.
  */
 static inline u64 budget_join(u64 total_q16, u32 initial, u32 sockets)
 {

@@ -81,7 +81,9 @@ static inline u64 eclipse_packet_time(const struct law_ack *a)
 	return ((u64)a->srtt_us << 24) / at_least(a->cwnd_q16, 1);
 }
 
-/* Bounds the packet time of the slowest link from above, by arrivals. Segments that arrive at one time do not tell. */
+/*
+ * Bounds the packet time of the slowest link from above, by arrivals. Segments that arrive at one time give no bound.
+ */
 static inline void eclipse_segment_gap(struct eclipse *e, const struct law_ack *a)
 {
 	s64 arrived_us = a->now_us - a->rtt_us + a->delay_us;

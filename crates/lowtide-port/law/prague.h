@@ -12,7 +12,7 @@
 
 #include "transients.h"
 
-#define PRAGUE_MTU 1500			/* v0.7 counts the increase in segments of so many bytes with headers */
+#define PRAGUE_MTU 1500			/* segment size in which v0.7 counts the increase, bytes with headers */
 #define PRAGUE_HEADERS 52
 #define PRAGUE_LEAST_RATE_Q16 (Q16_ONE / 60)	/* segments per second, unless min_rate is set */
 #define PRAGUE_MIN_CWND_Q16 (2 * Q16_ONE)

@@ -62,7 +62,7 @@ VERIFIED_APART int tide_bursts_ack(struct tide_bursts *b, const struct law_ack *
 	if (b->coming && !b->on && (s32)(a->una - b->to) > 0)
 		b->coming = 0;
 	b->heard = b->coming && (s32)(a->una - b->from) > 0;
-	/* one ACK for a whole burst does not tell */
+	/* one ACK for a whole burst shows no spacing */
 	if (!b->heard || !a->window_limited || a->reducing || a->app_limited || a->packets < 1 || a->packets > 2) {
 		b->apart_q24 = 0;
 		return 0;

@@ -9,7 +9,7 @@
 #include "law.h"
 #include "tide_bursts.h"
 
-/* A reading takes so many rounds and packets. */
+/* Least rounds and packets of a reading. */
 #define TIDE_FAIR_ROUNDS 4
 #define TIDE_FAIR_PACKETS 64
 #define TIDE_FAIR_LOOKS 2		/* readings in a row that tell a part of the rate from chance */
@@ -28,7 +28,7 @@ struct tide_fair {
 	u32 found;		/* readings in a row that found a part of the rate */
 	u32 test;		/* rounds of the test left; above TIDE_FAIR_TEST: it begins with the next round */
 	u32 close;		/* ACKs in a row as close as the rate of the whole link allows */
-	u32 together;		/* packets did arrive together, or the ACKs do not tell */
+	u32 together;		/* packets did arrive together, or the ACKs cannot show it */
 };
 
 /* Earlier rounds say nothing about what follows. */
@@ -49,7 +49,7 @@ VERIFIED_APART int tide_fair_ack(struct tide_fair *f, const struct law_ack *a, u
 		return 0;
 	if (f->test && f->test < TIDE_FAIR_TEST && a->packets && whole_q32) {
 		f->close = tide_bursts_apart(a->now_us - f->acknowledged_us, a->packets, whole_q32) ? 0 : f->close + 1;
-		/* ACKs that do not tell count as close: the test then finds nothing */
+		/* ACKs that cannot show it count as close: the test then finds nothing */
 		f->together |= f->close >= 2 || a->reducing || a->app_limited || a->packets > TIDE_FAIR_BURST / 2;
 	}
 	f->acknowledged_us = a->now_us;

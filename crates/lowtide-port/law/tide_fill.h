@@ -10,8 +10,8 @@
 #define TIDE_VANISHED 3			/* vanished queues in a row that lead to a fair-queue LISTEN */
 #define TIDE_BRIEFLY_US 10000000ULL	/* a FILL that ends sooner counts as the same event */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
-#define TIDE_LOSS_PAUSE 2		/* the pause after heavy loss in base RTTs, doubled each time, */
-#define TIDE_LOSS_PAUSES 5		/* up to so many times */
+#define TIDE_LOSS_PAUSE 2		/* pause after heavy loss, base RTTs: doubled each time, */
+#define TIDE_LOSS_PAUSES 5		/* at most this often */
 
 /* Whether the window is at least 0.9 BDP. With less a queue is met if cross traffic has a part of the link. */
 static inline bool tide_has_all(const struct tide *t)

@@ -33,8 +33,8 @@ static inline void tide_measured(struct tide *t, u64 now_us, u64 whole, bool emp
 enum tide_found { TIDE_TOGETHER, TIDE_APART, TIDE_STALE };
 
 /*
- * Whether cross traffic was between the packets of the latest probe; STALE: the round began before LISTEN, so they do
- * not tell. Only where `whole()` is known. `empty`: probes find no queue.
+ * Whether cross traffic was between the packets of the latest probe; STALE: unknown, as the round began before LISTEN.
+ * Only where `whole()` is known. `empty`: probes find no queue.
  */
 VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 {

@@ -24,7 +24,7 @@
 struct tide_listen {
 	/* when LISTEN began, or when packets came apart in it */
 	u64 began_us;
-	u64 pause_us;		/* LISTEN lasts at least so long */
+	u64 pause_us;		/* least duration of LISTEN */
 	u64 peak;		/* longest queue of a probe */
 	struct tide_eight heard;	/* RTTs of the latest probes, a ring buffer */
 	u64 whole_q32;		/* fair-queue LISTEN: the rate of the whole link; else 0 */
@@ -164,7 +164,7 @@ static inline void tide_heard(struct tide_listen *l, u64 now_us, u64 rtt, u64 ba
 
 /*
  * The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link. 1:
- * there is none; 0: the probes do not tell, or the link is not free.
+ * there is none; 0: no reading, or the link is not free.
  */
 VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 {

@@ -192,8 +192,8 @@ static inline bool tide_learns_spread(const struct tide_path *p)
 }
 
 /*
- * A probe was measured. `told`: the spread that the latest ones show; 1: there is none; 0: they do not tell. Readings
- * differ by chance, so each is averaged with the one before.
+ * A probe was measured. `told`: the spread that the latest ones show; 1: there is none; 0: no reading. Readings differ
+ * by chance, so each is averaged with the one before.
  */
 static inline void tide_path_probe(struct tide_path *p, u64 told)
 {

@@ -193,7 +193,7 @@ impl Eclipse {
         let origin = *self.origin.get_or_insert(delay);
         self.samples = self.samples.saturating_add(1);
         // Sent an RTT ago, it arrived after its one-way delay. ACKs that wait on the return path and arrive together do
-        // not change that. If the delay is the RTT these are the arrivals of ACKs, and those at one time do not tell.
+        // not change that. If the delay is the RTT these are the arrivals of ACKs, and those at one time give no bound.
         let arrived = nanos(ack.now - Time::ZERO) - nanos(ack.rtt?) + delay;
         if let Some(gap) = self.arrived.replace(arrived).map(|before| arrived - before).filter(|gap| *gap > 0) {
             self.segment_gap = self.segment_gap.min(gap as f64 / 1e6 / f64::from(ack.packets.max(1)));

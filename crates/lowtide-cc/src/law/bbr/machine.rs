@@ -340,7 +340,7 @@ impl CongestionControl for Bbr {
                 self.recovery = Recovery::Timeout;
                 self.full.look_again(0.0);
                 if !self.state.is_probing_bw() && self.bounds.inflight_lo.is_infinite() {
-                    // The window is about to be reduced; what is left of it at the end of the round does not tell.
+                    // The window is about to be reduced; its rest at the end of the round says nothing.
                     self.bounds.inflight_lo = self.cwnd.max(self.prior_cwnd);
                 }
                 self.cwnd = 1.0;

@@ -33,7 +33,7 @@ impl AckFilter {
         self.since.is_none()
     }
 
-    /// Nothing was sent for a while: that gap does not tell.
+    /// Nothing was sent for a while, so that gap does not count.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }

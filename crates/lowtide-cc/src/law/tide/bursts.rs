@@ -51,7 +51,7 @@ impl Bursts {
         self.acknowledged = ack.now;
         self.heard = self.from < ack.una && (self.on || ack.una <= self.to);
         let limited = ack.window_limited && !ack.reducing && !ack.app_limited();
-        // one ACK for a whole burst does not tell
+        // one ACK for a whole burst shows no spacing
         if !self.heard || !limited || !(1..=2).contains(&ack.packets) {
             self.apart = 0.0;
             return false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Behind fair queues (FQ-CoDel, RFC 8290) a queue shows no cross traffic: Tide would take its fair share of a link
-//! that others need. A sign is a rate, with a queue, of exactly a half, a third or a quarter of the known one. That may
-//! also be chance, or other scavengers in the same FIFO. Therefore a test follows: packets that leave together arrive
-//! together unless others have fair queues of their own. The test also follows a ramp that reached the safe window or
-//! the BDP, as a ramp to a fair share does.
+//! that cross traffic needs. A sign is a rate, with a queue, of exactly a half, a third or a quarter of the known one.
+//! That may also be chance, or other scavengers in the same FIFO. Therefore a test follows: packets that leave together
+//! arrive together unless cross traffic has fair queues of its own. The test also follows a ramp that reached the safe
+//! window or the BDP, as a ramp to a fair share does.
 
 use super::bursts::Bursts;
 use crate::{Ack, Time};
@@ -23,18 +23,18 @@ pub(super) struct Fair {
     acknowledged: Time,
     /// ACKs in a row as close as the rate of the whole link allows.
     close: u32,
-    /// Whether packets did arrive together, more than the two that a fair queue may serve in one turn, or the ACKs do
-    /// not tell.
+    /// Whether packets did arrive together, more than the two that a fair queue may serve in one turn, or the ACKs
+    /// cannot show it.
     together: bool,
 }
 
 impl Fair {
-    /// A reading takes so many rounds and packets.
+    /// Least rounds and packets of a reading.
     const ROUNDS: u32 = 4;
     const PACKETS: f64 = 64.0;
     /// Readings in a row that tell a part of the rate from chance.
     const LOOKS: u32 = 2;
-    /// A part may be off by so much.
+    /// Greatest relative error of a part.
     const TOLERANCE: f64 = 0.05;
     /// The least part is a quarter: smaller ones cannot be told from chance.
     const PARTS: f64 = 4.0;
@@ -49,7 +49,7 @@ impl Fair {
         if (1..Self::TEST).contains(&self.test) && ack.packets > 0 {
             let apart = Bursts::apart((ack.now - self.acknowledged).as_secs_f64(), ack.packets, whole);
             self.close = if apart { 0 } else { self.close + 1 };
-            // ACKs that do not tell count as close: the test then finds nothing
+            // ACKs that cannot show it count as close: the test then finds nothing
             let tells = !ack.reducing && !ack.app_limited() && u64::from(ack.packets) <= Self::BURST / 2;
             self.together |= self.close >= 2 || !tells;
         }

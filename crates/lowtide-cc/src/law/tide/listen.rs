@@ -2,7 +2,7 @@
 //! LISTEN: Tide sends probes, and measures what they find. Two events mimic cross traffic: a drop of the link's rate,
 //! and a longer route. They leave the RTTs of probes alike, while with cross traffic each probe waits a different time
 //! for the packet in service. So where RTTs differ by less than a part of a packet time, Tide looks closer. Closer
-//! probes are of four packets: their ACKs show the packet time of now. They are out of step with whatever is periodic
+//! probes are of four packets: their ACKs show the present packet time. They are out of step with whatever is periodic
 //! on the link. If RTTs are still alike by that packet time, the path has changed.
 
 use super::{fair::Fair, path::Path};
@@ -13,7 +13,7 @@ use crate::{Stance, Time};
 pub(super) struct Listen {
     /// When LISTEN began, or when packets came apart in it.
     pub(super) began: Time,
-    /// LISTEN lasts at least so long, seconds.
+    /// Least duration of LISTEN, seconds.
     pub(super) pause: f64,
     /// Longest queue of a probe, seconds.
     pub(super) peak: f64,
@@ -108,7 +108,7 @@ impl Listen {
     }
 
     /// The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link,
-    /// seconds. `None`: the probes do not tell, or the link is not free.
+    /// seconds. `None`: no reading, or the link is not free.
     pub(super) fn spread(&self, base: f64) -> Option<f64> {
         let heard = &self.heard[..(self.close as usize).min(self.heard.len())];
         if heard.len() < self.heard.len() {
@@ -251,7 +251,7 @@ mod tests {
         assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
     }
 
-    /// The spread in ms from eight probes, one per RTT of 40 ms, whose RTTs exceed the base RTT by so many ms.
+    /// The spread in ms from eight probes, one per RTT of 40 ms, whose RTTs exceed the base RTT by these ms.
     fn spread(longer: [f64; 8]) -> Option<f64> {
         let mut listen = Listen::default();
         for (n, longer) in longer.into_iter().enumerate() {

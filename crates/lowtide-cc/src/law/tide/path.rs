@@ -58,7 +58,7 @@ impl Filter {
     /// In spans: the most that the time between two samples counts. Four samples may make a span.
     const GAP: f64 = 0.34;
 
-    /// A span is over after so many samples and so many seconds.
+    /// A span is over after `samples` samples and `seconds` seconds.
     fn add(&mut self, now: Time, rtt: f64, samples: u32, seconds: f64) {
         if self.samples == 0 {
             (self.covered, self.least) = (0.0, rtt);

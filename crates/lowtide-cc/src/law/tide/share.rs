@@ -13,10 +13,10 @@ use crate::{
 /// With a weight this window grows in LISTEN, and rests in FILL. At a weight of 1 it always grows, and is CUBIC's as in
 /// Linux.
 ///
-/// The packet that meets a full queue is rarely one of a flow that grows slowly. So by own losses alone its rate would
-/// not follow its weight. Therefore the share backs off when competing flows do. Both then have the same epochs, and
-/// divide the link by how fast they grow. An ordinary flow does not see back-offs of others, so they count less, the
-/// larger the weight is. An own loss pays for the fall of the queue that shows, or for the next one: otherwise the
+/// The packet that meets a full queue is rarely one of a flow that grows slowly. So its own losses alone would not make
+/// its rate follow its weight. Therefore the share backs off when competing flows do. Both then have the same epochs,
+/// and divide the link by how fast they grow. An ordinary flow does not see back-offs of others, so they count less,
+/// the larger the weight is. An own loss pays for the fall of the queue that shows, or for the next one: otherwise the
 /// share would back off more often than the others.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
