@@ -72,7 +72,7 @@ struct law_ack {
 	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration; 0: the law's own */
 	u32 holes;		/* SACK blocks are outstanding; this and `random` are for cdg_flow.h only */
 	u32 random;		/* uniform over 32 bits */
-	u32 senders;		/* connections whose ACKs these are, if several are one flow (aggregate.h) */
+	u32 senders;		/* connections that fill the window, if several are one flow (aggregate.h) */
 	/* segments of initial windows of that flow's connections, which left at once and queue behind each other */
 	u32 burst;
 	/*

@@ -79,7 +79,7 @@ struct tide {
 	u32 srtt_us;
 	u32 mss;
 	u32 ruled;		/* the share was what Tide sent at the latest reduction */
-	u32 senders;		/* connections with packets in the window, at least 1 */
+	u32 senders;		/* connections that fill the window, at least 1 */
 };
 
 static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)

@@ -143,7 +143,7 @@ struct Tide {
     fair: Fair,
     /// Queues in a row that were gone soon after FILL: in fair queues they were self-induced.
     vanished: u32,
-    /// Connections with packets in the window, at least 1.
+    /// Connections that fill the window, at least 1.
     senders: u32,
     /// Short FILLs that loss or packets apart ended, less long ones; at most 5.
     lossy: u32,
