@@ -23,7 +23,7 @@ static inline bool tide_looks_closer(const struct tide *t)
 /* Whether the spread is still measured after the first few probes, which were not alike. */
 static inline bool tide_looks_on(const struct tide *t)
 {
-	return t->listens && t->listen.close >= TIDE_FEW && tide_learns_spread(&t->path);
+	return t->listens && t->listen.close >= TIDE_FEW && tide_spread_is_due(&t->path.spread);
 }
 
 /* In FILL a packet leaves alone: the second of two would find a queue, which on a slow link is all of own_queue. */
@@ -163,7 +163,7 @@ static inline void tide_lost(struct tide *t)
 	if (t->listens)
 		t->listen.close = 0;
 	else if (!t->fill.growth_q16 && !t->fill.settling)
-		tide_forget_spread(&t->path);
+		tide_spread_forget(&t->path.spread);
 }
 
 static inline void tide_reduce(struct tide *t, const struct tide_parameters *p, const struct law_weight *weight, struct law_window *w,
@@ -244,9 +244,11 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	}
 	share = share * TIDE_PART_Q16(1.2) / srtt;
 	often = ((tide_probe_burst(&t->listen) == 4 ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
-	if (t->listen.probes >= 4 && !t->listen.good && !tide_looks(t))
-		return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p, tide_probe_burst(&t->listen)), often), share));
-	return at_least(often, share);
+	if (t->listen.probes < 4 || t->listen.good)
+		return at_least(often, share);
+	if (tide_looks(t))
+		return at_least(t->listen.again ? often * TIDE_PART_Q16(TIDE_AGAIN_PACE) >> 16 : often, share);
+	return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p, tide_probe_burst(&t->listen)), often), share));
 }
 
 /* The pace in bytes per second; 0: not known yet. */

@@ -10,6 +10,7 @@
 #define TIDE_VANISHED 3			/* vanished queues in a row that lead to a fair-queue LISTEN */
 #define TIDE_BRIEFLY_US 10000000ULL	/* a FILL that ends sooner counts as the same event */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
+#define TIDE_OVERFLOW_Q24 167772	/* 0.01: smoothed loss above it, in a window that hardly grows, is that of a full queue */
 #define TIDE_LOSS_PAUSE 2		/* pause after heavy loss, base RTTs: doubled each time, */
 #define TIDE_LOSS_PAUSES 5		/* at most this often */
 
@@ -37,9 +38,10 @@ VERIFIED_APART u64 tide_step_q16(const struct tide *t)
 	return at_least(tide_root(at_most(tide_pipe_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
 }
 
+/* Growth per packet that adds the self-induced queue in an RTT. The spread is no queue that may grow. */
 static inline u64 tide_least_growth_q16(const struct tide *t)
 {
-	u64 part = (tide_own_queue(&t->path) << 16) / at_least(tide_base(&t->path), 1);
+	u64 part = (tide_own(&t->path) << 16) / at_least(tide_base(&t->path), 1);
 
 	return at_most(part, Q16_ONE);
 }
@@ -218,14 +220,18 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	sent = (u64)r->packets + r->lost;
 	if (sent)
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
+	/* Losses go on although the window hardly grows: a queue overflows, and the spread was measured in it. */
+	if (r->lost && t->loss_q24 > TIDE_OVERFLOW_Q24 && f->growth_q16 < Q16_ONE / 4 && !f->settling)
+		tide_spread_forget(&t->path.spread);
 	if (queue < (s64)(own / 2))
 		f->near_empty_us = a->now_us;
 	/*
-	 * Several connections have skipped the measurement of the spread. RTTs differ by more than their own packets
-	 * explain, so it is due now.
+	 * Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
+	 * by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
 	 */
-	if (tide_learns_spread(&t->path) && tide_noise(&t->path) > at_least(tide_packet(&t->path), TIDE_SAME)) {
+	if (tide_noise(&t->path) > at_least(tide_packet(&t->path), TIDE_SAME) && tide_spread_doubt(&t->path.spread)) {
 		tide_listens(t, a->now_us, a->nxt, 0);
+		t->cap_q16 = 0;
 		return 0;
 	}
 	if (t->senders > 1) {

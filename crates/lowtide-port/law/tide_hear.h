@@ -13,7 +13,6 @@
 #define TIDE_GOOD_APART 6
 #define TIDE_ACK_DELAY_US 30000		/* an ACK that comes later may be a delayed one */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest fair-queue LISTEN */
-#define TIDE_LONG 32			/* base RTTs in LISTEN after which the safe window may rise */
 
 /*
  * All trains are acknowledged. With the packet time, the weighted share can rise to its part of the window that fills
@@ -112,7 +111,9 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 	base = tide_base(&t->path);
 	tide_heard(&t->listen, now_us, rtt, base, alone);
 	if (alone)
-		tide_path_probe(&t->path, tide_spread_heard(&t->listen, base));
+		tide_spread_probe(&t->path.spread, tide_spread_heard(&t->listen, base), base);
+	if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16 && tide_is_too_long(&t->listen, now_us, base))
+		tide_spread_look_again(&t->path.spread);
 	return 0;
 }
 
@@ -127,6 +128,8 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, looks;
 	int found;
 
+	if (l->first && !l->probes)
+		l->began_us = a->now_us;
 	tide_note_probe(t, a->now_us, rtt, alone);
 	looks = alone && tide_looks(t);
 	for (u32 i = 0; i < TIDE_HEARD; i++) {

@@ -18,8 +18,19 @@
  */
 #define TIDE_SPREAD_WALK_TWICE 5
 #define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
+/* the same later, where the ACKs of the first packets were for one packet each, and are for two now */
+#define TIDE_MANY 5
 #define TIDE_SAME (TIDE_MS / 4)		/* RTTs that differ by less are alike */
 #define TIDE_TRAINS 3			/* probes of four that measure the packet time */
+
+#define TIDE_LONG 32			/* base RTTs in LISTEN that are long */
+/*
+ * LISTEN lasts so long before the spread is measured anew, at least TIDE_LONG base RTTs. Then twice as long, and so on.
+ * The window of CUBIC has about such a period.
+ */
+#define TIDE_AGAIN_US 16000000ULL
+/* the pace of those probes, in parts of the usual one: one every 2.5 base RTTs, just below what counts as close */
+#define TIDE_AGAIN_PACE 0.4
 
 struct tide_listen {
 	/* when LISTEN began, or when packets came apart in it */
@@ -50,6 +61,8 @@ struct tide_listen {
 	/* probes in a row, less than 3 base RTTs apart, that met no other packets of the transfer */
 	u32 close;
 	u64 probed_us;		/* the latest probe */
+	u32 again;		/* how often the spread was measured anew */
+	u64 longest, limit;	/* the longest RTT of probes since the latest time, and in the period before; limit 0: none */
 };
 
 /*
@@ -153,6 +166,7 @@ static inline u64 tide_least_heard(const struct tide_listen *l)
 static inline void tide_heard(struct tide_listen *l, u64 now_us, u64 rtt, u64 base, bool alone)
 {
 	l->peak = at_least(l->peak, rtt - base);
+	l->longest = at_least(l->longest, rtt);
 	l->heard.of[l->probes & (TIDE_HEARD - 1)] = rtt;
 	if (l->probes + 1)
 		l->probes++;
@@ -172,13 +186,12 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 
 	if (!l || l->close < TIDE_FEW)
 		return 0;
-	if (l->close < TIDE_HEARD) {
-		latest = l->heard.of[(l->probes - 1) & (TIDE_HEARD - 1)];
-		for (u32 i = 0; i < TIDE_HEARD; i++)
-			differ += is_at_most(TIDE_SAME, tide_differ(l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)], latest)) & is_at_most(i + 1, l->close);
-		return !differ;
-	}
-	if (l->close & 1)
+	latest = l->heard.of[(l->probes - 1) & (TIDE_HEARD - 1)];
+	for (u32 i = 1; i < TIDE_MANY; i++)
+		differ += is_at_most(TIDE_SAME, tide_differ(l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)], latest)) & is_at_most(i + 1, l->close);
+	if (!differ)
+		return 1;
+	if (l->close < TIDE_HEARD || l->close & 1)
 		return 0;
 	/* a scheduling stall may cause the longest */
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
@@ -194,7 +207,24 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 	spread = at_least((at_least(most, base) - base) * 9 / 7, 1);
 	if (walk * 2 < (most - least) * TIDE_SPREAD_WALK_TWICE || least >= base + at_least(spread / 2, TIDE_SAME))
 		return 0;
-	return spread;
+	/* the queue of cross traffic differs more over a long time than over a short one */
+	return l->limit <= base + spread ? spread : 0;
+}
+
+/*
+ * Whether LISTEN is so long that the spread is to be measured anew: without one each delay is taken for a queue. Counts
+ * it.
+ */
+static inline bool tide_is_too_long(struct tide_listen *l, u64 now_us, u64 base)
+{
+	u64 enough = at_least(TIDE_AGAIN_US << 8, TIDE_LONG * base) << at_most(l->again, 16);
+
+	if (l->whole_q32 || (now_us - l->began_us) << 8 <= enough)
+		return false;
+	l->again++;
+	l->limit = l->longest;
+	l->longest = 0;
+	return true;
 }
 
 /* A probe was not good. True if the path has changed: RTTs were alike for all of the closer look. */

@@ -8,8 +8,8 @@
 
 #include "law.h"
 #include "tide_eight.h"
+#include "tide_spread.h"
 
-#define TIDE_LOOKS (2 * TIDE_EIGHT)	/* probes that may measure the spread for the first time */
 #define TIDE_PACKET (TIDE_MS * 12 / 10)	/* packet time at 10 Mbit/s, until it is measured */
 #define TIDE_BASE_SPAN_US 300000000ULL	/* after twice that a base RTT no longer counts: routes change */
 #define TIDE_RATE_SPAN_US 30000000ULL	/* the same for a rate and for noise: capacity changes */
@@ -44,10 +44,7 @@ struct tide_path {
 	struct tide_eight differences;	/* noise of the latest rounds, a ring buffer */
 	struct tide_extreme medians;	/* the least of their medians */
 	u64 noise;		/* that */
-	/* how much longer than the base RTT the RTTs of a free link are; 0: no more, or unknown */
-	u64 spread;
-	u64 spread_base;	/* the base RTT when it was measured */
-	u32 looks;		/* probes that were to measure it; above TIDE_LOOKS: that is over */
+	struct tide_spread spread;
 	u32 rounds;		/* rounds of FILL that measured noise */
 	u32 queued;		/* a queue has been seen, so the rate may be that of the link */
 	u32 unspaced;		/* packets are not paced: they queue behind others of their flow for less than an RTT */
@@ -171,48 +168,10 @@ static inline u64 tide_packet_at_most(const struct tide_path *p)
 	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
 }
 
-/* How much the base RTT has fallen since the spread was measured. */
-static inline u64 tide_fell(const struct tide_path *p)
-{
-	u64 base = tide_base(p);
-
-	return at_least(p->spread_base, base) - base;
-}
-
-/* The spread. Probes measured the longest RTT, which stays as it is if the base RTT falls. */
+/* The spread; 0: none, or unknown. */
 static inline u64 tide_spread(const struct tide_path *p)
 {
-	return at_most(p->spread + tide_fell(p), tide_base(p)) * is_at_most(1, p->spread);
-}
-
-/* Whether probes may still measure the spread for the first time. What they did not find by then is cross traffic. */
-static inline bool tide_learns_spread(const struct tide_path *p)
-{
-	return !p->spread && p->looks <= TIDE_LOOKS;
-}
-
-/*
- * A probe was measured. `told`: the spread that the latest ones show; 1: there is none; 0: no reading. Readings differ
- * by chance, so each is averaged with the one before.
- */
-static inline void tide_path_probe(struct tide_path *p, u64 told)
-{
-	if (!tide_learns_spread(p) && !tide_spread(p))
-		return;
-	if (p->looks <= TIDE_LOOKS)
-		p->looks++;
-	if (!told)
-		return;
-	p->spread = p->spread ? (p->spread + told) / 2 : told > 1 ? told : 0;
-	p->spread_base = tide_base(p);
-	p->looks = TIDE_LOOKS + 1;
-}
-
-/* The spread that probes measured was a queue: it is measured anew. */
-static inline void tide_forget_spread(struct tide_path *p)
-{
-	if (p->spread)
-		p->spread = p->looks = 0;
+	return tide_spread_of(&p->spread, tide_base(p));
 }
 
 /* How much RTTs differ without a queue. If they differ at random, the mean is half of the spread above the least. */
@@ -226,12 +185,18 @@ static inline u64 tide_allowance(const struct tide_path *p)
 	return at_most(p->noise, tide_base(p) / 16);
 }
 
-/* The self-induced queue. RTTs may show three quarters of the spread without a queue. */
+/* The self-induced queue. */
+static inline u64 tide_own(const struct tide_path *p)
+{
+	return at_least(tide_packet_at_most(p), TIDE_MS) + tide_allowance(p);
+}
+
+/* That, and three quarters of the spread, which RTTs may show without a queue. */
 VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
 {
 	if (!p)
 		return 0;
-	return at_least(tide_packet_at_most(p), TIDE_MS) + tide_allowance(p) + tide_spread(p) * 3 / 4;
+	return tide_own(p) + tide_spread(p) * 3 / 4;
 }
 
 /*
@@ -282,8 +247,8 @@ static inline void tide_path_restart(struct tide_path *p)
 static inline void tide_path_forget(struct tide_path *p)
 {
 	struct tide_extreme base = p->base;
-	u64 train = p->train, trained_us = p->trained_us, fastest = p->fastest, spread = p->spread, spread_base = p->spread_base;
-	u32 looks = p->looks;
+	u64 train = p->train, trained_us = p->trained_us, fastest = p->fastest;
+	struct tide_spread spread = p->spread;
 
 	base.previous = 0;
 	__builtin_memset(p, 0, sizeof(*p));
@@ -292,15 +257,13 @@ static inline void tide_path_forget(struct tide_path *p)
 	p->fastest = fastest;
 	p->base = base;
 	p->spread = spread;
-	p->spread_base = spread_base;
-	p->looks = looks;
 }
 
 /* The path has changed: everything is forgotten, and `rtt` is the base RTT. */
 static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	__builtin_memset(p, 0, sizeof(*p));
-	p->looks = TIDE_LOOKS + 1;
+	p->spread.looks = TIDE_LOOKS + 1;
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 }
 
@@ -315,11 +278,7 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 	if (shorter)
 		tide_path_forget(p);
-	/*
-	 * eight RTTs that differ at random rarely miss the lower half of the spread: there was a queue of cross traffic
-	 */
-	if (2 * tide_fell(p) > p->spread)
-		tide_forget_spread(p);
+	tide_spread_base(&p->spread, tide_base(p));
 	return shorter;
 }
 

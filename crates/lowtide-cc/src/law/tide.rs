@@ -35,6 +35,7 @@ mod hear;
 mod listen;
 mod path;
 mod share;
+mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -235,8 +236,11 @@ impl Tide {
             Phase::Listen(listen) => {
                 let share = 1.2 * (self.share() / self.srtt.max(1e-6));
                 let often = if listen.burst() == Listen::FOUR { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
-                if listen.probes < 4 || listen.good > 0 || listen.looks(&self.path, self.senders) {
+                if listen.probes < 4 || listen.good > 0 {
                     return often.max(share);
+                }
+                if listen.looks(&self.path, self.senders) {
+                    return (if listen.looks_again() { Listen::AGAIN_PACE * often } else { often }).max(share);
                 }
                 let rate = self.path.rate().unwrap_or(1.0 / self.path.packet());
                 let least = listen.burst() as f64 * self.parameters.probe_rate;
@@ -285,7 +289,7 @@ impl CongestionControl for Tide {
         // own growth explains the loss
         let grows = fill.growth > 0.0 || fill.settling > 0;
         if !grows {
-            self.path.forget_spread(); // the queue was full: RTTs differ as it fills and drains
+            self.path.spread.forget(); // the queue was full: RTTs differ as it fills and drains
         }
         if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
             self.listen(congestion.now, congestion.nxt, None);

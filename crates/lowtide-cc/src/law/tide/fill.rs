@@ -13,6 +13,8 @@ const SETTLE: u32 = 3;
 const RAMP: f64 = 1.0;
 /// Smoothed loss above it is not chance.
 const HEAVY_LOSS: f64 = 0.04;
+/// Smoothed loss above it, in a window that hardly grows, is that of a full queue.
+const OVERFLOW: f64 = 0.01;
 /// The pause after heavy loss, base RTTs, doubled each time up to [`LOSS_PAUSES`] times.
 const LOSS_PAUSE: u32 = 2;
 const LOSS_PAUSES: u32 = 5;
@@ -85,8 +87,9 @@ impl Tide {
         (0.1 * same_delay).sqrt().max(0.1)
     }
 
+    /// Growth per packet that adds the self-induced queue in an RTT. The spread is no queue that may grow.
     fn least_growth(&self) -> f64 {
-        (self.path.own_queue() / self.path.base()).min(1.0)
+        (self.path.own() / self.path.base()).min(1.0)
     }
 
     /// A queue of cross traffic ends FILL. Behind fair queues it was self-induced, and vanishes as soon as FILL has
@@ -292,13 +295,19 @@ impl Tide {
         if sent > 0.0 {
             self.loss += (round.lost / sent - self.loss) / 8.0;
         }
+        // Losses go on although the window hardly grows: a queue overflows, and the spread was measured in it.
+        let grows = fill.growth >= 0.25 || fill.settling > 0;
+        if round.lost > 0.0 && self.loss > OVERFLOW && !grows {
+            self.path.spread.forget();
+        }
         if queue < own / 2.0 {
             fill.near_empty = ack.now;
         }
-        // Several connections have skipped the measurement of the spread. RTTs differ by more than their own packets
-        // explain, so it is due now.
-        if self.path.learns_spread() && self.path.noise() > self.path.packet().max(Listen::SAME) {
+        // Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ by
+        // more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
+        if self.path.noise() > self.path.packet().max(Listen::SAME) && self.path.spread.doubt() {
             self.listen(ack.now, ack.nxt, None);
+            self.cap = None;
             return;
         }
         if self.senders > 1 {

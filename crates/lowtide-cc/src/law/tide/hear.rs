@@ -4,14 +4,12 @@
 use crate::Ack;
 use std::{mem, time::Duration};
 
-use super::{BEGIN, PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, listen::Listen};
+use super::{BEGIN, PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, listen::{LONG, Listen}};
 
 /// Good probes in a row that end LISTEN.
 const GOOD: u32 = 3;
 /// The same in a fair-queue LISTEN: competing fair queues are empty now and then.
 const GOOD_APART: u32 = 6;
-/// Base RTTs in LISTEN after which the safe window may rise.
-const LONG: f64 = 32.0;
 /// Delayed ACKs come 40 ms or more later.
 const ACK_DELAY: Duration = Duration::from_millis(30);
 /// The longest fair-queue LISTEN. Then the rate is forgotten: packets come apart on a link that has become slower, too.
@@ -58,6 +56,9 @@ impl Tide {
     fn probe(&mut self, ack: &Ack, rtt: f64) {
         let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
+        if listen.first && listen.probes == 0 {
+            listen.began = ack.now;
+        }
         let since = ack.now - listen.began;
         let (noise, middle, own, base) =
             (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
@@ -70,7 +71,10 @@ impl Tide {
         let alone = self.senders < 2 || ack.beside + ack.burst == 0;
         listen.on_probe(ack.now, rtt, base, alone);
         if alone {
-            self.path.on_probe(listen.spread(base));
+            self.path.spread.on_probe(listen.spread(base), base);
+        }
+        if probes_only && listen.is_too_long(since, base) {
+            self.path.spread.look_again();
         }
         let looks = alone && listen.looks(&self.path, self.senders);
         let look_back = (noise / Listen::SAME).clamp(1.0, 8.0) as usize;

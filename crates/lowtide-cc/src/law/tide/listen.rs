@@ -5,8 +5,12 @@
 //! probes are of four packets: their ACKs show the present packet time. They are out of step with whatever is periodic
 //! on the link. If RTTs are still alike by that packet time, the path has changed.
 
-use super::{fair::Fair, path::Path};
-use crate::{Stance, Time};
+use super::{fair::Fair, path::Path, spread::Spread};
+use crate::Time;
+use std::{mem, time::Duration};
+
+/// Base RTTs in LISTEN that are long.
+pub(super) const LONG: f64 = 32.0;
 
 /// State of LISTEN. A probe is two packets at once, since a receiver may delay the ACK of a single one.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +35,11 @@ pub(super) struct Listen {
     pub(super) close: u32,
     /// When the latest probe was measured.
     pub(super) probed: Time,
+    /// How often the spread was measured anew, the longest RTT of probes since the latest time, and that of the period
+    /// before, seconds.
+    pub(super) again: u32,
+    pub(super) longest: f64,
+    pub(super) limit: Option<f64>,
     /// Fair-queue LISTEN: the rate of the whole link, packets per second.
     pub(super) whole: Option<f64>,
     /// Trains left: probes of four that measure the packet time.
@@ -75,14 +84,19 @@ impl Listen {
     const FEW: u32 = 3;
     /// RTTs that differ by less are alike, seconds.
     pub(super) const SAME: f64 = 0.25e-3;
-    /// Probes that may measure the spread for the first time.
-    pub(super) const LOOKS: u32 = Stance::LOOK_ROUND_TRIPS;
+    /// The same later, where the ACKs of the first packets were for one packet each, and are for two now.
+    const MANY: usize = 5;
+    /// LISTEN lasts so long before the spread is measured anew, at least [`LONG`] base RTTs. Then twice as long, and so
+    /// on. The window of CUBIC has about such a period.
+    const AGAIN: f64 = 16.0;
+    /// The pace of those probes, in parts of the usual one: one every 2.5 base RTTs, just below what counts as close.
+    pub(super) const AGAIN_PACE: f64 = 0.4;
 
     /// Whether the spread is still measured. Several connections skip that in the first LISTEN, as their own packets
     /// queue.
     pub(super) fn looks(&self, path: &Path, senders: u32) -> bool {
-        let begins = self.first && path.is_spread() && self.probes < Self::LOOKS;
-        (path.learns_spread() || begins) && !(self.first && senders > 1)
+        let begins = self.first && path.is_spread() && self.probes < Spread::LOOKS;
+        (path.spread.is_due() || begins) && !(self.first && senders > 1)
     }
 
     /// Packets of a probe.
@@ -92,7 +106,7 @@ impl Listen {
 
     /// Records the RTT of a probe, seconds. `alone`: it met no other packets of the transfer.
     pub(super) fn on_probe(&mut self, now: Time, rtt: f64, base: f64, alone: bool) {
-        self.peak = self.peak.max(rtt - base);
+        (self.peak, self.longest) = (self.peak.max(rtt - base), self.longest.max(rtt));
         self.heard.rotate_right(1);
         self.heard[0] = rtt;
         self.probes = self.probes.saturating_add(1);
@@ -102,27 +116,48 @@ impl Listen {
         }
     }
 
+    /// Whether LISTEN, which has lasted `since`, is so long that the spread is to be measured anew: without one each
+    /// delay is taken for a queue. `base`: seconds.
+    pub(super) fn is_too_long(&mut self, since: Duration, base: f64) -> bool {
+        let doubled = f64::from(1 << self.again.min(16));
+        let over = self.whole.is_none() && since.as_secs_f64() > Self::AGAIN.max(LONG * base) * doubled;
+        if over {
+            self.again += 1;
+            self.limit = Some(mem::take(&mut self.longest));
+        }
+        over
+    }
+
+    /// Whether the spread is measured anew since LISTEN has lasted long.
+    pub(super) const fn looks_again(&self) -> bool {
+        self.again > 0
+    }
+
     /// Whether the spread is still measured after the first few probes, which were not alike.
     pub(super) const fn looks_on(&self, path: &Path) -> bool {
-        self.close >= Self::FEW && path.learns_spread()
+        self.close >= Self::FEW && path.spread.is_due()
     }
 
     /// The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link,
     /// seconds. `None`: no reading, or the link is not free.
     pub(super) fn spread(&self, base: f64) -> Option<f64> {
-        let heard = &self.heard[..(self.close as usize).min(self.heard.len())];
-        if heard.len() < self.heard.len() {
-            let alike = heard.iter().all(|rtt| (rtt - heard[0]).abs() < Self::SAME - 1e-9);
-            return (self.close >= Self::FEW && alike).then_some(0.0);
+        let latest = &self.heard[..(self.close as usize).min(Self::MANY)];
+        if self.close >= Self::FEW && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Self::SAME - 1e-9) {
+            return Some(0.0);
+        }
+        if (self.close as usize) < self.heard.len() {
+            return None;
         }
         let mut sorted = self.heard;
         sorted.sort_unstable_by(f64::total_cmp);
         // a scheduling stall may cause the longest
         let (least, most) = (sorted[0], sorted[6]);
-        let walk: f64 = heard.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
+        let walk: f64 = self.heard.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
         let spread = Self::SPREAD * (most - base).max(0.0);
-        let free = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Self::SAME);
-        (free && self.close.is_multiple_of(2)).then_some(spread)
+        let random = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Self::SAME);
+        // the queue of cross traffic differs more over a long time than over a short one
+        let always = self.limit.is_none_or(|limit| limit <= base + spread);
+        (random && always && self.close.is_multiple_of(2)).then_some(spread)
     }
 
     /// A fair queue may serve a pair in one turn despite cross traffic. Therefore a probe of four has to confirm a good

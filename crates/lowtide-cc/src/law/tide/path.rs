@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What Tide knows of its path: base RTT, rate, noise, spread; and the thresholds that follow from them.
 
-use super::listen::Listen;
+use super::{listen::Listen, spread::Spread};
 use crate::{Ack, Time};
 use std::time::Duration;
 
@@ -100,12 +100,7 @@ pub(super) struct Path {
     rounds: usize,
     /// The least of their medians: cross traffic makes the noise of some rounds greater.
     noise: Extreme,
-    /// How much longer than the base RTT the RTTs of a free link are, as probes measured; 0: no more, or unknown.
-    spread: f64,
-    /// The base RTT when the spread was measured.
-    spread_base: f64,
-    /// Probes that were to measure the spread; above [`Listen::LOOKS`]: that is over.
-    looks: u32,
+    pub(super) spread: Spread,
     fast: Filter,
     slow: Filter,
     mss: f64,
@@ -140,9 +135,7 @@ impl Path {
             differences: [0.0; Self::ROUNDS],
             rounds: 0,
             noise: Extreme::least(Self::RATE_SPAN),
-            spread: 0.0,
-            spread_base: 0.0,
-            looks: 0,
+            spread: Spread::default(),
             fast: Filter::default(),
             slow: Filter::default(),
             mss: f64::from(mss),
@@ -157,10 +150,7 @@ impl Path {
         if shorter {
             self.forget();
         }
-        // eight RTTs that differ at random rarely miss the lower half of the spread: there was a queue of cross traffic
-        if self.fell() > self.spread / 2.0 {
-            self.forget_spread();
-        }
+        self.spread.on_base(self.base());
         let (samples, base, noise) = (self.samples(window), self.base(), self.noise());
         self.fast.add(now, rtt, samples, base.min(4.0 * noise));
         self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)));
@@ -168,14 +158,14 @@ impl Path {
     }
 
     fn forget(&mut self) {
-        let Self { base, train, fastest, spread, spread_base, looks, mss, .. } = *self;
-        *self = Self { base, train, fastest, spread, spread_base, looks, ..Self::new(mss as u32) };
+        let Self { base, train, fastest, spread, mss, .. } = *self;
+        *self = Self { base, train, fastest, spread, ..Self::new(mss as u32) };
         self.base.previous = None;
     }
 
     /// The path has changed: everything is forgotten, and `rtt` is the base RTT, seconds.
     pub(super) fn renew(&mut self, now: Time, rtt: f64) {
-        *self = Self { looks: Listen::LOOKS + 1, ..Self::new(self.mss as u32) };
+        *self = Self { spread: Spread::none(), ..Self::new(self.mss as u32) };
         self.base.add(now, rtt);
     }
 
@@ -247,44 +237,14 @@ impl Path {
         self.noise.value().unwrap_or(0.0)
     }
 
-    /// A probe was measured. `told`: the spread that the latest ones show. Readings differ by chance, so each is
-    /// averaged with the one before.
-    pub(super) fn on_probe(&mut self, told: Option<f64>) {
-        if !self.learns_spread() && !self.is_spread() {
-            return;
-        }
-        self.looks = self.looks.saturating_add(1);
-        if let Some(spread) = told {
-            self.spread = if self.spread > 0.0 { (self.spread + spread) / 2.0 } else { spread };
-            (self.spread_base, self.looks) = (self.base(), Listen::LOOKS + 1);
-        }
-    }
-
-    /// The spread that probes measured was a queue: it is measured anew.
-    pub(super) fn forget_spread(&mut self) {
-        if self.spread > 0.0 {
-            (self.spread, self.looks) = (0.0, 0);
-        }
-    }
-
-    /// Whether probes may still measure the spread for the first time. What they did not find by then is cross traffic.
-    pub(super) const fn learns_spread(&self) -> bool {
-        self.spread == 0.0 && self.looks <= Listen::LOOKS
+    /// The spread, seconds; 0: none, or unknown.
+    fn spread(&self) -> f64 {
+        self.spread.seconds(self.base())
     }
 
     /// Whether the path has a spread.
     pub(super) fn is_spread(&self) -> bool {
         self.spread() > 0.0
-    }
-
-    /// The spread, seconds. Probes measured the longest RTT, which stays as it is if the base RTT falls.
-    fn spread(&self) -> f64 {
-        if self.spread > 0.0 { (self.spread + self.fell()).min(self.base()) } else { 0.0 }
-    }
-
-    /// How much the base RTT has fallen since the spread was measured, seconds.
-    fn fell(&self) -> f64 {
-        (self.spread_base - self.base()).max(0.0)
     }
 
     /// Whether rounds have measured the noise.
@@ -348,8 +308,8 @@ impl Path {
         self.measured_noise().min(self.base() / 16.0)
     }
 
-    /// Well below the queue at which AQM drops, and that which ends Hybrid Slow Start.
-    fn own(&self) -> f64 {
+    /// The self-induced queue, seconds. Well below that at which AQM drops, and that which ends Hybrid Slow Start.
+    pub(super) fn own(&self) -> f64 {
         self.packet_at_most().max(1e-3) + self.allowance()
     }
 
@@ -358,7 +318,7 @@ impl Path {
         self.own() + (2.0 * self.packet_at_most()).max(2e-3) + self.allowance()
     }
 
-    /// The self-induced queue, and the part of the spread that looks like one, seconds.
+    /// [`Self::own`], and the part of the spread that looks like a queue, seconds.
     pub(super) fn own_queue(&self) -> f64 {
         self.own() + Self::SPREAD_OWN * self.spread()
     }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The spread of a path: how much longer than the base RTT the RTTs of a free link are, as probes measured.
+
+use crate::Stance;
+
+/// What is known of the spread. All times in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spread {
+    /// How much longer RTTs were than the base RTT; 0: no more, or unknown.
+    seconds: f64,
+    /// The base RTT when that was measured.
+    base: f64,
+    /// Probes that were to measure it; above [`Self::LOOKS`]: that is over.
+    looks: u32,
+    /// Whether noise has once led to a second measurement, since the first one found no spread.
+    doubted: bool,
+}
+
+impl Spread {
+    /// Probes that may measure it.
+    pub(super) const LOOKS: u32 = Stance::LOOK_ROUND_TRIPS;
+    /// Part of the spread by which the base RTT may fall. If an RTT is the sum of two random delays, one per
+    /// direction, the readings are about half of its range. The least of sixteen such RTTs exceeds 0.75 of that with a
+    /// probability of 1 %. Then it is more likely that probes met a queue of cross traffic.
+    const FALL: f64 = 0.75;
+
+    /// None, for the rest of the run unless noise shows one.
+    pub(super) const fn none() -> Self {
+        Self { seconds: 0.0, base: 0.0, looks: Self::LOOKS + 1, doubted: false }
+    }
+
+    /// A probe was measured. `told`: the spread that the latest ones show; 0: none. Readings differ by chance, so each
+    /// is averaged with the one before.
+    pub(super) fn on_probe(&mut self, told: Option<f64>, base: f64) {
+        if !self.is_due() && self.seconds == 0.0 {
+            return;
+        }
+        self.looks = self.looks.saturating_add(1);
+        if let Some(spread) = told {
+            self.seconds = if self.seconds > 0.0 { (self.seconds + spread) / 2.0 } else { spread };
+            (self.base, self.looks) = (base, Self::LOOKS + 1);
+        }
+    }
+
+    /// Whether probes may still measure it. What they have not found by then is cross traffic.
+    pub(super) const fn is_due(&self) -> bool {
+        self.seconds == 0.0 && self.looks <= Self::LOOKS
+    }
+
+    /// Whether probes have found none.
+    const fn is_none(&self) -> bool {
+        self.seconds == 0.0 && self.looks > Self::LOOKS
+    }
+
+    /// What probes measured was a queue: it is measured anew.
+    pub(super) fn forget(&mut self) {
+        if self.seconds > 0.0 {
+            (self.seconds, self.looks) = (0.0, 0);
+        }
+    }
+
+    /// Probes have found none, and the link is not free for long: they measure it anew.
+    pub(super) fn look_again(&mut self) {
+        if self.is_none() {
+            self.looks = 0;
+        }
+    }
+
+    /// RTTs differ in FILL. True: a measurement is due. If probes have found no spread, by chance, that is once so.
+    pub(super) fn doubt(&mut self) -> bool {
+        if self.is_none() && !self.doubted {
+            (self.looks, self.doubted) = (0, true);
+        }
+        self.is_due()
+    }
+
+    /// The base RTT is `base` now. Forgets the spread if that is too far below the one that it was measured with.
+    pub(super) fn on_base(&mut self, base: f64) {
+        if self.fell(base) > Self::FALL * self.seconds {
+            self.forget();
+        }
+    }
+
+    /// The spread. Probes measured the longest RTT, which stays as it is if the base RTT falls.
+    pub(super) fn seconds(&self, base: f64) -> f64 {
+        if self.seconds > 0.0 { (self.seconds + self.fell(base)).min(base) } else { 0.0 }
+    }
+
+    /// How much the base RTT has fallen since the spread was measured.
+    fn fell(&self, base: f64) -> f64 {
+        (self.base - base).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(seconds: f64) -> Spread {
+        let mut spread = Spread::default();
+        spread.on_probe(Some(seconds), 0.04);
+        spread
+    }
+
+    #[test]
+    fn it_grows_as_the_base_rtt_falls_and_is_measured_anew_if_that_falls_too_far() {
+        let mut spread = measured(0.01);
+        spread.on_base(0.034);
+        assert!((spread.seconds(0.034) - 0.016).abs() < 1e-9);
+        spread.on_base(0.032);
+        assert!(spread.seconds(0.032) == 0.0 && spread.is_due());
+    }
+
+    #[test]
+    fn noise_asks_once_for_a_second_measurement_where_probes_found_no_spread() {
+        let mut spread = measured(0.0);
+        assert!(!spread.is_due() && spread.doubt() && spread.is_due());
+        (0..=Spread::LOOKS).for_each(|_| spread.on_probe(None, 0.04));
+        assert!(!spread.doubt());
+        spread.look_again();
+        assert!(spread.is_due());
+        assert!(!measured(0.01).doubt());
+    }
+}
