@@ -128,8 +128,6 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, looks;
 	int found;
 
-	if (l->first && !l->probes)
-		l->began_us = a->now_us;
 	tide_note_probe(t, a->now_us, rtt, alone);
 	looks = alone && tide_looks(t);
 	for (u32 i = 0; i < TIDE_HEARD; i++) {

@@ -62,7 +62,8 @@ struct tide_listen {
 	u32 close;
 	u64 probed_us;		/* the latest probe */
 	u32 again;		/* how often the spread was measured anew */
-	u64 longest, limit;	/* the longest RTT of probes since the latest time, and in the period before; limit 0: none */
+	u64 period_us;		/* when the latest time began, or the first probe was measured */
+	u64 longest, limit;	/* the longest RTT of probes since then, and in the period before */
 };
 
 /*
@@ -219,9 +220,12 @@ static inline bool tide_is_too_long(struct tide_listen *l, u64 now_us, u64 base)
 {
 	u64 enough = at_least(TIDE_AGAIN_US << 8, TIDE_LONG * base) << at_most(l->again, 16);
 
-	if (l->whole_q32 || (now_us - l->began_us) << 8 <= enough)
+	if (l->probes == 1)
+		l->period_us = now_us;
+	if (l->whole_q32 || (now_us - l->period_us) << 8 <= enough)
 		return false;
 	l->again++;
+	l->period_us = now_us;
 	l->limit = l->longest;
 	l->longest = 0;
 	return true;

@@ -56,9 +56,6 @@ impl Tide {
     fn probe(&mut self, ack: &Ack, rtt: f64) {
         let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
-        if listen.first && listen.probes == 0 {
-            listen.began = ack.now;
-        }
         let since = ack.now - listen.began;
         let (noise, middle, own, base) =
             (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
@@ -73,7 +70,7 @@ impl Tide {
         if alone {
             self.path.spread.on_probe(listen.spread(base), base);
         }
-        if probes_only && listen.is_too_long(since, base) {
+        if probes_only && listen.is_too_long(ack.now, base) {
             self.path.spread.look_again();
         }
         let looks = alone && listen.looks(&self.path, self.senders);

@@ -7,7 +7,7 @@
 
 use super::{fair::Fair, path::Path, spread::Spread};
 use crate::Time;
-use std::{mem, time::Duration};
+use std::mem;
 
 /// Base RTTs in LISTEN that are long.
 pub(super) const LONG: f64 = 32.0;
@@ -35,9 +35,10 @@ pub(super) struct Listen {
     pub(super) close: u32,
     /// When the latest probe was measured.
     pub(super) probed: Time,
-    /// How often the spread was measured anew, the longest RTT of probes since the latest time, and that of the period
-    /// before, seconds.
+    /// How often the spread was measured anew, when the latest time began, the longest RTT of probes since then, and
+    /// that of the period before, seconds.
     pub(super) again: u32,
+    pub(super) period: Time,
     pub(super) longest: f64,
     pub(super) limit: Option<f64>,
     /// Fair-queue LISTEN: the rate of the whole link, packets per second.
@@ -116,14 +117,16 @@ impl Listen {
         }
     }
 
-    /// Whether LISTEN, which has lasted `since`, is so long that the spread is to be measured anew: without one each
-    /// delay is taken for a queue. `base`: seconds.
-    pub(super) fn is_too_long(&mut self, since: Duration, base: f64) -> bool {
-        let doubled = f64::from(1 << self.again.min(16));
-        let over = self.whole.is_none() && since.as_secs_f64() > Self::AGAIN.max(LONG * base) * doubled;
+    /// Whether LISTEN is so long that the spread is to be measured anew: without one each delay is taken for a queue.
+    /// `base`: seconds.
+    pub(super) fn is_too_long(&mut self, now: Time, base: f64) -> bool {
+        if self.probes == 1 {
+            self.period = now;
+        }
+        let enough = Self::AGAIN.max(LONG * base) * f64::from(1 << self.again.min(16));
+        let over = self.whole.is_none() && (now - self.period).as_secs_f64() > enough;
         if over {
-            self.again += 1;
-            self.limit = Some(mem::take(&mut self.longest));
+            (self.again, self.period, self.limit) = (self.again + 1, now, Some(mem::take(&mut self.longest)));
         }
         over
     }
