@@ -9,9 +9,9 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use lowtide_lab::{
-    Cache, Comparison, Extent, Library, Place, Plan, Runner, Shard,
+    Cache, Comparison, Extent, Library, NoShard, Place, Plan, Runner, Shard,
     experiment::{Experiment, OnTestbed},
     report::{self, Section},
     score::{Checked, Score, Verdict, score},
@@ -36,7 +36,10 @@ pub fn lab(arguments: &LabArguments) -> Result<ExitCode> {
         Some(directory) => Library::read(directory)?,
         None => Library::built_in()?,
     };
-    let cache = arguments.cache.as_ref().map_or_else(Cache::usual, |directory| Ok(Cache::new(directory)))?;
+    let cache = match &arguments.cache {
+        Some(directory) => Cache::new(directory),
+        None => Cache::usual().map_err(|error| anyhow!("{error}; give --cache DIR"))?,
+    };
     match &arguments.command {
         LabCommand::List { ids } => list(&library.choose(ids)?, &library, &cache),
         LabCommand::Run(run) => self::run(run, &library, &cache),
@@ -105,7 +108,7 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
     let testbed = (arguments.on != Place::Sim).then(|| testbed(arguments.on)).transpose()?;
     let shard = match (arguments.shard, arguments.shards) {
         (Some(shard), _) => shard,
-        (None, Some(shards)) => Shard::of_environment(Some(shards as usize), |name| env::var(name).ok())?,
+        (None, Some(shards)) => Shard::of_environment(shards as usize, |name| env::var(name).ok()).map_err(no_shard)?,
         (None, None) => Shard::WHOLE,
     };
     let (threads, again, testbed_of_all) = (arguments.threads, arguments.again, testbed.as_deref());
@@ -137,6 +140,14 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
         .with_context(|| format!("cannot write {}", file.display()))?;
     writeln!(out, "\n{}; {}", totals(&scores), file.display())?;
     Ok(())
+}
+
+/// The sentence about an environment that does not say which part is meant.
+fn no_shard(error: NoShard) -> Error {
+    match error {
+        NoShard::TooFew { .. } => anyhow!("{error}; give a larger --shards N"),
+        _ => anyhow!("{error}; give --shard I/N in place of --shards"),
+    }
 }
 
 /// What these experiments have for this place.
