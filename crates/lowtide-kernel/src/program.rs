@@ -64,8 +64,8 @@ pub enum Exit {
 
 impl Program {
     /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, at `place`, with `mask` as its
-    /// signal mask, and with `output` in place of one of our own outputs. Signals that were ignored when this process was
-    /// started are ignored by it.
+    /// signal mask, and with `output` in place of one of our own outputs. Signals that were ignored when this process
+    /// was started are ignored by it.
     ///
     /// # Errors
     /// [`Error::Program`]: no such program, not executable, or no right to become the user. [`Error::System`]: no

@@ -52,7 +52,8 @@ impl Shard {
     /// All of it.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// The part that a batch system gave this process, of `of` parts. `variable` looks up a variable of the environment.
+    /// The part that a batch system gave this process, of `of` parts. `variable` looks up a variable of the
+    /// environment.
     ///
     /// # Errors
     /// The environment names no part, or none of these.

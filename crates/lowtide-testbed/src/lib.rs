@@ -6,7 +6,8 @@
 //! guest under QEMU, in virtual time ([`GuestTestbed`]). What of a scenario a kernel cannot do is refused; docs/lab.md
 //! says what it can. Errors are sentences for a person, and nothing decides by their kind: they are `anyhow`'s.
 //!
-//! Elsewhere than on Linux only [`VERSION`] is there, by which reports know recordings; so each module has its condition.
+//! Elsewhere than on Linux only [`VERSION`] is there, by which reports know recordings; so each module has its
+//! condition.
 
 #[cfg(target_os = "linux")]
 mod access;

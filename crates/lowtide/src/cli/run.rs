@@ -61,7 +61,8 @@ pub struct RunArguments {
     #[arg(long, value_enum)]
     pub direction: Option<DirectionArgument>,
 
-    /// How much PROGRAM will send, or with --direction down receive; required with --deadline, unless --progress-from says it
+    /// How much PROGRAM will send, or with --direction down receive; required with --deadline, unless --progress-from
+    /// says it
     #[arg(long, value_name = "SIZE|last", allow_hyphen_values = true)]
     pub size: Option<SizeArgument>,
 

@@ -35,7 +35,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// `user`: another one than ours; `line`: one of ours changes in place; `talks`: there is anything to say; `source`: its progress is read.
+    /// `user`: another one than ours; `line`: one of ours changes in place; `talks`: there is anything to say;
+    /// `source`: its progress is read.
     pub(super) fn new(user: Option<&User>, line: bool, talks: bool, source: Option<Source>) -> Result<Job> {
         let apart = user.is_some();
         // who looks for a terminal there finds one
