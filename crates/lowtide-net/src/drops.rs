@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that do not come out of a link, and why.
+//! What becomes of arriving packets: those that do not come out of a link, and why.
 
 use crate::{Amount, Packet, Time};
 
@@ -14,6 +14,15 @@ pub enum Cause {
     Policed,
     /// Chance, before it reached the queue.
     Lost,
+}
+
+/// What became of an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is on its way, which does not rule out that the queue drops it later.
+    Accepted,
+    /// It is gone.
+    Dropped(Cause),
 }
 
 /// A packet that was dropped.
