@@ -10,11 +10,11 @@ use std::{
 };
 
 use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
-use nix::sys::utsname::uname;
 
 use crate::{
     Cgroup, Controller, Direction, Dscp, Error, KernelActuator, KernelLaw, Registration, Setup, Transfer, foreign,
     program::probe_options,
+    release::{LINKS_SINCE, release, release_text, version},
 };
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -94,23 +94,6 @@ fn kernel() -> Feature {
         Err(Missing { why: format!("this is {release}"), consequence: RUN_AT_ALL, mend: "boot Linux 6.1 or newer" })
     };
     Feature { name: "kernel", need: Need::Run, state }
-}
-
-/// The first kernel that registers a law by a link.
-pub(crate) const LINKS_SINCE: (u32, u32) = (6, 4);
-
-/// The first two numbers of this kernel's release.
-pub(crate) fn release() -> (u32, u32) {
-    version(&release_text())
-}
-
-fn release_text() -> String {
-    uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-fn version(release: &str) -> (u32, u32) {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn btf() -> Feature {
@@ -275,13 +258,6 @@ fn namespaces() -> Feature {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn kernel_releases() {
-        assert_eq!(version("6.18.44-fc-v669"), (6, 18));
-        assert_eq!(version("6.1.0-25-amd64"), (6, 1));
-        assert_eq!(version("garbage"), (0, 0));
-    }
 
     #[test]
     fn the_verdict_names_the_first_thing_missing() {
