@@ -169,7 +169,7 @@ pub struct Sent {
     pub nxt: u64,
     /// Whether it is a retransmission.
     pub retransmission: bool,
-    /// Whether the application has no more data at hand, so that the pipe is not filled on purpose.
+    /// Whether the application has no more data at hand, so that the BDP is not filled: it is application-limited.
     pub app_limited: bool,
     /// Whether there is data that has not been sent yet.
     pub has_data: bool,

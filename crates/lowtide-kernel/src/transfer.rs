@@ -49,7 +49,7 @@ pub struct Totals {
     pub phantoms: u64,
     /// Window reductions on account of delay.
     pub delay_backoffs: u64,
-    /// UDP bytes sent and received, which nobody governs.
+    /// UDP bytes sent and received, which is not governed.
     pub udp_sent: u64,
     /// See [`Totals::udp_sent`].
     pub udp_received: u64,
@@ -61,7 +61,7 @@ pub struct Totals {
     pub law_refused: u64,
     /// Sockets whose peer does not offer the ECN that the law needs; they run the kernel's Reno.
     pub without_ecn: u64,
-    /// Answers of the law that did not reach the stack and were mended at the next ACK.
+    /// Skipped struct_ops callbacks that were repaired at the next ACK.
     pub law_missed: u64,
     /// Connections, closed ones too, for which our law had one-way delays.
     pub one_way: u64,

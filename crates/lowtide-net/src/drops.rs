@@ -36,7 +36,7 @@ pub struct Dropped<T> {
     pub packet: Packet<T>,
 }
 
-/// Where dropped packets go: they are counted by cause and, if somebody wants them, kept.
+/// Where dropped packets go: they are counted by cause and kept on request.
 #[derive(Debug)]
 pub struct Drops<T> {
     counts: [Amount; 4],

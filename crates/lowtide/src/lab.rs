@@ -117,7 +117,7 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
     let mut out = io::stdout().lock();
     if shard.is_part() {
         let done: usize = results.iter().map(lowtide_lab::Results::done).sum();
-        writeln!(out, "{done} runs are in {}; unite the parts with lowtide lab merge", cache.directory().display())?;
+        writeln!(out, "{done} runs are in {}; merge the parts with lowtide lab merge", cache.directory().display())?;
         return Ok(());
     }
     if let Some(testbed) = &testbed {
@@ -179,7 +179,7 @@ fn print_column(out: &mut impl Write, column: &Comparison<'_>) -> Result<()> {
     for score in &column.scores {
         writeln!(out, "{:<6}{:<10}{}", score.target.id, score.verdict, first_line(&score.target.claim))?;
         if score.left_out > 0 {
-            writeln!(out, "      without {} parts that need what does not run there", score.left_out)?;
+            writeln!(out, "      without {} parts that cannot run there", score.left_out)?;
         }
         for part in column.compare(&score.target.id) {
             let number = |checked: &Checked| match checked.value {

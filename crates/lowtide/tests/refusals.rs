@@ -252,7 +252,7 @@ fn doctor_has_a_line_for_every_feature() {
     for feature in ["cgroup v2", "cgroup BPF programs"] {
         assert!(ill.out.contains(&format!("missing  {feature}: ")), "{}", ill.out);
     }
-    assert_eq!(ill.out.matches("missing").count(), ill.out.matches("mend: ").count(), "{}", ill.out);
+    assert_eq!(ill.out.matches("missing").count(), ill.out.matches("fix: ").count(), "{}", ill.out);
     assert_eq!(ill.out.matches("missing").count(), ill.out.matches("consequence: ").count(), "{}", ill.out);
 }
 

@@ -128,7 +128,7 @@ fn a_group_has_one_turn_at_a_time_and_a_killed_one_leaves_its_turn() {
     // as much as all of them need: 6 GB in three hours or 2 GB in the first, less the margin of the aim
     let needed = number(&status(&jobs[0]), "needed_bps");
     assert!((8.0 * 2e9 / 3600.0..1.2 * 8.0 * 2e9 / 3600.0).contains(&needed), "{needed}");
-    assert!(status(&jobs[2])["sentence"].as_str().unwrap().contains("another transfer of its group has its turn"));
+    assert!(status(&jobs[2])["sentence"].as_str().unwrap().contains("another transfer of its group goes first"));
 
     let first = runs.remove(0);
     let orphans: Vec<_> = children(first.pid()).into_iter().map(lifecycle::Orphan).collect();

@@ -20,7 +20,7 @@ pub const NOT_GOVERNED: u8 = 3;
 /// Where `lowtide run` keeps what its jobs sent, unless told.
 pub const HISTORY: &str = "/var/lib/lowtide/history.json";
 
-/// The heading of what nobody needs who has no law, weight or network in mind.
+/// The heading of options about laws, weights and networks, which most users do not need.
 pub(super) const EXPERT: &str = "Expert options";
 
 /// `lowtide run`.

@@ -177,7 +177,7 @@ impl Session {
         }
         self.screen.say(match group {
             Group::Left => "PROGRAM was moved out of its group: connections that it opens from now on are not governed",
-            Group::Frozen => "PROGRAM's group is frozen: nothing goes on until somebody thaws it",
+            Group::Frozen => "PROGRAM's group is frozen: it sends nothing until the group is thawed",
             Group::Untouched => "PROGRAM runs in its group again",
         });
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes in over the control socket while a transfer runs, and what is told there.
+//! What comes in over the control socket while a transfer runs, and what it answers.
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
