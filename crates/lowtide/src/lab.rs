@@ -22,7 +22,7 @@ use lowtide_lab::{
 use lowtide_sim::scenario;
 
 use crate::{
-    cli::{CellArguments, LabArguments, LabCommand, LabRunArguments, LabTestbedArguments},
+    cli::{CellArguments, LabArguments, LabCommand, LabRunArguments, LabTestbedArguments, command_for},
     draft,
     testbeds::testbed,
 };
@@ -247,9 +247,8 @@ fn report(
         let plans = plans.collect::<Result<Vec<_>, _>>()?;
         Ok(runner.results(plans)?)
     };
-    let sections =
-        known(false)?.into_iter().zip(known(true)?).map(|(whole, quick)| Section::best(library, whole, quick));
-    let mut sections = sections.collect::<Result<Vec<_>, _>>()?;
+    let best = |(whole, quick)| Section::best(library, whole, quick, command_for);
+    let mut sections = known(false)?.into_iter().zip(known(true)?).map(best).collect::<Result<Vec<_>, _>>()?;
     add_columns(&mut sections, &runner, cells)?;
     report::write(&sections, out)?;
     if let Some(file) = markdown {
