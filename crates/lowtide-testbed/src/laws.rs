@@ -326,7 +326,7 @@ mod tests {
             ("cubic:variant=linux", PACED, None, "cubic:variant=linux,paced=on"),
             ("reno:whole_segments=on", "weight = 0.5\n", None, "a weight"),
             ("cubic", "", Some("qubic"), "no law qubic"),
-            ("cubic", "", Some("dctcp"), "marks of ECN"),
+            ("cubic", "", Some("dctcp"), "dctcp needs ECN"),
             ("cubic:variant=linux", DUE, None, "pacing = true"),
             ("vegas", &format!("{deadline}actuator = \"native:floor=9ms\"\n"), None, "usual parameters"),
             ("cdg:blend=off,hystart=delay", &deadline, None, "native:losses=few"),
