@@ -20,8 +20,7 @@ use super::{
     job::{Job, is_pipe},
     phrases,
     run_record::RunRecord,
-    session::Ending,
-    verdict::Outcome,
+    verdict::{Ending, Outcome},
 };
 use crate::{
     cli::{ProgressArgument, TellArguments},

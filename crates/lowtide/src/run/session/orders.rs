@@ -7,11 +7,11 @@ use lowtide_deadline::{Bounds, Hold, Rates, Time};
 
 use lowtide_kernel::Direction;
 
-use super::{Session, Told};
+use super::Session;
 use crate::{
     hours::{self, Rules},
     operate::protocol::{Changes, Command, Due, Status},
-    run::{control, limits::check_that_it_sends, phrases},
+    run::{control, limits::check_that_it_sends, own_progress::Told, phrases},
     size,
     when::{self, When},
 };
