@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lt_cdg: CDG as a TCP congestion control of the kernel. law/cdg.h decides, this file wires. A delay back-off has to
- * become a window-reduction episode (CWR); there is no kfunc for that, so the law leaves a signal in the socket's
- * record and the egress program (egress.h) hands it to the stack with the next segment. The stack then asks ssthresh()
- * how far to go.
+ * lt_cdg: CDG as a TCP congestion control of the kernel. law/cdg.h decides, this file connects it. A delay back-off has
+ * to become a window-reduction episode (CWR), and there is no kfunc for that. So the law leaves a signal in the
+ * socket's record, and the egress program (egress.h) passes it to the stack with the next segment. The stack then calls
+ * ssthresh() for the target.
  */
 #ifndef LOWTIDE_CDG_OPS_H
 #define LOWTIDE_CDG_OPS_H
@@ -23,7 +23,7 @@ static __noinline void trace_cdg(struct lt_socket *s, const struct tcp_sock *tp,
 	bpf_ringbuf_submit(r, 0);
 }
 
-/* With our fraction, if the stack has not moved it. */
+/* The threshold with its fraction, unless the stack has changed it. */
 static inline u64 cdg_ssthresh_q16(const struct lt_socket *s, const struct tcp_sock *tp)
 {
 	return s->ssthresh == tp->snd_ssthresh ? s->ssthresh_q16 : (u64)tp->snd_ssthresh << 16;
@@ -52,7 +52,7 @@ static inline u32 reduction(struct lt_socket *s, const struct tcp_sock *tp, u64 
 	} else {
 		if (signal == SIGNAL_NONE) {	/* a real loss or ECN */
 			if (!announce_reduction(s, SIGNAL_GROUP_LOSS, srtt_us(tp), now) && s->taken == group.epoch)
-				return answer(s, s->window_q16);	/* taken already, with the others */
+				return answer(s, s->window_q16);	/* reduced already, with the other sockets */
 			s->epoch = group.epoch;
 			if (cdg_excuses(&s->cdg, CDG_PARAMETERS, !tp->lost_out))
 				return answer(s, s->window_q16);
@@ -66,7 +66,9 @@ static inline u32 reduction(struct lt_socket *s, const struct tcp_sock *tp, u64 
 	return answer(s, left);
 }
 
-/* How far a reduction goes: the stack asks at the start of every episode, after a loss or after our own signal. */
+/*
+ * The target of a reduction. The stack calls for it at the start of every episode, after a loss or a signal of Lowtide.
+ */
 static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now)
 {
 	u32 event = reduction_event(s->signal, tp), ssthresh = reduction(s, tp, now);
@@ -76,9 +78,9 @@ static inline u32 reduce(struct lt_socket *s, const struct tcp_sock *tp, u64 now
 }
 
 /*
- * A reduction that the law itself decides. A window becomes smaller in an episode of the stack's (CWR), which the
- * signal starts with the next segment. A paced share needs none, its cwnd stays; and as it hears of the group only
- * every few round trips, it takes at once all the reductions that it has missed.
+ * A reduction that the law decides. A window is reduced in an episode of the stack (CWR), which begins with the signal
+ * in the next segment. A paced share needs no episode, since its cwnd stays. It learns of the group's reductions only
+ * every few RTTs, so it makes up for all that it has missed.
  */
 static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32 signal, u32 missed, u64 now)
 {
@@ -87,7 +89,7 @@ static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32
 
 	s->signal = signal;
 	if (s->window_q16 >= PACED_BELOW_Q16) {
-		if (setup.whole_machine) {	/* nobody turns the signal into an episode */
+		if (setup.whole_machine) {	/* no program turns the signal into an episode */
 			tp->snd_ssthresh = reduce(s, tp, now);
 			tp->snd_cwnd = at_least(tp->snd_ssthresh, 1);
 		}
@@ -99,7 +101,7 @@ static inline void begin_reduction(struct lt_socket *s, struct tcp_sock *tp, u32
 		s->signal = signal;
 		reduce(s, tp, now);
 	}
-	s->ssthresh = ssthresh;	/* the stack was not told */
+	s->ssthresh = ssthresh;	/* the stack did not get it */
 	s->ssthresh_q16 = ssthresh_q16;
 }
 
@@ -112,7 +114,7 @@ void BPF_PROG(cdg_init, struct sock *sk)
 	if (!s)
 		return;
 	cdg_reset(&s->cdg, (u64)tp->snd_cwnd << 16);
-	if (!s->joins)	/* an accepted socket is established before it gets here */
+	if (!s->joins)	/* an accepted socket is established before init is called */
 		s->window_q16 = (u64)tp->snd_cwnd << 16;
 	s->round_end = tp->snd_nxt;
 	s->epoch = s->taken = group.epoch;
@@ -120,7 +122,7 @@ void BPF_PROG(cdg_init, struct sock *sk)
 	s->signal = SIGNAL_NONE;
 }
 
-/* The gradient sum of this connection's round if it ends with this ACK, else 0. */
+/* The gradient sum of this connection's round if this ACK ends it, else 0. */
 static inline u64 own_round(struct lt_socket *s, const struct tcp_sock *tp, u32 ack)
 {
 	struct cdg *c = &s->cdg;
@@ -134,9 +136,9 @@ static inline u64 own_round(struct lt_socket *s, const struct tcp_sock *tp, u32 
 }
 
 /*
- * The gradient sum of the transfer's round if it is over, else 0; the socket that comes first ends it. A small share's
- * own rounds would be too long and too poor in samples. Other processors may fold in a sample meanwhile; at worst that
- * one is lost.
+ * The gradient sum of the transfer's round if it is over, else 0. The first socket after its end ends it. Own rounds of
+ * a small share would be too long, with too few samples. Other processors may add a sample meanwhile; at worst that one
+ * is lost.
  */
 static inline u64 group_round(const struct lt_socket *s, u32 srtt_us, u64 now)
 {
@@ -197,7 +199,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	}
 	if (hazard)
 		s->hazard_q16 = hazard;
-	if (s->round_end != round_end)	/* CDG's own, for its trace */
+	if (s->round_end != round_end)	/* CDG's own round, for its trace */
 		TRACE(trace_cdg, s, tp, LT_TRACE_ROUND);
 	if (hazard && cdg_backs_off(&s->cdg, p, hazard, s->window_q16, bpf_get_prandom_u32()) &&
 	    announce_reduction(s, SIGNAL_GROUP_DELAY, srtt_us(tp), now)) {
@@ -252,10 +254,10 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	mend_window(s, tp);
 	if (sample->rtt_us > 0) {
 		delayed = cdg_round_trip(&s->cdg, CDG_PARAMETERS, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);
-		if (steering.sockets > 1)	/* 0 means none yet, hence the 1 */
+		if (steering.sockets > 1)	/* 0: none yet, hence the 1 */
 			cdg_fold(&group.cdg.cur, sample->rtt_us - s->cdg.delay_min_us + 1, delayed);
 	}
-	/* here and not with the growth, so that a reduction slows the sending at once */
+	/* at each ACK, not only with growth, so that a reduction slows sending at once */
 	if (controller_alive(clock_ns(tp)))
 		pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
 }

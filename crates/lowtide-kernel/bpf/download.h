@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What sockets receive is governed by the window that they advertise, which every sender obeys, whatever its own law
- * is. Ingress is where data answer what was granted (law/grant.h) and the law has its turn, as at an ACK; egress notes
- * what an ACK grants; and just before the stack chooses the window of an ACK, with the socket's lock held, it is told
- * the most that this may be.
+ * Downloads are governed by the windows that sockets advertise, which every sender obeys, whatever its law is. Data
+ * that answer a grant (law/grant.h) arrive at ingress: there the law is called, as at an ACK. Egress notes what an ACK
+ * grants. And just before the stack chooses the window of an ACK, with the socket's lock held, it gets the greatest
+ * window allowed.
  *
- * The connections of a transfer over one path are one flow here, too, with a law of its own: that of what they send is
- * another one. One that waits for others is left a window of less than a segment: its sender then sends a piece
- * whenever its persist timer runs out. So it is with one that listens, between its probes, as nobody paces here.
+ * The connections of a transfer over one path are one flow here, too, but its law has another state than that of
+ * uploads. A waiting connection gets a window of less than a segment: its sender then sends a piece of a segment
+ * whenever its persist timer expires. The same holds in LISTEN between probes, since nobody paces here.
  *
- * These programs stay with the group when the controller is gone, and then give all windows back: each at the next ACK.
+ * These programs stay with the group when the controller ends. Then they give all windows back, each at the next ACK.
  */
 #ifndef LOWTIDE_DOWNLOAD_H
 #define LOWTIDE_DOWNLOAD_H
@@ -18,38 +18,39 @@
 #include "flows.h"
 #include "law/grant.h"
 
-#define DOWNLOAD_SCALED (8 << 20)	/* bytes: with windows of up to twice as much their unit is 256 bytes */
-#define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: the stack is free */
-#define DOWNLOAD_IDLE_US 1000000	/* without data for so long, and four round trips, the path may be another's */
-#define DOWNLOAD_SHORT (256 << 10)	/* bytes: so many come as by slow start, where nobody is known to have the link */
-#define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* a part of the window that keeps up a flow of ACKs */
+/* bytes, the clamp at connect: windows up to twice as large have a unit of 256 bytes */
+#define DOWNLOAD_SCALED (8 << 20)
+#define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: no limit by Lowtide */
+#define DOWNLOAD_IDLE_US 1000000	/* idle time, or four RTTs, after which cross traffic may have begun */
+#define DOWNLOAD_SHORT (256 << 10)	/* bytes that arrive without probes first, unless cross traffic is known */
+#define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* least part of the window that keeps up a flow of ACKs */
 #define TCP_FLAG_SYN 2
 #define TCP_FLAG_PSH 8
 #define TCP_FLAG_ACK 16
-#define TCP_STAMPED 32		/* bytes of header that the timestamps need, where they come first */
+#define TCP_STAMPED 32		/* bytes of header that hold the timestamps, if they come first */
 
 struct lt_download {
 	struct grants grants;
 	struct law_ack ack;
 	struct lt_path path;
 	struct aggregate_member part;
-	u64 number;		/* among those that share a flow, from 1; 0: it is a flow by itself */
-	u64 wanted_ns;		/* when its part of the window last held it back */
-	u64 arrived_ns;
-	u64 due_us;		/* the next probe */
-	u32 loop_us;
+	u64 number;		/* among those that share a flow, from 1; 0: a flow by itself */
+	u64 wanted_ns;		/* when its part of the window last limited it */
+	u64 arrived_ns;		/* when data last arrived; 0: never */
+	u64 due_us;		/* when the next probe is due */
+	u32 loop_us;		/* RTT of the latest answer to a grant; 0: not known */
 	u32 begun;
 	u32 stamped;		/* 1: it has timestamps, 2: it has none */
-	u32 waits;
-	u32 probes;		/* it probes, and `pause_us` lies between its probes */
+	u32 waits;		/* for the token */
+	u32 probes;		/* it probes, with `pause_us` between probes */
 	u32 pause_us;
-	u32 want;		/* bytes of window */
-	u32 burst;		/* bytes that the edge moves by */
-	u32 clamped;
-	u32 granted;		/* bytes, with the latest ACK */
-	u32 delay_us;
+	u32 want;		/* window, bytes */
+	u32 burst;		/* step of the edge, bytes */
+	u32 clamped;		/* its window is limited by Lowtide */
+	u32 granted;		/* window in the latest ACK, bytes */
+	u32 delay_us;		/* delay of the forward path, as an RTT */
 	u32 unused;
-	struct lt_flow flow;	/* of its own */
+	struct lt_flow flow;	/* its own */
 };
 
 struct {
@@ -84,7 +85,7 @@ static __always_inline struct lt_flow *download_flow(struct lt_download *d)
 }
 
 /*
- * Of the packets of a connection: what the receiver's side of it is about. False: it is none, or it carries no
+ * Reads the headers of a packet as its receiver or sender needs them. False: it is no TCP segment. `stamped`: it has
  * timestamps.
  */
 static __always_inline bool download_parse(struct __sk_buff *skb, struct segment *s, u32 *flags, bool *stamped)
@@ -111,7 +112,7 @@ static __always_inline bool download_parse(struct __sk_buff *skb, struct segment
 	*stamped = false;
 	if (tcp + TCP_STAMPED > end || (tcp[12] >> 4) * 4 < TCP_STAMPED)
 		return true;
-	/* as all senders of today lay them out: two options of nothing, then this one */
+	/* as all present senders order them: two no-operations, then the timestamps */
 	if (tcp[20] != 1 || tcp[21] != 1 || tcp[22] != 8 || tcp[23] != 10)
 		return true;
 	s->tsval = bpf_ntohl(*(u32 *)(tcp + 24));
@@ -126,9 +127,9 @@ static inline u32 download_bytes(const struct lt_download *d, u64 segments_q16)
 }
 
 /*
- * The law asks for a pace of its probes, and nobody paces here: so between two there is the time that one takes at that
- * pace. Where that is little more than a round trip they follow each other, since the pieces that come meanwhile take
- * longer.
+ * The time between two probes. The law has a pace for probes, but nobody paces here: so the pause is the time of a
+ * probe at that pace. If it is little more than an RTT probes follow each other, since the pieces of segments that come
+ * meanwhile take longer.
  */
 static inline u32 download_pause_us(const struct lt_flow *f, u32 burst_bytes)
 {
@@ -138,8 +139,8 @@ static inline u32 download_pause_us(const struct lt_flow *f, u32 burst_bytes)
 }
 
 /*
- * What the connection does with its part: it has the token where one is enough, or where the parts of all would be too
- * small for a flow of ACKs.
+ * How the connection uses its part of the window. It needs the token if one connection is enough, or if the parts of
+ * all would be too small for a flow of ACKs.
  */
 static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool limited, u64 now_ns)
 {
@@ -169,7 +170,7 @@ static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool li
 	return AGGREGATE_WANTS;
 }
 
-/* What the connection's window is to be from now on. */
+/* Sets the connection's window from now on. */
 static inline void download_decide(struct lt_flow *f, struct lt_download *d)
 {
 	u32 burst = tide_least_burst(&f->tide);
@@ -201,8 +202,8 @@ static inline struct law_weight download_weight(void)
 }
 
 /*
- * What the senders leave of a window they do not make use of must not wait there for the moment when the link is
- * another's: it comes down to a quarter more than they use (RFC 7661 has the like for a sender).
+ * A window that senders do not use must not be left to them until cross traffic has the link. It is reduced to a
+ * quarter more than they use (RFC 7661 does this for a sender).
  */
 static inline u64 download_used_q16(const struct lt_flow *f)
 {
@@ -211,7 +212,7 @@ static inline u64 download_used_q16(const struct lt_flow *f)
 	return at_most(f->tide.shown_q16, used + used / 4 + LAW_INITIAL_WINDOW * Q16_ONE);
 }
 
-/* The law hears of what has arrived, and acts. `full`: its window is made use of. */
+/* The law acts on what has arrived. `full`: its window is used. */
 static __noinline int download_hears(struct lt_flow *f, struct lt_download *d, bool full)
 {
 	struct law_weight weight = download_weight();
@@ -221,7 +222,7 @@ static __noinline int download_hears(struct lt_flow *f, struct lt_download *d, b
 
 	if (!f || !d)
 		return 0;
-	/* rounds last as long as it takes until a window has an effect */
+	/* rounds last until a window has an effect, so they use the whole RTT */
 	a->rtt_us = d->loop_us;
 	aggregate_ack(&f->all, a);
 	a->rtt_us = delay_us;
@@ -239,7 +240,7 @@ static __noinline int download_hears(struct lt_flow *f, struct lt_download *d, b
 	return 0;
 }
 
-/* Its turn at data that answer a grant. */
+/* The flow's part in data that answer a grant. */
 static __noinline int download_turn(struct lt_flow *f, struct lt_download *d, u64 now_ns)
 {
 	struct law_ack *a = &d->ack;
@@ -258,14 +259,14 @@ static __noinline int download_turn(struct lt_flow *f, struct lt_download *d, u6
 	}
 	limited = a->window_limited;
 	d->part.in_flight = a->rate_delivered;
-	/* the stack has not opened the window yet as far as it may */
+	/* the stack has not opened the window as far as it may */
 	if (!d->probes && d->granted + 2 * d->grants.mss < d->want)
 		a->window_limited = 0;
 	full = aggregate_is_full(&f->all, f->tide.shown_q16);
 	if (!flow_probes(f) && !full)
 		a->window_limited = 0;
 	use = download_use(f, d, limited, now_ns);
-	if (d->waits || (d->probes && !a->rtt_us)) {	/* pieces of segments tell nothing of the link */
+	if (d->waits || (d->probes && !a->rtt_us)) {	/* parts of segments say nothing about the link */
 		f->all.delivered += a->packets;
 		if (d->waits)
 			aggregate_leave(&f->all, &d->part);
@@ -282,7 +283,7 @@ static __noinline int download_turn(struct lt_flow *f, struct lt_download *d, u6
 	return 0;
 }
 
-/* Data have come. */
+/* Data have arrived. */
 static __always_inline void download_arrives(struct lt_download *d, const struct segment *s, u64 now_ns)
 {
 	struct lt_flow *f = download_flow(d);
@@ -292,7 +293,7 @@ static __always_inline void download_arrives(struct lt_download *d, const struct
 		grant_unseen(&d->grants);
 		return;
 	}
-	/* what comes on a trickle tells nothing of the link */
+	/* while downloads are held, what arrives says nothing about the link */
 	if (grant_arrives(&d->grants, s, &d->ack, &d->loop_us) && d->ack.now_us && !steering.download_held) {
 		d->delay_us = d->ack.rtt_us ? d->ack.rtt_us : d->delay_us;
 		d->ack.random = 0;
@@ -354,7 +355,7 @@ int lt_download_out(struct __sk_buff *skb)
 	if (!d)
 		return PASS;
 	now_ns = bpf_ktime_get_ns();
-	/* of one that only sends: an answer comes after other ACKs */
+	/* a connection that only sends needs no grant: other ACKs leave before an answer comes */
 	if (s.payload && now_ns - d->arrived_ns > DOWNLOAD_IDLE_US * NSEC_PER_USEC)
 		return PASS;
 	tp = bpf_skc_to_tcp_sock(sk);
@@ -363,7 +364,7 @@ int lt_download_out(struct __sk_buff *skb)
 	now_us = now_ns / NSEC_PER_USEC;
 	edge = tp->rcv_wup + tp->rcv_wnd;
 	d->granted = edge - tp->rcv_nxt;
-	if (d->probes && (s32)(edge - d->grants.edge) >= (s32)d->grants.mss)	/* a probe has been called for */
+	if (d->probes && (s32)(edge - d->grants.edge) >= (s32)d->grants.mss)	/* a probe is requested */
 		d->due_us = now_us + d->pause_us;
 	grant_leaves(&d->grants, now_us, s.tsval, edge);
 	return PASS;
@@ -376,7 +377,7 @@ static inline void download_set(struct bpf_sock_ops *ops, u32 bytes)
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_WINDOW_CLAMP, &clamp, sizeof(clamp));
 }
 
-/* A connection: from the next segment on the stack asks before it chooses a window. */
+/* A connection begins: from the next segment on the stack calls before it chooses a window. */
 static inline void download_begins(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -393,7 +394,7 @@ static inline void download_begins(struct bpf_sock_ops *ops)
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
 }
 
-/* One that may be short does not wait for probes, as all that it has is less than they take the time for. */
+/* Whether a download may be short. It does not wait for probes, which would take longer than its data. */
 static inline bool download_may_be_short(const struct lt_download *d, const struct lt_flow *f)
 {
 	return d->grants.received < DOWNLOAD_SHORT && (!f->tide.listens || f->tide.listen.first);
@@ -434,7 +435,7 @@ static inline void download_clamp(struct bpf_sock_ops *ops)
 	download_set(ops, grant_clamp(want, held, d->burst, mss));
 }
 
-/* For the controller. */
+/* Values for the controller. */
 static inline void download_observed(struct sock *sk, struct lt_socket_record *record)
 {
 	struct lt_download *d = bpf_sk_storage_get(&downloads, sk, NULL, 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every packet that the transfer's sockets send or receive passes here. Returning CONGESTED makes the stack call
- * tcp_enter_cwr() on the sender: the phantom congestion signal of the framework, and CDG's way to a real reduction
- * episode.
+ * Every packet that the transfer's sockets send or receive passes here. CONGESTED makes the stack call tcp_enter_cwr()
+ * on the sender. That is the phantom congestion signal of the framework, and CDG's way to a real reduction episode.
  */
 #ifndef LOWTIDE_EGRESS_H
 #define LOWTIDE_EGRESS_H
@@ -24,7 +23,7 @@ struct packet {
 	u32 payload;	/* bytes after the TCP header */
 };
 
-/* The headers of what a socket sends or gets lie in the packet's linear part. */
+/* The headers of a packet to or from a socket are in its linear part. */
 static inline bool parse(struct __sk_buff *skb, struct packet *packet)
 {
 	const u8 *ip = (void *)(long)skb->data, *end = (void *)(long)skb->data_end, *tcp;
@@ -47,7 +46,7 @@ static inline bool parse(struct __sk_buff *skb, struct packet *packet)
 	return true;
 }
 
-/* A law of the kernel: what we see of it from here. */
+/* Trace of a law of the kernel, as far as it can be seen from here. */
 static __noinline void trace_kernel_law(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
 	struct lt_trace_record *r = trace_record(s, tp, event);
@@ -69,7 +68,7 @@ static inline u32 congestion_event(u32 ca_state)
 	return ca_state == TCP_CA_LOSS ? LT_TRACE_TIMEOUT : ca_state == TCP_CA_RECOVERY ? LT_TRACE_LOSS : LT_TRACE_MARK;
 }
 
-/* Counts the socket among those that share the budget when it starts or resumes sending; the controller recounts. */
+/* Counts a socket that starts or resumes sending among those that share the budget. The controller recounts. */
 static inline void note_activity(struct lt_socket *s, u64 now, u32 srtt_us)
 {
 	u64 idle = 4 * srtt_us * NSEC_PER_USEC;
@@ -147,7 +146,7 @@ int lt_egress(struct __sk_buff *skb)
 	if (has_kernel_law(s))
 		TRACE_ACK(trace_kernel_law, s, tp, tp->rack.rtt_us, true);
 
-	/* One reduction per round trip: inside an episode there is nothing to signal. */
+	/* one reduction per RTT: no signal within an episode */
 	if (ca_state >= TCP_CA_CWR || !controller_alive(now) || s->own_law) {
 		s->signal = SIGNAL_NONE;
 		return PASS;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Connections of one transfer over one path are one flow (law/aggregate.h): what the law knows belongs to the path, and
- * they divide its window. A newcomer knows the path at its first packet, one that ends hands nothing over.
+ * Connections of one transfer over one path are one flow (law/aggregate.h): the law's state belongs to the path, and
+ * they divide its window. A new connection knows the path at its first packet, and one that ends hands nothing over.
  *
- * Many that fill the window together meet in the queue by chance, and hide from each other whether others are served in
- * turn. So one of them has a token: it carries what the window allows, and probes while the law listens. The others
- * wait, with a segment now and then, as programs give up connections that stand still. The token goes round. Who has
- * less to send than the window lets it needs none, nor does who is new: a short connection never waits. A socket with a
- * goal of its own is a flow by itself.
+ * Many that fill the window together meet in the queue by chance. They hide from each other whether there is cross
+ * traffic behind fair queues. So one of them has a token: the token holder sends what the window allows, and probes in
+ * LISTEN. The others wait, and send a segment now and then, since programs give up connections without progress. The
+ * token goes round. Application-limited connections do not need it, nor do new ones: a short connection never waits. A
+ * socket with a goal of its own is a flow by itself.
  */
 #ifndef LOWTIDE_FLOWS_H
 #define LOWTIDE_FLOWS_H
@@ -15,15 +15,15 @@
 #include "state.h"
 
 #define FLOWS 1024		/* paths at a time */
-#define FLOW_STUCK_NS NSEC_PER_SEC	/* nobody has its turn for so long */
-#define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* between probes, at the most */
-#define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long one has the token, or is new, and 16 round trips at the least */
+#define FLOW_STUCK_NS NSEC_PER_SEC	/* a flow that is busy for longer is entered anyway */
+#define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* longest time between the probes of a token holder */
+#define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long a connection holds the token, or is new; at least 16 RTTs */
 #define FLOW_TURN_ROUND_TRIPS 16
-/* not held back for so long, and four round trips: it has too little to send */
+/* a connection that its part has not limited for this time plus four RTTs is application-limited */
 #define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)
-/* bytes per second of one that waits while the law listens, or knows little of the link, at the most */
+/* greatest rate of a waiting connection in LISTEN or while the link is unknown, bytes per second */
 #define WAITING_RATE 4000
-/* all of them take this part of the link together: a program that sees less than 1,000 bytes per second may give up */
+/* part of the link for all waiting ones: a program that sees less than 1,000 bytes per second may give up */
 #define WAITING_PART 50
 
 struct {
@@ -34,7 +34,7 @@ struct {
 	__type(value, struct lt_flow);
 } flows SEC(".maps");
 
-/* False: the connection goes nowhere, or stays within this machine. */
+/* False: the connection has no remote address, or stays within this machine. */
 static inline bool path_of(const struct sock_common *sk, struct lt_path *path)
 {
 	struct lt_address local = {}, remote = {};
@@ -53,8 +53,8 @@ static const u64 no_flow_yet[sizeof(struct lt_flow) / sizeof(u64)];
 static const struct lt_path no_path;
 
 /*
- * Makes sure that there is a flow of this path. Paths for which there is no room share one: else a program that has
- * been to as many networks would have a flow for each connection. False: there is none at all.
+ * Makes sure that this path has a flow. Paths for which there is no room share one. Otherwise each connection of a
+ * program with many networks would be a flow. False: there is no flow at all.
  */
 static __always_inline bool flow_exists(void *map, struct lt_path *path)
 {
@@ -66,7 +66,7 @@ static __always_inline bool flow_exists(void *map, struct lt_path *path)
 	return bpf_map_lookup_elem(map, path);
 }
 
-/* Not by itself: one with a goal or parameters of its own, or that stays within this machine. */
+/* Whether a connection may share a flow: it has no own goal or parameters, and leaves this machine. */
 static inline bool shares_flow(const struct lt_socket *s)
 {
 	return s->member.number && !s->decision.governed && !s->own_parameters;
@@ -80,7 +80,7 @@ static __always_inline struct lt_flow *flow_of(struct lt_socket *s)
 	return f ? f : &s->flow;
 }
 
-/* The socket gets the law. */
+/* A socket begins with the law. */
 static inline void flow_begin(struct lt_socket *s, const struct sock_common *sk)
 {
 	__builtin_memset(&s->member, 0, sizeof(s->member));
@@ -92,8 +92,8 @@ static inline void flow_begin(struct lt_socket *s, const struct sock_common *sk)
 }
 
 /*
- * False: another processor is at it. It is not waited for, as that one may have been interrupted: what is to be done
- * then is done at the next ACK.
+ * False: another processor is at this flow. Waiting for it is no option, as it may have been interrupted: what is due
+ * is done at the next ACK.
  */
 static inline bool flow_enter(struct lt_flow *f, u64 now_ns)
 {
@@ -109,7 +109,7 @@ static inline void flow_exit(struct lt_flow *f)
 	__sync_lock_test_and_set(&f->busy_ns, 0);
 }
 
-/* Bytes per second of all together, where the law paces; else PACING_UNLIMITED. */
+/* The pace of all connections together, bytes per second; PACING_UNLIMITED: the law does not pace. */
 static inline u64 flow_pace(const struct lt_flow *f, const void *parameters)
 {
 	u64 rate = tide_pace(&f->tide, parameters);
@@ -120,13 +120,13 @@ static inline u64 flow_pace(const struct lt_flow *f, const void *parameters)
 	return rate;
 }
 
-/* Whether the law paces, so that a connection may use at once what it has. */
+/* Whether the law paces, so that a connection may use its part of the window at once. */
 static inline bool flow_is_paced(const struct lt_flow *f, const void *parameters)
 {
 	return flow_pace(f, parameters) < PACING_UNLIMITED;
 }
 
-/* Whether one connection is enough to probe the path. */
+/* Whether the flow sends only probes, for which one connection is enough. */
 static inline bool flow_probes(const struct lt_flow *f)
 {
 	return f->begun && f->tide.listens && !tide_is_ordinary(&f->tide);
@@ -143,8 +143,8 @@ static inline u64 flow_unused_ns(const struct lt_flow *f)
 }
 
 /*
- * Whether the connection has the token, which it takes where it is free or has been with another one for long enough.
- * `may_send`: at once; one that waits may only when its segment leaves.
+ * Whether the connection has the token. It takes the token if that is free, or was with another one for long enough.
+ * `may_send`: it can send at once; a waiting one can only when its segment leaves.
  */
 static inline bool flow_carries(struct lt_flow *f, const struct lt_socket *s, bool wants, bool may_send, u64 now_ns)
 {
@@ -169,8 +169,8 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 }
 
 /*
- * At an ACK: what a connection does with its grant that has more to send than it may (`limited`), or that is idle, as
- * all that it had is sent: what comes then is as short as a new connection's, until it is not.
+ * At an ACK: how a connection uses its grant. `limited`: it has more to send than it may. `idle`: all of its data are
+ * sent; what follows counts as a new connection until it is long.
  */
 VERIFIED_APART u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, u64 now_ns)
 {
@@ -193,7 +193,7 @@ VERIFIED_APART u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limit
 	return use;
 }
 
-/* A segment leaves of a connection that has none in flight: it waits, begins, or goes on after a pause. */
+/* A segment leaves a connection that has none in flight: it waits, begins, or resumes after an idle time. */
 VERIFIED_APART u32 flow_sends(struct lt_flow *f, struct lt_socket *s, bool has_data, u64 now_ns)
 {
 	bool carries;
@@ -209,7 +209,7 @@ VERIFIED_APART u32 flow_sends(struct lt_flow *f, struct lt_socket *s, bool has_d
 	return carries && flow_is_paced(f, s->parameters) ? AGGREGATE_CARRIES : AGGREGATE_WANTS;
 }
 
-/* It begins. */
+/* A connection joins the flow. */
 static inline void flow_join(struct lt_flow *f, struct lt_socket *s, u64 now_ns)
 {
 	s->member.since_ns = s->member.limited_ns = now_ns;
@@ -220,7 +220,7 @@ static inline void flow_join(struct lt_flow *f, struct lt_socket *s, u64 now_ns)
 		aggregate_join(&f->all, &s->member.part, f->begun ? f->tide.shown_q16 : LAW_INITIAL_WINDOW * Q16_ONE);
 }
 
-/* Its connection is over, or is a flow by itself from now on. */
+/* A connection leaves the flow: it ends, or is a flow by itself from now on. */
 static inline void flow_leave(struct lt_socket *s)
 {
 	struct lt_flow *f;
@@ -236,8 +236,8 @@ static inline void flow_leave(struct lt_socket *s)
 }
 
 /*
- * At an ACK: a connection that has got a goal or parameters of its own is a flow by itself from now on, and one whose
- * goal has ended no longer.
+ * At an ACK: a connection with a new goal or parameters of its own is a flow by itself from now on. One whose goal has
+ * ended is not any more.
  */
 static inline void flow_choose(struct lt_socket *s)
 {
@@ -252,7 +252,7 @@ static inline void flow_choose(struct lt_socket *s)
 	s->member.alone = alone;
 }
 
-/* Bytes per second of one that has a part of the window. */
+/* The pace of a connection with a part of the window, bytes per second. */
 static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket *s, const void *parameters, u32 mss)
 {
 	u64 pace = flow_pace(f, parameters), grant = s->member.part.grant_q16, window = f->tide.shown_q16;
@@ -265,17 +265,19 @@ static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket
 	return at_most(at_least(pace, at_least(mss / PACING_FLOOR_SECONDS, 1)), PACING_UNLIMITED);
 }
 
-/* Bytes per second of one of those that wait, who have a small part of a link of that rate together. */
+/*
+ * The part of a waiting connection in a link of this rate, bytes per second: all of them have 1/WAITING_PART together.
+ */
 static inline u64 flow_waiting_part(const struct lt_flow *f, u64 packets_q32, u32 mss)
 {
 	return tide_bytes_per_second(packets_q32 / WAITING_PART, mss) / at_least(f->waiting, 1);
 }
 
 /*
- * Bytes per second of one that waits. While the law listens it has no more than it needs; at first it waits as long
- * again as the law has listened, which may be for a few round trips only. While the law looks how much RTTs differ,
- * which segments of others would hide, it waits for as long as that takes at the least. By chance between a half and
- * three halves else, since those that began together would all send at once.
+ * The pace of a waiting connection, bytes per second. In LISTEN it gets no more than it needs: its first segments wait
+ * for as long as LISTEN has lasted, which may be a few RTTs only. While the spread is measured, which these segments
+ * would hide, they wait for at least as long as that takes. The pace is a random 1/2 to 3/2 of that (at most 1 while
+ * the spread is measured), since connections that began together would all send at once.
  */
 VERIFIED_APART u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {

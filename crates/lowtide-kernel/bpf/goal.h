@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Goals of single sockets between the programs and the controller: goals and progress go up with the socket's record,
- * decisions come down.
+ * Goals of single sockets, between programs and controller. Goals and progress go to the controller in the socket's
+ * record, decisions come back.
  */
 #ifndef LOWTIDE_GOAL_H
 #define LOWTIDE_GOAL_H
 
 #include "state.h"
 
-/* Written by the controller, by the goal's id. Room for the goals set between two looks of its. */
+/*
+ * Decisions by the goal's id, written by the controller. There is room for the goals set between two of its readings.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -17,22 +19,21 @@ struct {
 	__type(value, struct lt_decision);
 } decisions SEC(".maps");
 
-/* The last word on sockets that closed with a goal: by the controller's next look they are gone. */
+/* The last records of sockets that closed with a goal, since they are gone at the controller's next reading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, LOWTIDE_GOALS_MAX);
 	__type(value, struct lt_socket_record);
 } closed_goals SEC(".maps");
 
-/* The goal in force, as the program set it; all zero: none. Only under the socket's lock. */
+/* The goal in force, as the program set it; all zero: none. Needs the socket's lock. */
 static inline const struct lt_goal *goal_of(const struct lt_socket *s)
 {
 	return &s->goals[s->goal_version & 1];
 }
 
 /*
- * The controller looks without that lock, so a goal is written beside the one in force, and then takes its place at
- * once.
+ * The controller reads without that lock. So a goal is written beside the one in force, and then replaces it at once.
  */
 static inline void goal_write(struct lt_socket *s, const struct lt_goal *goal)
 {
@@ -40,16 +41,17 @@ static inline void goal_write(struct lt_socket *s, const struct lt_goal *goal)
 	__sync_fetch_and_add(&s->goal_version, 1);
 }
 
-#define GOAL_LOOKS 4	/* at a goal that is replaced during the look; each time a whole call comes in between */
+/* readings of a goal that is replaced meanwhile; each time a whole setsockopt call comes in between */
+#define GOAL_LOOKS 4
 
-/* Without the socket's lock: never half of a goal. False: there is none. */
+/* Reads a whole goal without the socket's lock. False: there is none. */
 static inline bool goal_look(const struct lt_socket *s, struct lt_goal *goal)
 {
 	u64 version;
 
 	for (int i = 0; i < GOAL_LOOKS; i++) {
 		version = *(const volatile u64 *)&s->goal_version;
-		__sync_fetch_and_add(&group.goal_looks, 1);	/* keeps the loads in this order on every processor */
+		__sync_fetch_and_add(&group.goal_looks, 1);	/* orders the loads on every processor */
 		bpf_probe_read_kernel(goal, sizeof(*goal), &s->goals[version & 1]);
 		__sync_fetch_and_add(&group.goal_looks, 1);
 		if (*(const volatile u64 *)&s->goal_version == version)
@@ -58,7 +60,7 @@ static inline bool goal_look(const struct lt_socket *s, struct lt_goal *goal)
 	return false;
 }
 
-/* The socket is one of the LOWTIDE_GOALS_MAX of the run that have a goal. False: there is no place for one more. */
+/* Counts the socket among the LOWTIDE_GOALS_MAX of the run with a goal. False: there is no room for one more. */
 static inline bool goal_enter(struct lt_socket *s)
 {
 	if (s->goal_place)
@@ -71,7 +73,7 @@ static inline bool goal_enter(struct lt_socket *s)
 	return true;
 }
 
-/* It is none of them any more; without a goal, or closed. */
+/* The socket no longer counts: it has no goal, or is closed. */
 static inline void goal_leave(struct lt_socket *s)
 {
 	if (__sync_lock_test_and_set(&s->goal_place, 0))
@@ -93,7 +95,7 @@ static inline void goal_record(const struct lt_goal *goal, struct lt_socket_reco
 	record->left_ns = goal->deadline_ns - now_ns;
 }
 
-/* Takes what was decided, unless the program has set another goal meanwhile. */
+/* Applies the decision, unless the program has set another goal meanwhile. */
 static inline void goal_steer(struct lt_socket *s, const struct lt_goal *goal, u64 now_ns)
 {
 	u64 id = goal->id;
@@ -106,7 +108,7 @@ static inline void goal_steer(struct lt_socket *s, const struct lt_goal *goal, u
 		s->decision.expected_ns = now_ns + decision->expected_ns;
 }
 
-/* The controller looks: what it decided last is taken, and the goal goes into the record. */
+/* The controller reads the socket: its latest decision is applied, and the goal goes into the record. */
 static inline void goal_observed(struct lt_socket *s, struct lt_socket_record *record)
 {
 	u64 now = bpf_ktime_get_boot_ns();
@@ -118,7 +120,7 @@ static inline void goal_observed(struct lt_socket *s, struct lt_socket_record *r
 	goal_record(&goal, record, now);
 }
 
-/* The connection is over, and its goal with it; what it was can still be read. */
+/* The connection and its goal have ended. The last record stays readable. */
 static inline void goal_closed(struct lt_socket *s, u64 acked)
 {
 	struct lt_socket_record record = {};
@@ -131,7 +133,7 @@ static inline void goal_closed(struct lt_socket *s, u64 acked)
 	bpf_map_push_elem(&closed_goals, &record, BPF_EXIST);
 }
 
-/* The last descriptor of a socket is closed. One that is no connection goes without a change of state (sockops.h). */
+/* The last descriptor of a socket is closed. Without a connection there is no change of state (sockops.h). */
 SEC("cgroup/sock_release")
 int lt_sock_release(struct bpf_sock *sk)
 {

@@ -56,7 +56,7 @@ struct kernfs_node {
 struct cgroup {
 	struct kernfs_node *kn;
 	int level;
-	struct cgroup *ancestors[];	/* the root at 0, and so on down to itself; from 6.1 on */
+	struct cgroup *ancestors[];	/* the root at 0, down to itself; since 6.1 */
 };
 
 struct sock_cgroup_data {
@@ -152,7 +152,7 @@ struct ack_sample {
 	u32 in_flight;
 };
 
-/* net/tcp.h; values of the kernel's enum, stable since 2.6 */
+/* net/tcp.h: values of the kernel's enum, stable since 2.6 */
 enum tcp_ca_event {
 	CA_EVENT_TX_START,
 	CA_EVENT_CWND_RESTART,
@@ -219,7 +219,7 @@ enum {
 #define TCP_WINDOW_CLAMP 10
 #define TCP_CONGESTION 13
 #define TCP_SAVE_SYN 27
-#define TCP_BPF_SOCK_OPS_CB_FLAGS_SET 1008	/* TCP_BPF_SOCK_OPS_CB_FLAGS, from 6.12 on */
+#define TCP_BPF_SOCK_OPS_CB_FLAGS_SET 1008	/* TCP_BPF_SOCK_OPS_CB_FLAGS, since 6.12 */
 #define IPPROTO_IPV6 41
 #define IPV6_TCLASS 67
 

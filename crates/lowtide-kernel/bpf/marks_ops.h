@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What laws of marks (law/marks.h) need of the kernel beyond the others: ECN, which has to be negotiated; a receiver
- * that echoes every mark; and to be heard on each ACK, in reduction episodes too.
+ * What laws of marks (law/marks.h) need of the kernel beyond other laws: negotiated ECN, a receiver that echoes every
+ * mark, and a call at each ACK, in reduction episodes too.
  */
 #ifndef LOWTIDE_MARKS_OPS_H
 #define LOWTIDE_MARKS_OPS_H
@@ -10,9 +10,9 @@
 #include "tcp.h"
 
 /*
- * Where ECN was not negotiated the stack would send ECT all the same, so the socket leaves the law. Sockets of the
- * group do it when they are established (sockops.h); this is for those that a program gives the law itself, whose first
- * call comes then.
+ * Without negotiated ECN the stack would send ECT all the same, so the socket leaves the law. The group's sockets do so
+ * when they are established (sockops.h). This is for sockets that get the law from a program itself, whose first call
+ * comes then.
  */
 static inline void leaves_for_lack_of_ecn(struct sock *sk, struct tcp_sock *tp, struct lt_socket *s)
 {
@@ -26,8 +26,7 @@ static inline void leaves_for_lack_of_ecn(struct sock *sk, struct tcp_sock *tp, 
 
 /*
  * The receiver's part (RFC 8257, section 3.2): ACKs carry ECE if and only if the segments that they acknowledge had CE.
- * Where that changes, the segments before are acknowledged at once, which a delayed ACK would have mixed with the new
- * one.
+ * If that changes, the earlier segments are acknowledged at once, since a delayed ACK would mix them with the new one.
  */
 static inline void echo_marks(struct sock *sk, bool ce)
 {
@@ -49,7 +48,7 @@ static inline void echo_marks(struct sock *sk, bool ce)
 	tp->ecn_flags = ce ? with : without;
 }
 
-/* The stack walks to its ssthresh, by PRR. */
+/* Whether the stack walks to its ssthresh, by PRR. */
 static inline bool is_walking(const struct tcp_sock *tp)
 {
 	u32 state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
@@ -57,7 +56,7 @@ static inline bool is_walking(const struct tcp_sock *tp)
 	return state == TCP_CA_CWR || state == TCP_CA_RECOVERY;
 }
 
-/* CWR ends above high_seq, recovery at it. */
+/* Whether it still walks after this ACK. CWR ends above high_seq, recovery at it. */
 static inline bool walks_on(const struct tcp_sock *tp)
 {
 	bool recovers = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_RECOVERY;

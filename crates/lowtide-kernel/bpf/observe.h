@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A line per live socket of the transfer, whatever namespace it lives in, for the controller to read. */
+/* A record per live socket of the transfer, in any network namespace, for the controller to read. */
 #ifndef LOWTIDE_OBSERVE_H
 #define LOWTIDE_OBSERVE_H
 
@@ -7,7 +7,7 @@
 #include "goal.h"
 #include "download.h"
 
-#define PATH_EVIDENCE 16	/* segments delivered, before a connection makes its path one of the transfer's */
+#define PATH_EVIDENCE 16	/* segments delivered before a connection's path counts as one of the transfer's */
 
 SEC("iter/bpf_sk_storage_map")
 int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
@@ -22,7 +22,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	state = sk->__sk_common.skc_state;
-	/* An accepted connection that only receives has had nothing acknowledged. */
+	/* an accepted connection that only receives has had nothing acknowledged, but counts */
 	if (!tp || state == BPF_TCP_SYN_SENT || state == BPF_TCP_LISTEN || state == BPF_TCP_CLOSE)
 		return 0;
 	goal_observed(s, &record);

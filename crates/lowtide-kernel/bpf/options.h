@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The options of include/lowtide.h. In nested runs the programs of all groups are asked, the innermost first: each
- * takes the goal for its own governor, and the outermost one's answer is what the program reads.
+ * The options of include/lowtide.h. In nested runs the programs of all groups are called, the innermost first. Each
+ * takes the goal for its own governor. The program reads the outermost one's answer.
  */
 #ifndef LOWTIDE_OPTIONS_H
 #define LOWTIDE_OPTIONS_H
@@ -10,7 +10,7 @@
 #include "goal.h"
 
 #define SWALLOW -1		/* optlen: the kernel does not see the call, the program sees success */
-#define OPTION_KNOWN 64		/* a structure may be longer than ours if the rest, up to here, is zero */
+#define OPTION_KNOWN 64		/* a structure may be longer than the known one if the rest, up to here, is zero */
 
 static inline int refuse(int error)
 {
@@ -18,7 +18,7 @@ static inline int refuse(int error)
 	return 0;
 }
 
-/* Whether all of the option after the structure that we know is zero. */
+/* Whether the option is zero after the known structure. */
 static inline bool rest_is_zero(const struct bpf_sockopt *ctx, u32 known)
 {
 	const u8 *value = ctx->optval, *end = ctx->optval_end;
@@ -65,7 +65,7 @@ static inline int set_goal(struct bpf_sockopt *ctx, struct bpf_sock *sk, struct 
 	goal.acked_before = connected ? tp->bytes_acked - s->acked_base : 0;
 	goal.deadline_ns = bpf_ktime_get_boot_ns() + within_ns;
 	goal_write(s, &goal);
-	/* the weight stays until the governor has looked; what it said of the goal before does not */
+	/* the weight stays until the governor's next decision, but its outlook was for the goal before */
 	s->decision.outlook = LOWTIDE_TOO_EARLY;
 	s->decision.target_rate = 0;
 	s->decision.expected_ns = -1;
@@ -82,11 +82,11 @@ static inline int set_latency(struct bpf_sockopt *ctx, struct lt_socket *s)
 	return 1;
 }
 
-/* A double as whole and 2^-32; false: negative, no number, or too large to be a parameter. */
+/* Splits a double into an integer and 2^-32. False: negative, no number, or too large for a parameter. */
 static inline bool read_double(u64 bits, u64 *whole, u64 *part_q32)
 {
 	u64 mantissa = (bits & ((1ULL << 52) - 1)) | 1ULL << 52;
-	s32 exponent = (s32)(bits >> 52) - 1023;	/* with the sign, hence too large */
+	s32 exponent = (s32)(bits >> 52) - 1023;	/* includes the sign bit, so negative numbers are too large */
 
 	*whole = *part_q32 = 0;
 	if (!(bits << 1))
@@ -104,10 +104,10 @@ static inline bool read_double(u64 bits, u64 *whole, u64 *part_q32)
 	return true;
 }
 
-/* By words, which takes the verifier an eighth of what bytes do. */
+/* Compares words: that costs the verifier an eighth of comparing bytes. */
 static inline bool same_name(const u64 *asked, const volatile char *known)
 {
-	const volatile u64 *words = (const volatile u64 *)known;	/* lt_parameter begins with it */
+	const volatile u64 *words = (const volatile u64 *)known;	/* lt_parameter begins with its name */
 
 	return words[0] == asked[0] && words[1] == asked[1] && words[2] == asked[2];
 }
@@ -143,7 +143,7 @@ static inline int set_parameter(struct bpf_sockopt *ctx, struct lt_socket *s)
 	return 1;
 }
 
-/* Of what can be set; 0: nothing of ours. */
+/* Size of an option that can be set; 0: not one of Lowtide's. */
 static inline u32 size_of_option(u32 name)
 {
 	switch (name) {
@@ -157,7 +157,7 @@ static inline u32 size_of_option(u32 name)
 	return 0;
 }
 
-/* An option that we do not know is left to the kernel, which does not know it either. */
+/* Unknown options are left to the kernel, which does not know them either. */
 static inline int set_option(struct bpf_sockopt *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -167,9 +167,9 @@ static inline int set_option(struct bpf_sockopt *ctx)
 
 	if (!known || !sk || bpf_get_retval() < 0)
 		return 1;
-	if (sk->protocol != PROTO_TCP)	/* MPTCP: several connections, of which none is the program's */
+	if (sk->protocol != PROTO_TCP)	/* MPTCP: several connections, of which the program has none */
 		return refuse(EOPNOTSUPP);
-	if (ctx->optlen != SWALLOW) {	/* a group within has not looked at it yet */
+	if (ctx->optlen != SWALLOW) {	/* else a nested group has checked it already */
 		if (ctx->optlen < (s32)known)
 			return refuse(EINVAL);
 		if (!rest_is_zero(ctx, known))

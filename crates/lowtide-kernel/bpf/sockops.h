@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Gives every TCP socket of the group its law and its DSCP, and books what it moved when it closes. */
+/* Gives every TCP socket of the group its law and its DSCP, and counts what it has moved when it closes. */
 #ifndef LOWTIDE_SOCKOPS_H
 #define LOWTIDE_SOCKOPS_H
 
@@ -27,8 +27,9 @@ static inline struct lt_socket *socket_of(struct bpf_sock_ops *ops, u64 flags)
 }
 
 /*
- * A client whose law needs ECN asks for it with ECT on its SYN, which a listener grants only if its own law needs ECN,
- * too. Either then echoes every mark. Another client may ask without ECT, but it echoes a mark until it sees CWR.
+ * A client whose law needs ECN requests it with ECT on its SYN, which a listener grants only if its own law needs ECN,
+ * too. Either then echoes every mark. Another client may request ECN without ECT, but it echoes a mark until it sees
+ * CWR.
  */
 static inline bool peer_echoes_marks(struct bpf_sock_ops *ops)
 {
@@ -47,8 +48,8 @@ static inline bool peer_echoes_marks(struct bpf_sock_ops *ops)
 }
 
 /*
- * One of the connections of a socket of MPTCP. A kernel without MPTCP has neither the field nor, for the verifier, what
- * follows from it.
+ * Whether this is one of the connections of an MPTCP socket. A kernel without MPTCP does not have the field, and its
+ * verifier does not see what depends on it.
  */
 static inline bool is_subflow(struct bpf_sock_ops *ops)
 {
@@ -57,7 +58,7 @@ static inline bool is_subflow(struct bpf_sock_ops *ops)
 	return tp && bpf_core_field_exists(tp->is_mptcp) && tp->is_mptcp;
 }
 
-/* That socket, on which the program makes its choices. */
+/* The MPTCP socket, on which the program sets its options. */
 static inline struct lt_socket *whole_of(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -66,7 +67,7 @@ static inline struct lt_socket *whole_of(struct bpf_sock_ops *ops)
 	return whole ? bpf_sk_storage_get(&sockets, whole, NULL, 0) : NULL;
 }
 
-/* The program has chosen a law, and may: before it connected, or for all connections of a socket of MPTCP. */
+/* Whether the program has chosen a law, and may: before it connected, or for all connections of an MPTCP socket. */
 static inline bool has_own_law(struct bpf_sock_ops *ops, struct lt_socket *s)
 {
 	struct lt_socket *whole;
@@ -101,7 +102,7 @@ static inline void adopt(struct bpf_sock_ops *ops)
 		count(law_refused, 1);
 }
 
-/* A connection that shares a flow begins as that goes on. */
+/* A connection that shares a flow begins with its part of the flow's window. */
 static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socket *s)
 {
 	struct lt_flow *f = flow_of(s);
@@ -111,7 +112,7 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 		return;
 	flow_join(f, s, bpf_ktime_get_ns());
 	s->window_q16 = s->member.part.grant_q16;
-	/* which the stack does not pace */
+	/* the stack does not pace an initial window */
 	iw = s->member.waits ? 1 : at_least(at_most(s->window_q16 >> 16, LAW_INITIAL_WINDOW), 1);
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	if (s->member.waits)
@@ -120,7 +121,7 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 		pace(ops, s, budget_pacing(s->window_q16, ops->mss_cache, ops->srtt_us >> 3));
 }
 
-/* It connects, perhaps not for the first time. That it ends is to be heard of, even if it never is a connection. */
+/* The socket connects, perhaps not for the first time. The programs need its end, even if it never is a connection. */
 static inline void connects(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, 0);
@@ -136,7 +137,7 @@ static inline void connects(struct bpf_sock_ops *ops)
 static inline void established(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, BPF_SK_STORAGE_GET_F_CREATE);
-	u32 n = steering.sockets + 1;	/* with this one */
+	u32 n = steering.sockets + 1;	/* including this one */
 	u64 share;
 	int iw, calls;
 
@@ -153,7 +154,7 @@ static inline void established(struct bpf_sock_ops *ops)
 	}
 	s->acked_base = ops->bytes_acked;
 	s->received_base = s->retransmitted_base = 0;
-	/* at connect, where the law was set, there was no sequence number yet */
+	/* at connect, when the law was set, there was no sequence number yet */
 	s->round_end = s->phantom.round_end = ops->snd_nxt;
 	s->begun = 0;
 	if (!setup.uploads)
@@ -166,8 +167,8 @@ static inline void established(struct bpf_sock_ops *ops)
 	}
 	if (n > 1 && controller_alive(bpf_ktime_get_ns())) {
 		/*
-		 * Others are sending. Slow start is the whole transfer's, once: after the first reduction a newcomer
-		 * starts with its share.
+		 * Others are sending. The transfer has one slow start for all: after the first reduction a new
+		 * connection begins with its share.
 		 */
 		share = ((u64)LAW_INITIAL_WINDOW << 16) / n;
 		if (setup.one_window && group.epoch) {
@@ -209,8 +210,8 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 }
 
 /*
- * Once per round trip: a law of the kernel cannot go below two segments in flight, so while it sits there under
- * recent congestion, n sockets are paced to one flow's two segments per round trip.
+ * Called once per RTT. A law of the kernel cannot go below two segments in flight. So while it is there under recent
+ * congestion, n sockets are paced to one flow's two segments per RTT.
  */
 static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 {
@@ -227,7 +228,10 @@ static inline void pace_kernel_law(struct bpf_sock_ops *ops)
 	pace(ops, s, limit);
 }
 
-/* A connection that joins others of MPTCP gets law and DSCP of the whole from the stack, which may come after ours. */
+/*
+ * A connection that joins an MPTCP socket gets that socket's law and DSCP from the stack, which may come after
+ * Lowtide's.
+ */
 static inline void keep_subflow(struct bpf_sock_ops *ops)
 {
 	struct lt_socket *s = socket_of(ops, 0);
@@ -236,7 +240,10 @@ static inline void keep_subflow(struct bpf_sock_ops *ops)
 		adopt(ops);
 }
 
-/* A listener hands what it has on to its connections, which then would not have what they had before. */
+/*
+ * Whether Lowtide leaves the socket as it is. A listener's connections inherit what it has, so nothing could be
+ * restored.
+ */
 static inline bool is_left_alone(struct bpf_sock_ops *ops)
 {
 	struct tcp_sock *tp;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A program's own wishes for its sockets: its law and its DSCP are swallowed (unless allowed), its pacing limit is
- * kept. Lowtide's own options (options.h) are served here too.
+ * A program's own options for its sockets. Its law and its DSCP are ignored (unless allowed), its pacing limit is kept.
+ * Lowtide's own options (options.h) are served here, too.
  */
 #ifndef LOWTIDE_SOCKOPT_H
 #define LOWTIDE_SOCKOPT_H
@@ -9,7 +9,7 @@
 #include "state.h"
 #include "options.h"
 
-#define WHOLE 4096	/* options longer than a page reach us cut; an optlen of 0 hands the original to the kernel */
+#define WHOLE 4096	/* longer options are cut to a page; an optlen of 0 passes the original to the kernel */
 
 static inline bool wants_law(const struct bpf_sockopt *ctx)
 {
@@ -22,13 +22,13 @@ static inline bool wants_traffic_class(const struct bpf_sockopt *ctx)
 	       (ctx->level == IPPROTO_IPV6 && ctx->optname == IPV6_TCLASS);
 }
 
-/* What a program sets on a socket of MPTCP the stack sets on all TCP connections below it. */
+/* The stack applies options of an MPTCP socket to all TCP connections below it. */
 static inline bool is_governed(const struct bpf_sock *sk)
 {
 	return sk->protocol == PROTO_TCP || sk->protocol == IPPROTO_MPTCP;
 }
 
-/* SO_MAX_PACING_RATE is read as the kernel does: 64 bits where the program gave as many, else 32. False: too short. */
+/* Reads SO_MAX_PACING_RATE as the kernel does: 64 bits if the program gave as many, else 32. False: too short. */
 static inline bool read_pacing(const struct bpf_sockopt *ctx, u64 *rate)
 {
 	const u64 *wide = ctx->optval;
@@ -46,7 +46,8 @@ static inline bool read_pacing(const struct bpf_sockopt *ctx, u64 *rate)
 static inline bool is_free(const u64 *name)
 {
 	for (int i = 0; i < LT_FREE_LAWS; i++) {
-		const volatile u64 *known = (const volatile u64 *)setup.free_laws[i];	/* set at loading: no constant */
+		/* set at loading: no constant */
+		const volatile u64 *known = (const volatile u64 *)setup.free_laws[i];
 
 		if (known[0] && known[0] == name[0] && known[1] == name[1])
 			return true;
@@ -55,8 +56,8 @@ static inline bool is_free(const u64 *name)
 }
 
 /*
- * The program's own choice, which it has after us. We give it with more rights than the program has, so it is one of
- * those that need none.
+ * The program's choice of a law, which the socket gets when Lowtide ends. Lowtide has more rights than the program, so
+ * the law must be one that needs none.
  */
 static inline void choose_former(const struct bpf_sockopt *ctx, struct lt_socket *s)
 {
@@ -72,7 +73,7 @@ static inline void choose_former(const struct bpf_sockopt *ctx, struct lt_socket
 		__builtin_memcpy(s->former.law, law.text, sizeof(s->former.law));
 }
 
-/* The same of its DSCP. */
+/* The program's choice of a DSCP, in the same way. */
 static inline void choose_former_class(const struct bpf_sockopt *ctx, struct lt_socket *s)
 {
 	const int *wide = ctx->optval;
@@ -102,14 +103,14 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 	if (!ctx->sk || !is_governed(ctx->sk))
 		return 1;
 	/*
-	 * of a group that was there before only what has the law is held to it: which connection this will be is not
-	 * known before
+	 * in a group that Lowtide did not make, this holds only for sockets with the law: before, it is not known which
+	 * connection this will be
 	 */
 	s = setup.group_id ? bpf_sk_storage_get(&sockets, ctx->sk, NULL, 0) : NULL;
 	if (setup.group_id && (!s || !s->former.known))
 		return 1;
 	if (ctx->level == SOL_LOWTIDE)
-		return setup.uploads ? set_option(ctx) : refuse(EOPNOTSUPP);	/* goals are of what is sent */
+		return setup.uploads ? set_option(ctx) : refuse(EOPNOTSUPP);	/* goals are for uploads */
 	if (!setup.uploads)
 		return 1;
 	if (wants_law(ctx)) {
@@ -131,7 +132,7 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 		s = bpf_sk_storage_get(&sockets, ctx->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (s) {
 			s->program_pacing = pacing;
-			/* the kernel applies the program's; ours comes back with the next ACK if it is smaller */
+			/* the kernel applies the program's limit; Lowtide's returns with the next ACK if it is lower */
 			s->pacing = 0;
 		}
 	}

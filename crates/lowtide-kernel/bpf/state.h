@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the programs of one transfer keep: setup and steering, totals, the group's last reduction, and a record per
+ * The state of the programs of one transfer: setup and steering, totals, the group's last reduction, and a record per
  * socket.
  */
 #ifndef LOWTIDE_STATE_H
@@ -14,17 +14,17 @@
 #include "law/aggregate.h"
 #include "law/phantom.h"
 #include "law/price.h"
-#include <laws.h>	/* all laws: crates/lowtide-port/build.rs writes it from the table of laws */
+#include <laws.h>	/* all laws; crates/lowtide-port/build.rs writes it from the table of laws */
 #include <lowtide.h>
 
-/* What is written twice, as shared.h is read by the controller's side alone. */
+/* These values are written twice, as the controller's side reads only shared.h. */
 _Static_assert(LT_PARAMETERS == LAW_PARAMETERS && LT_TRACE_VALUES == LAW_VALUES, "law/law.h");
 _Static_assert(LT_PARAMETER_NAME == LOWTIDE_PARAMETER_NAME, "lowtide.h");
 _Static_assert(LT_ONE_WAY == (int)OWD_ONE_WAY && LT_ROUND_TRIPS == (int)OWD_ROUND_TRIPS, "law/owd.h, src/transfer.rs");
 _Static_assert(LT_DOWNLOAD_FREE == 1 && LT_DOWNLOAD_YIELDS == 3, "src/download.rs");
 /*
- * Records are copied as they are: the kernel refuses padding that nobody has written, and those of another size are
- * read as another number of them.
+ * Records are copied as they are. The kernel refuses uninitialised padding. Records of another size would be read as
+ * another number of records.
  */
 _Static_assert(sizeof(struct lt_goal) == 40 && sizeof(struct lt_pressure) == 56, "no padding");
 _Static_assert(sizeof(struct lt_decision) == 8 + sizeof(struct lt_pressure) + 32 + 8, "no padding");
@@ -33,23 +33,23 @@ _Static_assert(sizeof(struct lt_taken) == 8, "no padding");
 
 #define NSEC_PER_USEC 1000ULL
 #define NSEC_PER_SEC 1000000000ULL
-#define IDLE_MIN_NS 1000000000ULL	/* a socket silent for this long does not count as sending */
+#define IDLE_MIN_NS 1000000000ULL	/* a socket that is silent for longer does not count as sending */
 
 const volatile struct lt_setup setup SEC(".rodata.setup") = {};
 struct lt_steering steering = {};
 /*
- * Of a law of ours, in the order of its structure. Fixed as well, but not constant to the verifier: a function that it
- * verifies apart takes no pointer to constants.
+ * For a law of Lowtide, in the order of its structure. They do not change either, but are no constants to the verifier:
+ * a function that is verified apart takes no pointer to constants.
  */
 u32 law_parameters[LT_PARAMETERS] __attribute__((aligned(8))) = {};	/* copied by words */
 struct lt_totals totals = {};
-struct lt_socket_record record_layout = {};	/* never written: they carry the types to the controller */
+struct lt_socket_record record_layout = {};	/* never written: these carry the types to the controller */
 struct lt_decision decision_layout = {};
 struct lt_tracing tracing_layout = {};
 struct lt_trace_record trace_layout = {};
 struct lt_taken taken_layout = {};
 
-/* Why a socket's next transmission carries the congestion signal; read back by the law's ssthresh. */
+/* Why the next transmission of a socket carries the congestion signal. The law's ssthresh reads it. */
 enum signal { SIGNAL_NONE, SIGNAL_DELAY, SIGNAL_PHANTOM, SIGNAL_GROUP_DELAY, SIGNAL_GROUP_LOSS, SIGNAL_LAW };
 
 /* The reduction that all sockets of the transfer take together. */
@@ -57,27 +57,24 @@ struct {
 	u32 epoch;
 	u32 signal;	/* SIGNAL_GROUP_* */
 	u64 at_ns;
-	u64 goals;	/* sockets that have been given a goal, ever */
-	u64 goal_places;	/* sockets that have one now */
+	u64 goals;	/* sockets with a goal so far */
+	u64 goal_places;	/* sockets with a goal now */
 	u64 goal_looks;
 	u64 lost_ns;	/* the latest real congestion */
-	u64 numbers;	/* sockets that share a flow (flows.h) have got, ever */
-	/*
-	 * Of all sockets together: their rounds last a round trip each, and a delay is what it exceeds its own
-	 * connection's least by.
-	 */
+	u64 numbers;	/* sockets that share a flow (flows.h) so far */
+	/* of all sockets together: a round lasts an RTT, and a delay is an RTT less the base RTT of its connection */
 	u64 round_end_ns;
-	u32 fresh;	/* the round before was disturbed by a reduction: no gradient to it */
+	u32 fresh;	/* a reduction disturbed the round before, so there is no gradient */
 	struct cdg cdg;
 } group = {};
 
-/* What the connections of a transfer over one path share: one flow, to the network. */
+/* What the connections of a transfer over one path share: to the network they are one flow. */
 struct lt_flow {
-	u64 busy_ns;		/* since when a processor is at it; 0: none */
-	u64 carrier;		/* the connection that has the token; 0: none */
-	u64 carrier_until_ns;	/* without a sign of its own it has gone */
+	u64 busy_ns;		/* since when a processor is at it; 0: none is */
+	u64 carrier;		/* the token holder; 0: none */
+	u64 carrier_until_ns;	/* until then it holds the token, unless it renews that */
 	u64 turned_ns;		/* when it got the token */
-	u64 waiting;		/* connections that wait for it */
+	u64 waiting;		/* connections that wait for the token */
 	u64 begun;
 	struct aggregate all;
 	struct tide tide;
@@ -91,69 +88,69 @@ struct lt_socket {
 	u64 retransmitted_base;
 	u64 last_sent_ns;
 	u64 window_q16;		/* this socket's share */
-	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program asked for itself, 0: none */
-	struct lt_goal goals[2];	/* the one in force, and the one before it or after (goal.h) */
+	u64 program_pacing;	/* SO_MAX_PACING_RATE that the program has set; 0: none */
+	struct lt_goal goals[2];	/* the one in force, and the one before or after it (goal.h) */
 	u64 goal_version;
-	u64 goal_place;		/* 1: it counts in goal_places */
+	u64 goal_place;		/* 1: counts in goal_places */
 	struct lt_decision decision;
-	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration, 0: the law's own */
-	u32 pacing;		/* the one in force */
-	u32 held;		/* that is by the limit on all sockets */
-	u32 burst_end;		/* what is sent up to here leaves with what was sent before (burst_pacing.h) */
-	u32 ssthresh;		/* what the law answered last */
+	u32 latency_us;		/* LOWTIDE_LATENCY: Q of a law with acceleration; 0: the law's own */
+	u32 pacing;		/* the pacing rate in force */
+	u32 held;		/* the limit on all sockets sets it */
+	u32 burst_end;		/* data up to here leave with those sent before (burst_pacing.h) */
+	u32 ssthresh;		/* the law's latest answer */
 	u32 round_end;		/* CDG's round */
-	u32 epoch;		/* last group reduction heard of */
-	u32 taken;		/* and the last one taken */
+	u32 epoch;		/* the latest group reduction known */
+	u32 taken;		/* the latest group reduction applied */
 	u32 signal;		/* enum signal */
-	u32 history;		/* last 16 reductions, newest in bit 0; 1: by delay */
+	u32 history;		/* the last 16 reductions, the newest in bit 0; 1: for delay */
 	u32 own_law;
-	u32 joins;		/* to start with window_q16, without slow start */
+	u32 joins;		/* begins with window_q16, without slow start */
 	u32 closed;
 	struct phantom phantom;
 	struct price price;
-	struct traced {		/* by trace.h, while there is a trace */
+	struct traced {		/* by trace.h, during a trace */
 		u32 connection;
 		u32 round_end;
-		u32 rtt_min_us, rtt_max_us;	/* of this round, 0: none */
-		u32 delivered, delivered_ce;	/* the stack's counts at its begin */
-		u64 inode, cgroup;	/* whose the socket is, whether there is a trace or not */
+		u32 rtt_min_us, rtt_max_us;	/* of this round; 0: none */
+		u32 delivered, delivered_ce;	/* the stack's counts when it began */
+		u64 inode, cgroup;	/* owner of the socket, with or without a trace */
 	} traced;
-	struct former {		/* what it had before, and is given back (takeover.h) */
+	struct former {		/* what the socket had before, which it gets back (takeover.h) */
 		char law[LT_CC_NAME];
 		int tos, tclass;
 		u32 known;
 	} former;
-	u64 hazard_q16;		/* CDG's, of its latest round */
-	/* Of a law of the window kind: */
+	u64 hazard_q16;		/* of CDG's latest round */
+	/* of a window law */
 	u64 ssthresh_q16;
-	u64 target_q16;		/* where the reduction goes that it asked for, with SIGNAL_LAW */
-	struct law_ack ack;	/* the latest */
+	u64 target_q16;		/* target of the reduction that it requested by SIGNAL_LAW */
+	struct law_ack ack;	/* the latest ACK */
 	struct owd owd;
-	u32 delivered, lost;	/* segments, with that ACK */
+	u32 delivered, lost;	/* segments, as of that ACK */
 	u32 begun;
-	u32 own_parameters;	/* set by the program, at least one */
+	u32 own_parameters;	/* the program has set at least one */
 	u32 parameters[LT_PARAMETERS];
 	u32 let_go;		/* the controller is gone, and the window grows as Reno's */
-	u32 without_ecn;	/* the law needs ECN, and there is none: this is Reno of the kernel */
-	struct {		/* of a law whose connections share a flow (flows.h) */
+	u32 without_ecn;	/* the law needs ECN, and there is none: this is the kernel's Reno */
+	struct {		/* for a law whose connections share a flow (flows.h) */
 		struct lt_path path;
 		struct aggregate_member part;
-		u64 number;	/* among the transfer's sockets; 0: it is a flow by itself */
-		u64 since_ns;	/* it is there, or has had too little to send */
-		u64 limited_ns;	/* when its part of the window last held it back */
+		u64 number;	/* among the transfer's sockets; 0: a flow by itself */
+		u64 since_ns;	/* since when it is there, or is no longer application-limited */
+		u64 limited_ns;	/* when its part of the window last limited it */
 		u32 waits;	/* for the token */
-		u32 alone;	/* it is a flow by itself */
-		u32 owes;	/* a loss that the law has not heard of yet */
-		u64 acked;	/* bytes, up to the latest ACK */
-		u32 longest;	/* segment acknowledged lately, bytes; 0: none yet */
+		u32 alone;	/* a flow by itself */
+		u32 owes;	/* a loss that the law does not know yet */
+		u64 acked;	/* bytes_acked as of the latest ACK */
+		u32 longest;	/* longest of the latest segments acknowledged, bytes; 0: none yet */
 	} member;
-	/* Of a law of marks: */
-	u32 heard, heard_ce;	/* segments delivered, and of those with CE, up to the latest ACK */
-	u32 received_ce;	/* the latest segment that came had CE */
+	/* of a law of marks */
+	u32 heard, heard_ce;	/* segments delivered, and those of them with CE, as of the latest ACK */
+	u32 received_ce;	/* the latest segment received had CE */
 	u32 received_to;	/* rcv_nxt before it */
-	union {			/* the law's own */
+	union {			/* state of the law */
 		struct cdg cdg;
-		struct lt_flow flow;	/* Tide's */
+		struct lt_flow flow;	/* of Tide */
 		WINDOW_LAWS(LAW_STATE)
 	};
 };
@@ -168,7 +165,7 @@ struct {
 #define HISTORY_MASK 0xffff
 #define count(counter, n) __sync_fetch_and_add(&totals.counter, n)
 
-/* Segments, as the stack has it (tcp_packets_in_flight). */
+/* Segments in flight, as the stack counts them (tcp_packets_in_flight). */
 static inline u32 in_flight(const struct tcp_sock *tp)
 {
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
@@ -187,22 +184,22 @@ static inline u32 sharing_sockets(void)
 }
 
 /*
- * Of all sockets: drops of one overflow go on until the first reduction reaches the queue, and each is known a round
- * trip later, so two round trips are one event.
+ * Whether reductions of the group are one event. Drops of one overflow go on until the first reduction reaches the
+ * queue, and each is known an RTT later: so within two RTTs they are.
  */
 static inline bool same_event(u64 at_ns, u32 srtt_us, u64 now_ns)
 {
 	return now_ns < at_ns || now_ns - at_ns < 2 * srtt_us * NSEC_PER_USEC;
 }
 
-/* A reduction of one socket becomes everybody's. False: it belongs to the one that has just been announced. */
+/* Announces a reduction of one socket to all. False: it belongs to the one just announced. */
 static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_us, u64 now_ns)
 {
 	u64 at = group.at_ns;
 
 	if (!setup.one_window)
 		return true;
-	/* another processor may have announced one after we looked at the clock, or just now */
+	/* another processor may have announced one since the clock was read, or just now */
 	if (sharing_sockets() > 1 &&
 	    (same_event(at, srtt_us, now_ns) || __sync_val_compare_and_swap(&group.at_ns, at, now_ns) != at))
 		return false;
@@ -213,14 +210,14 @@ static inline bool announce_reduction(struct lt_socket *s, u32 signal, u32 srtt_
 	return true;
 }
 
-/* `name` has room for LT_CC_NAME. */
+/* Copies the law's name. `name` has room for LT_CC_NAME. */
 static inline void law_name(char *name)
 {
 	for (int i = 0; i < LT_CC_NAME; i++)
 		name[i] = setup.law[i];
 }
 
-#define LAW_WITHOUT_ECN "reno"	/* of the kernel, for a law that needs ECN where there is none */
+#define LAW_WITHOUT_ECN "reno"	/* law of the kernel, for sockets without the ECN that the law needs */
 
 static inline void note_without_ecn(struct lt_socket *s)
 {
@@ -230,15 +227,15 @@ static inline void note_without_ecn(struct lt_socket *s)
 	s->window_q16 = 0;
 }
 
-/* Its own where a goal of its own rules, else everybody's. */
+/* The pressure of the socket's own goal if that governs it, else that of the transfer. */
 static inline const struct lt_pressure *pressure_on(const struct lt_socket *s)
 {
 	return s->decision.governed ? &s->decision.pressure : &steering.pressure;
 }
 
 /*
- * Real congestion of a socket of our law costs all sockets one reduction, so it is one event. False: it has been
- * counted for another one.
+ * Real congestion of one socket of the CDG law reduces all sockets once, so it is one event. False: it belongs to
+ * another event.
  */
 static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 {
@@ -249,7 +246,7 @@ static inline bool first_of_the_group(u32 srtt_us, u64 now_ns)
 	return __sync_val_compare_and_swap(&group.lost_ns, at, now_ns) == at;
 }
 
-/* The transfer's, before the program or the law looks at its own. */
+/* Copies the transfer's parameters, before the program or the law uses those of the socket. */
 static inline void take_parameters(struct lt_socket *s)
 {
 	if (!s->own_parameters)
@@ -261,7 +258,7 @@ static inline void remember_reduction(struct lt_socket *s, bool by_delay)
 	s->history = ((s->history << 1) | by_delay) & HISTORY_MASK;
 }
 
-/* Fewer than half of the last 16 reductions came from delay: the path's queue does not speak before it drops. */
+/* Fewer than half of the last 16 reductions were for delay: delay is no usable signal here. */
 static inline bool delay_has_no_grip(const struct lt_socket *s)
 {
 	u32 bits = s->history & HISTORY_MASK, delay = 0;
@@ -272,13 +269,13 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 }
 
 /*
- * Paces a socket: to its share where that is small, and otherwise by the stack's own rate, which merely needs to be
- * switched on. A window sent in bursts overflows a short queue before it is full, and loses to flows that pace. A limit
- * that the program set itself stays in force. `ctx`: what bpf_setsockopt takes.
+ * Paces a socket: to its share if that is small, else by the stack's own rate, which only has to be switched on. A
+ * window sent in bursts overflows a short queue before it is full, and loses to flows that pace. A limit that the
+ * program has set stays in force. `ctx`: the context for bpf_setsockopt.
  */
 #define pace(ctx, s, wanted) pace_within(ctx, s, wanted, 8)
 
-/* The same, where the rate in force differs by more than this part of it. */
+/* The same, if the rate in force differs by more than 1/`part`. */
 #define pace_within(ctx, s, wanted, part)                                                                             \
 	({                                                                                                            \
 		u32 old = (s)->pacing, rate = pacing_allowed(s, wanted, old);                                         \
@@ -294,8 +291,7 @@ static inline bool delay_has_no_grip(const struct lt_socket *s)
 	})
 
 /*
- * What the limit on all sockets leaves one of them: less at once where some have begun since the controller divided it.
- * 0: there is none.
+ * The limit on all sockets, for one of them; 0: none. It falls at once if more sockets send than the controller knew.
  */
 static inline u32 limit_on_each(void)
 {
@@ -307,8 +303,8 @@ static inline u32 limit_on_each(void)
 }
 
 /*
- * The least of what we want, what the program set and what all sockets together may send. The program may set 64 bits,
- * BPF no more than 32: a limit above that comes back as the most that we can set, once ours was below it.
+ * The least of Lowtide's pace, the program's limit and the limit on all sockets. The program may set 64 bits, BPF only
+ * 32: so a larger limit of the program comes back as the greatest that BPF can set, once Lowtide's was below it.
  */
 static inline u32 pacing_allowed(struct lt_socket *s, u32 wanted, u32 old)
 {
@@ -322,13 +318,13 @@ static inline u32 pacing_allowed(struct lt_socket *s, u32 wanted, u32 old)
 	return s->held ? limit : rate;
 }
 
-/* Before the first limit of ours the kernel has the program's, which needs no setting. */
+/* Before Lowtide's first limit the kernel has the program's, which needs no setting. */
 static inline bool pacing_is_the_programs(const struct lt_socket *s, u32 rate)
 {
 	return s->program_pacing >= PACING_SWITCHED_ON && rate == PACING_SWITCHED_ON;
 }
 
-/* By more than a part, or from and to unlimited; a limit on all sockets has to be exact. */
+/* Whether rates differ by more than 1/`part`, or one is unlimited. A limit on all sockets has to be exact. */
 static inline bool pacing_differs(u32 rate, u32 old, u32 part)
 {
 	if (steering.socket_limit || rate == PACING_UNLIMITED || old == PACING_UNLIMITED)
@@ -336,7 +332,7 @@ static inline bool pacing_differs(u32 rate, u32 old, u32 part)
 	return rate > old ? rate - old > old / part : old - rate > old / part;
 }
 
-/* Whether the FIN is among what is acknowledged, where it counts as a byte. */
+/* Whether the FIN is acknowledged, which counts as a byte. */
 static inline bool fin_is_acked(u32 state, u32 una, u32 nxt)
 {
 	if (state == BPF_TCP_LAST_ACK || state == BPF_TCP_CLOSING)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A group that was there before us: its open connections get the law by an iterator, one read for each network
- * namespace, and all of its connections have at the end what they had before. Of a selective transfer only some
- * connections are meant; the others have no record and are left alone.
+ * A group that Lowtide did not make. Its open connections get the law by an iterator, read once per network namespace.
+ * At the end all of its connections get back what they had before. A selective transfer takes only some connections;
+ * the others have no record, and stay as they are.
  */
 #ifndef LOWTIDE_TAKEOVER_H
 #define LOWTIDE_TAKEOVER_H
@@ -24,7 +24,7 @@ static inline bool within(const struct lt_address *a, const volatile struct lt_a
 	return true;
 }
 
-/* Whether the transfer means this connection. */
+/* Whether the transfer takes this connection. */
 static inline bool is_meant(const struct sock_common *sk)
 {
 	struct lt_address remote = {};
@@ -40,7 +40,7 @@ static inline bool is_meant(const struct sock_common *sk)
 	return within(&remote, &setup.peer, setup.peer_bits);
 }
 
-/* The socket was made in the group, or below it. */
+/* Whether the socket was made in the group, or below it. */
 static inline bool is_in_group(const struct sock *sk)
 {
 	struct cgroup *group = sk->sk_cgrp_data.cgroup, *above;
@@ -60,7 +60,7 @@ static inline bool is_in_group(const struct sock *sk)
 	return false;
 }
 
-/* What a socket has before it gets the law. `ctx`: what bpf_getsockopt takes. */
+/* Notes what a socket has before it gets the law. `ctx`: the context for bpf_getsockopt. */
 #define remember_former(ctx, s)                                                                                       \
 	({                                                                                                            \
 		struct former *f = &(s)->former;                                                                      \
@@ -76,7 +76,7 @@ static inline bool can_be_taken(u8 state)
 	return state == BPF_TCP_ESTABLISHED || state == BPF_TCP_SYN_SENT || state == BPF_TCP_FIN_WAIT1 || state == BPF_TCP_CLOSE_WAIT;
 }
 
-/* It is heard of from now on: its end, and with a law of the kernel its round trips. */
+/* Enables the callbacks at the socket's end, and with a law of the kernel at each RTT. */
 static inline long follow(struct sock *sk, const struct tcp_sock *tp)
 {
 	int flags = tp->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG;
@@ -102,7 +102,7 @@ static inline long take(struct sock *sk, struct tcp_sock *tp)
 		return -ENOMEM;
 	remember_former(sk, s);
 	s->program_pacing = limit == ~0UL ? 0 : limit;
-	/* what went before is not ours */
+	/* earlier data do not count */
 	s->acked_base = tp->bytes_acked;
 	s->received_base = tp->bytes_received;
 	s->retransmitted_base = tp->bytes_retrans;
@@ -125,7 +125,7 @@ static inline long take(struct sock *sk, struct tcp_sock *tp)
 	return 0;
 }
 
-/* Every socket of a network namespace: those of the group that are open, and not ours yet, become ours. */
+/* Takes over the open sockets of the group in a network namespace. */
 SEC("iter/tcp")
 int lt_take(struct bpf_iter__tcp *ctx)
 {
@@ -148,7 +148,7 @@ int lt_take(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* Of a law that is gone meanwhile, as that of another transfer which was killed, plain Reno is left. */
+/* If its law no longer exists, as that of another transfer that was killed, the socket gets plain Reno. */
 static inline long give_law_back(struct sock *sk, const struct lt_socket *s)
 {
 	char law[LT_CC_NAME];
@@ -159,7 +159,7 @@ static inline long give_law_back(struct sock *sk, const struct lt_socket *s)
 	return bpf_setsockopt(sk, IPPROTO_TCP, TCP_CONGESTION, LAW_WITHOUT_ECN, sizeof(LAW_WITHOUT_ECN));
 }
 
-/* And back: its law, its DSCP, its pacing. */
+/* Gives back a socket's law, DSCP and pacing limit. */
 SEC("iter/tcp")
 int lt_give_back(struct bpf_iter__tcp *ctx)
 {

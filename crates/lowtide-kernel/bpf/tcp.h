@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the laws of the kernel have in common: how they see the stack's window, and what they do where the stack went
- * another way.
+ * What the laws have in common in the kernel: how they see the stack's window, and what they do if the stack has
+ * changed it.
  */
 #ifndef LOWTIDE_TCP_H
 #define LOWTIDE_TCP_H
@@ -14,39 +14,37 @@ static inline u32 srtt_us(const struct tcp_sock *tp)
 	return tp->srtt_us >> 3;
 }
 
-/* After which the stack sends again, or takes itself for idle; without what it adds for each timeout in a row. */
+/* The RTO, and the idle time after which the stack restarts; without its exponential backoff. */
 static inline u32 rto_us(const struct tcp_sock *tp)
 {
 	return srtt_us(tp) + tp->rttvar_us;
 }
 
 /*
- * When the stack looked at its clock last: for the ACK or the segment at hand. It is bpf_ktime_get_ns()'s, without
- * reading it again.
+ * The stack's latest reading of the clock, for the present ACK or segment: bpf_ktime_get_ns() without reading the clock
+ * again.
  */
 static inline u64 clock_ns(const struct tcp_sock *tp)
 {
 	return tp->tcp_mstamp * NSEC_PER_USEC;
 }
 
-/*
- * Takes over what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart); keeps our fraction otherwise.
- */
+/* Applies what the kernel has done to cwnd meanwhile (PRR, RTO, undo, idle restart). Else the fraction stays. */
 static inline void resync_window(struct lt_socket *s, const struct tcp_sock *tp)
 {
 	u64 cwnd_q16 = (u64)tp->snd_cwnd << 16;
 
 	if (budget_cwnd(s->window_q16) == tp->snd_cwnd)
 		return;
-	/* a timeout's cwnd of one says nothing about a share that is smaller still */
+	/* a timeout's cwnd of one does not concern a share that is even smaller */
 	if (cwnd_q16 < PACED_BELOW_Q16 && s->window_q16 < cwnd_q16)
 		return;
 	s->window_q16 = cwnd_q16;
 }
 
 /*
- * The controller is gone: from here on this is Reno, from the window that there is, without slow start up to an
- * ssthresh of before, which would overrun the queue on all connections at once.
+ * The controller is gone: from here on this is Reno. It begins at the present window. Slow start up to an old ssthresh
+ * would overrun the queue on all connections at once.
  */
 static inline void let_go(struct tcp_sock *tp, struct lt_socket *s)
 {
@@ -64,12 +62,13 @@ static inline void reno(struct tcp_sock *tp, struct lt_socket *s, u32 acked)
 }
 
 /*
- * Growth is earned only by a window that was used. A paced share does not fill its cwnd, so unsent data counts there.
+ * Whether the window is the limit, as only then it grows. A paced share does not fill its cwnd, so unsent data count
+ * there.
  */
 static inline bool window_limited(const struct tcp_sock *tp, const struct lt_socket *s)
 {
 	if (BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_LOSS)
-		return true;	/* what is left may be retransmissions only */
+		return true;	/* the rest may be retransmissions only */
 	if (s->window_q16 < PACED_BELOW_Q16)
 		return tp->write_seq != tp->snd_nxt;
 	if (tp->snd_cwnd < tp->snd_ssthresh)
@@ -78,10 +77,10 @@ static inline bool window_limited(const struct tcp_sock *tp, const struct lt_soc
 }
 
 /*
- * A call of the stack to a BPF law can go unanswered: under preemption a kernel (seen on 6.18, a few times a minute
- * with eight sockets) skips the program and takes what happens to lie on its stack as the answer. A wild ssthresh then
- * turns into a wild window within one ACK, so before the stack uses it we look whether the episode's ssthresh is ours
- * (if not, the law answers again), and whether the window is one that we or an undo can have meant.
+ * Skipped struct_ops callbacks. Under preemption a kernel skips the program (seen on 6.18, a few times a minute with
+ * eight sockets), and takes what happens to be on its stack as the answer. A wild ssthresh then becomes a wild window
+ * within one ACK. So before the stack uses it, check that the episode's ssthresh is the law's; if not, the law answers
+ * again. And check that the window is one that the law or an undo can have set.
  */
 static inline bool ssthresh_missed(const struct lt_socket *s, const struct tcp_sock *tp)
 {
@@ -104,9 +103,9 @@ static inline void mend_window(struct lt_socket *s, struct tcp_sock *tp)
 #define TOO_OLD (1U << 30)	/* bytes: more than any window (RFC 7323, section 2.3) */
 
 /*
- * An unanswered call for the size of a burst may mean 0 to the stack, which then makes an empty segment. It sends that
- * when its probe timer runs out, and nothing else before it is acknowledged, which by itself it never is. Any ACK does;
- * the peer sends one for an ACK that is far too old (RFC 5961, section 5.2).
+ * A skipped min_tso_segs callback may give the stack 0, which then makes an empty segment. It sends that when its probe
+ * timer expires, and nothing else before it is acknowledged, which by itself it never is. Any ACK will do. The peer
+ * sends one for an ACK that is far too old (RFC 5961, section 5.2).
  */
 static inline void get_past_empty_segment(struct tcp_sock *tp)
 {
@@ -116,7 +115,7 @@ static inline void get_past_empty_segment(struct tcp_sock *tp)
 	count(law_missed, 1);
 }
 
-/* What a reduction is for, in a trace. */
+/* The trace event for a reduction. */
 static inline u32 reduction_event(u32 signal, const struct tcp_sock *tp)
 {
 	switch (signal) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tide (law/tide.h) as a TCP congestion control of the kernel. It differs from the laws of window_ops.h in what it
- * hears and in what it says: the connections of a transfer over one path are one flow to it (flows.h); it acts at every
- * ACK, in reduction episodes too, where the stack walks to its window; most losses leave that as it is; it paces
- * itself, and says how many segments leave at once.
+ * Tide (law/tide.h) as a TCP congestion control of the kernel. It differs from the laws of window_ops.h: the
+ * connections of a transfer over one path are one flow to it (flows.h). It acts at every ACK, in reduction episodes
+ * too, while the stack walks to its window. Most losses leave the window as it is. It sets its own pace, and how many
+ * segments leave at once.
  */
 #ifndef LOWTIDE_TIDE_OPS_H
 #define LOWTIDE_TIDE_OPS_H
@@ -32,11 +32,11 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 	bpf_ringbuf_submit(r, 0);
 }
 
-#define UNPACED_SEGMENTS 10	/* Linux paces a connection after these */
-#define TIDE_PACE_PART 64	/* its pace is a tenth above what the window needs */
-#define TIDE_PACE_EXACTLY (1U << 31)	/* a part of a packet's time in the distance of probes is less */
+#define UNPACED_SEGMENTS 10	/* Linux paces a connection only after these */
+#define TIDE_PACE_PART 64	/* changes of the pace by less than 1/64 are not applied */
+#define TIDE_PACE_EXACTLY (1U << 31)	/* closer probes: their distance differs by less than that */
 
-/* The flow's window, which the stack does not move. */
+/* The flow's window, which the stack does not change. */
 static inline struct law_window tide_window_at(const struct lt_flow *f, u64 now_us)
 {
 	struct law_window w = { .cwnd_q16 = f->tide.shown_q16, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
@@ -55,7 +55,7 @@ static inline u64 tide_part_of_window(const struct lt_socket *s)
 	return s->member.waits ? PACED_BELOW_Q16 : s->member.part.grant_q16;
 }
 
-/* The connection's part of it becomes the window that the stack has. */
+/* Sets the stack's window to the connection's part of the flow's window. */
 static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 {
 	struct law_window w = { .cwnd_q16 = tide_part_of_window(s), .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
@@ -63,7 +63,7 @@ static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 	take_walking_window(s, tp, &w);
 	if (is_walking(tp))
 		return;
-	if (s->member.waits)	/* one segment at a time: when it leaves, its connection may take the token */
+	if (s->member.waits)	/* one segment at a time: when it leaves, the connection may take the token */
 		tp->snd_cwnd = 1;
 	else if (tp->data_segs_out < UNPACED_SEGMENTS)
 		tp->snd_cwnd = at_most(tp->snd_cwnd, at_least(w.cwnd_q16 >> 16, 1));
@@ -81,7 +81,7 @@ VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *
 	return 0;
 }
 
-/* Congestion: the flow's window comes down if that is news to it, and the connection's part with it. */
+/* Congestion. The flow's window is reduced if the loss is news to it, and with it the connection's part. */
 static __noinline void tide_congested(struct lt_flow *f, struct lt_socket *s, const struct tcp_sock *tp, u32 signal)
 {
 	struct law_weight weight = weight_on(s);
@@ -143,12 +143,12 @@ void BPF_PROG(tide_release_on, struct sock *sk)
 		flow_leave(s);
 }
 
-#define TIDE_LONGEST_ACKS 64	/* in which what counts as a long segment falls to a third */
-#define TIDE_SHORT_Q4 15	/* of it, in sixteenths: a shorter one is short */
+#define TIDE_LONGEST_ACKS 64	/* ACKs in which `longest` falls to about a third, at most */
+#define TIDE_SHORT_Q4 15	/* a segment below 15/16 of `longest` is short */
 
 /*
- * Whether this ACK is for segments shorter than most that the program sends. They take less time on the link, and would
- * make the base RTT too short: on 5 Mbit/s by up to 2.4 ms, which is all of the queue that a probe may find.
+ * Whether this ACK is for shorter segments than most. They take less time on the link, and would make the base RTT too
+ * short: on 5 Mbit/s by up to 2.4 ms, which is as much as the queue that a good probe may find.
  */
 static inline bool tide_is_short(struct lt_socket *s, u64 bytes, u32 packets, u32 mss)
 {
@@ -158,14 +158,14 @@ static inline bool tide_is_short(struct lt_socket *s, u64 bytes, u32 packets, u3
 	return length * 16 < s->member.longest * TIDE_SHORT_Q4;
 }
 
-/* What an ACK brings to this connection. */
+/* Notes what an ACK says of this connection. */
 static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
 {
 	note_ack(s, tp, sample);
 	hear_marks(s, tp);
 	s->ack.lost = tp->lost - s->lost;
 	s->lost = tp->lost;
-	/* the latest sample of the connection's own rate: the stack takes that of this ACK after it */
+	/* the delivery rate as of the ACK before: the stack computes that of this ACK after pkts_acked */
 	s->ack.rate_delivered = tp->rate_delivered;
 	s->ack.rate_interval_us = tp->rate_interval_us;
 	s->ack.rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
@@ -175,7 +175,7 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	s->member.acked = tp->bytes_acked;
 }
 
-/* The law acts on an ACK. 1: it begins to listen. */
+/* The law acts on an ACK. 1: FILL ends. */
 VERIFIED_APART u32 tide_hears(struct lt_flow *f, struct lt_socket *s)
 {
 	struct law_weight weight;
@@ -193,7 +193,7 @@ VERIFIED_APART u32 tide_hears(struct lt_flow *f, struct lt_socket *s)
 	return f->tide.listens && !listened;
 }
 
-/* What comes of the window to the connection that has had its turn. `waited`: it did before. */
+/* The connection's part of the window after its ACK. `waited`: it waited for the token before that. */
 VERIFIED_APART u32 tide_divide(struct lt_flow *f, struct lt_socket *s, u32 use, bool waited, bool has_data)
 {
 	struct aggregate_member *part;
@@ -214,7 +214,7 @@ VERIFIED_APART u32 tide_divide(struct lt_flow *f, struct lt_socket *s, u32 use, 
 	return 0;
 }
 
-/* Its turn at an ACK, and what its connection may send then. */
+/* The flow's part in an ACK: the law, the token, and the window of the connection. */
 static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
 {
 	struct aggregate_member *part = &s->member.part;
@@ -222,7 +222,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	u32 use;
 
 	tide_note(s, tp, sample);
-	/* what others send, paced, is no more than what arrives of one that has no more to send */
+	/* without further data it counts as 0: the others are paced, and send no faster than these data arrive */
 	part->in_flight = has_data ? s->ack.in_flight : 0;
 	limited = s->ack.window_limited;
 	if (!f->begun)
@@ -233,7 +233,7 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
 	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data, clock_ns(tp));
-	if (waited || s->member.waits) {	/* the ACK of a single segment may have been kept back */
+	if (waited || s->member.waits) {	/* the ACK of a single segment may be delayed */
 		f->all.delivered += s->ack.packets;
 	} else if (tide_hears(f, s)) {
 		count(delay_backoffs, 1);
@@ -245,7 +245,10 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	tide_take(s, tp);
 }
 
-/* What is not paced is not paced by the stack either, which would not leave it by itself; fq has a way of its own. */
+/*
+ * A socket without a pace of Lowtide is not to be paced by the stack, which would not end that itself. The qdisc fq has
+ * its own status.
+ */
 static inline void tide_set_pacing_status(struct sock *sk, const struct lt_socket *s)
 {
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && s->pacing == PACING_UNLIMITED)
@@ -254,7 +257,7 @@ static inline void tide_set_pacing_status(struct sock *sk, const struct lt_socke
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
-/* The connection's pace, as it is now. */
+/* The connection's present pace, bytes per second. */
 VERIFIED_APART u32 tide_pace_of(const struct lt_flow *f, const struct lt_socket *s, u32 mss)
 {
 	if (!f || !s)
@@ -277,7 +280,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	if (!s)
 		return;
 	trace_owner(s, sk);
-	s->begun = 1;	/* there are sequence numbers */
+	s->begun = 1;	/* sequence numbers are valid */
 	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = tide_answer(s, tp);
 		TRACE(tide_trace, s, tp, LT_TRACE_MISSED);
@@ -301,7 +304,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	tide_set_pacing_status(sk, s);
 }
 
-/* The window has been set already, but for a socket that nobody governs any more. */
+/* The window is set already, but for a socket without a live controller. */
 SEC("struct_ops")
 void BPF_PROG(tide_avoid_on, struct sock *sk, u32 ack, u32 acked)
 {
@@ -335,7 +338,7 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	if (state == TCP_CA_LOSS) {
 		get_past_empty_segment(tp);
 		/*
-		 * one of several connections may lose its last segments: where others are acknowledged that is a loss
+		 * One of several connections may lose its last segments. While others are acknowledged that is a loss.
 		 */
 		if ((!aggregate_others_want(&f->all, &s->member.part) || tp->tcp_mstamp - f->all.acked_us >= rto_us(tp)) &&
 		    flow_enter(f, clock_ns(tp))) {
@@ -352,8 +355,8 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 }
 
 /*
- * The path is idle where no connection has had anything to send for as long as a timeout takes: not where this one only
- * kept its pace. That is over with the first segment, whatever the stack thinks of it (tcp_slow_start_after_idle).
+ * The path is idle if no connection had anything to send for an RTO. A connection may also be without data in flight
+ * because it is paced. Detect idle restarts here: tcp_slow_start_after_idle may be off.
  */
 static inline void tide_resumes(struct lt_flow *f, const struct tcp_sock *tp, u64 now_us)
 {
@@ -368,8 +371,8 @@ static inline void tide_resumes(struct lt_flow *f, const struct tcp_sock *tp, u6
 }
 
 /*
- * A segment leaves, and none is in flight: of a connection that was idle or that waits. It may take the token with it,
- * before the stack knows how long the next one has to wait.
+ * A segment leaves a connection with none in flight: one that was idle, or that waits. It may take the token with it,
+ * before the stack computes how long the next segment has to wait.
  */
 static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, bool resumes)
 {
@@ -389,7 +392,7 @@ static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struc
 	tide_take(s, tp);
 }
 
-/* Pairs where the grant is a pace, and one by one among the packets of other connections. */
+/* Pairs if the grant is a pace; single segments among the packets of other connections. */
 static inline u32 tide_burst(const struct lt_flow *f, const struct lt_socket *s)
 {
 	if (s->member.waits)
@@ -422,8 +425,8 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 		TRACE(tide_trace, s, tp, LT_TRACE_RESTART);
 	pace_within(sk, s, tide_pace_of(f, s, tp->mss_cache), TIDE_PACE_PART);
 	tide_set_pacing_status(sk, s);
-	sk->sk_pacing_rate = s->pacing;	/* for the segment at hand; the stack takes a higher one at the next ACK only */
-	keep_together(sk, s, tp, tide_burst(f, s));	/* which the stack has asked for already, for this segment */
+	sk->sk_pacing_rate = s->pacing;	/* for this segment: the stack raises its rate at the next ACK only */
+	keep_together(sk, s, tp, tide_burst(f, s));	/* the stack asked for min_tso_segs before this event */
 }
 
 SEC("struct_ops")

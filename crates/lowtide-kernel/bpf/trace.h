@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What `lowtide trace` sees: records of the laws' inside, each round trip and at each event, in a ring buffer that
- * whoever traces puts into lt_trace. There is none otherwise, and programs look at one number for that. What does not
- * fit is counted.
+ * The records for `lowtide trace`: the state of laws once per RTT and at each event, in a ring buffer that a tracing
+ * process puts into lt_trace. Else there is none, and programs only read one number. Records that do not fit are
+ * counted.
  *
- * The laws know nothing of it: each has X_inspect (law/law.h), and who wires a law calls TRACE where something happened
- * to it.
+ * The laws do not depend on it: each has X_inspect (law/law.h). The code that connects a law calls TRACE at events.
  */
 #ifndef LOWTIDE_TRACE_H
 #define LOWTIDE_TRACE_H
@@ -21,7 +20,7 @@ struct {
 
 struct lt_trace_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 16);	/* of the pattern; the one put in has a size of its own */
+	__uint(max_entries, 1 << 16);	/* a template; the real one has its own size */
 };
 
 struct {
@@ -50,19 +49,19 @@ static __always_inline const struct lt_tracing *tracing(void)
 }
 
 /*
- * Whose the socket is, at the head of a program. A record does not look it up: the kernel's verifier searches all its
- * types by name for each pointer that is followed, which took a third of the time to load Tide.
+ * Notes the owner of a socket, at the head of a program. Records do not look it up: the kernel's verifier searches all
+ * its types by name for each pointer that is followed, which took a third of the time to load Tide.
  */
 static inline void trace_owner(struct lt_socket *s, const struct sock *sk)
 {
 	if (s->traced.inode)
 		return;
 	s->traced.cgroup = sk->sk_cgrp_data.cgroup->kn->id;
-	if (sk->sk_socket && sk->sk_socket->file)	/* one that is not accepted yet has none */
+	if (sk->sk_socket && sk->sk_socket->file)	/* none before accept() */
 		s->traced.inode = sk->sk_socket->file->f_inode->i_ino;
 }
 
-/* An ACK brought this sample, or 0; true if it ended a round. Called only while there is a trace. */
+/* Notes the RTT sample of an ACK; 0: none. True if it ended a round. Called only during a trace. */
 static inline bool trace_ack(struct lt_socket *s, const struct tcp_sock *tp, u32 rtt_us)
 {
 	if (rtt_us && (!s->traced.rtt_min_us || rtt_us < s->traced.rtt_min_us))
@@ -71,7 +70,7 @@ static inline bool trace_ack(struct lt_socket *s, const struct tcp_sock *tp, u32
 		s->traced.rtt_max_us = rtt_us;
 	if (s->traced.connection)
 		return seq_after(tp->snd_una, s->traced.round_end);
-	s->traced.round_end = tp->snd_nxt;	/* the trace came later than the connection */
+	s->traced.round_end = tp->snd_nxt;	/* the trace began later than the connection */
 	s->traced.delivered = tp->delivered;
 	s->traced.delivered_ce = tp->delivered_ce;
 	s->traced.connection = __sync_fetch_and_add(&trace_connections, 1) + 1;
@@ -98,7 +97,7 @@ static inline void trace_address(struct lt_trace_record *r, const struct sock_co
 		*(struct in6_addr *)r->remote = sk->skc_v6_daddr;
 }
 
-/* A record with all but the law's own values, to be submitted; NULL if there is to be none. */
+/* A record without the law's own values, to be submitted; NULL: none. */
 static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
 {
 	const struct sock *sk = &tp->inet_conn.icsk_inet.sk;
@@ -114,14 +113,12 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 	ring = bpf_map_lookup_elem(&lt_trace, &zero);
 	if (!ring)
 		return NULL;
-	trace_ack(s, tp, 0);	/* it may be the first that the trace hears of the connection */
+	trace_ack(s, tp, 0);	/* this may be the connection's first event in the trace */
 	round = s->traced;
 	if (event == LT_TRACE_ROUND)
 		trace_next_round(s, tp);
 	r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);
-	/*
-	 * One look at it, and out: Linux 6.1 forgets that a record is none of the NULLs if a second look is compiled.
-	 */
+	/* Test once and return: Linux 6.1 forgets that a record is not NULL if a second test is compiled. */
 	if (!r) {
 		drops = bpf_map_lookup_elem(&lt_trace_drops, &zero);
 		if (drops)
@@ -152,8 +149,8 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 }
 
 /*
- * `law`: what writes a record of a law, in the form trace_LAW(socket, tcp socket, event). It is a function of its own
- * so that there is one copy of it among all the places that call it.
+ * `law`: a function trace_LAW(socket, tcp socket, event) that writes a record of a law. There is one copy of it for all
+ * callers.
  */
 #define TRACE(law, s, tp, event)                                                                                      \
 	do {                                                                                                          \
@@ -162,8 +159,8 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 	} while (0)
 
 /*
- * An ACK with this sample, or 0. Where it ends a round there is a record, unless the law has still its turn at it:
- * `over`.
+ * An ACK with this RTT sample; 0: none. Writes a record if it ends a round. `over`: the law has acted on the ACK
+ * already.
  */
 #define TRACE_ACK(law, s, tp, rtt_us, over)                                                                           \
 	do {                                                                                                          \
@@ -171,7 +168,9 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 			law(s, tp, LT_TRACE_ROUND);                                                                   \
 	} while (0)
 
-/* The law's turn at an ACK comes outside of episodes only, and not if the ACK is merely a selective one. */
+/*
+ * Whether the law does not act on this ACK: it acts only outside of episodes, and not on ACKs that are only selective.
+ */
 static inline bool trace_without_turn(const struct tcp_sock *tp)
 {
 	return BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) != TCP_CA_OPEN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One law of the window kind as a TCP congestion control of the kernel; window_laws.h includes this for each, with its
- * name in LAW.
+ * One window law as a TCP congestion control of the kernel. window_laws.h includes this for each law, with its name in
+ * LAW.
  */
 
 static __noinline void OF_LAW(trace)(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
@@ -65,7 +65,7 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 	if (!s)
 		return;
 	trace_owner(s, sk);
-	if (!s->begun) {	/* not before there are sequence numbers */
+	if (!s->begun) {	/* only now sequence numbers are valid */
 		w = window_of(s, tp);
 		OF_LAW(begin)(&s->LAW, PARAMETERS, &w, tp->snd_nxt);
 		take_window(s, tp, &w);
@@ -77,7 +77,7 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 	}
 	mend_window(s, tp);
 	note_ack(s, tp, sample);
-#ifndef LAW_OF_MARKS	/* it does not know yet what is marked */
+#ifndef LAW_OF_MARKS	/* marks are not known yet */
 	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
 #endif
 	TRACE_ACK(OF_LAW(trace), s, tp, s->ack.rtt_us, trace_without_turn(tp));
@@ -85,7 +85,7 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 		pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
 }
 
-/* The law's turn at an ACK. */
+/* The law acts on an ACK. */
 static inline void OF_LAW(turn)(struct lt_socket *s, struct tcp_sock *tp)
 {
 	struct law_weight weight = weight_on(s);
@@ -93,7 +93,7 @@ static inline void OF_LAW(turn)(struct lt_socket *s, struct tcp_sock *tp)
 
 	if (OF_LAW(ack)(&s->LAW, PARAMETERS, &weight, &w, &s->ack)) {
 		count(delay_backoffs, 1);
-		/* an episode, from the next segment on */
+		/* an episode begins with the next segment */
 		if (s->window_q16 >= PACED_BELOW_Q16 && !is_walking(tp) && !setup.whole_machine) {
 			s->target_q16 = w.cwnd_q16;
 			s->signal = SIGNAL_LAW;
@@ -131,7 +131,7 @@ void LAW_PROG(avoid_on, struct sock *sk, u32 ack, u32 acked)
 }
 
 #ifdef LAW_OF_MARKS
-/* After an ACK has been counted, and before it begins or ends an episode. */
+/* After an ACK has been counted, before it begins or ends an episode. */
 SEC("struct_ops")
 void LAW_PROG(heard_on, struct sock *sk, u32 flags)
 {
@@ -182,7 +182,7 @@ void LAW_PROG(state_on, struct sock *sk, u8 state)
 	if (!s || !s->begun)
 		return;
 #ifdef LAW_OF_MARKS
-	/* from another one the stack has asked for its ssthresh */
+	/* from other states the stack has asked for ssthresh */
 	if (state == TCP_CA_RECOVERY && before == TCP_CA_CWR)
 		OF_LAW(lose)(s, tp);
 	if (state == TCP_CA_LOSS)

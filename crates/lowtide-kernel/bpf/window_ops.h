@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Laws of the window kind (law/law.h) as TCP congestion controls of the kernel: they decide, window_law.h wires them.
- * Each socket stands for itself; the controller divides the transfer's weight among them. CDG, whose sockets share one
- * window, has a file of its own (cdg_ops.h).
+ * Window laws (law/law.h) as TCP congestion controls of the kernel. They decide, window_law.h connects them. Each
+ * socket is on its own: the controller divides the transfer's weight among them. CDG, whose sockets share one window,
+ * has its own file (cdg_ops.h).
  */
 #ifndef LOWTIDE_WINDOW_OPS_H
 #define LOWTIDE_WINDOW_OPS_H
@@ -22,7 +22,7 @@ static __always_inline struct law_weight weight_on(const struct lt_socket *s)
 	return weight;
 }
 
-/* The socket gets the law; that begins with the first ACK. */
+/* The socket gets the law, which begins with the first ACK. */
 static inline void begin_socket(struct lt_socket *s, const struct tcp_sock *tp)
 {
 	take_parameters(s);
@@ -33,7 +33,7 @@ static inline void begin_socket(struct lt_socket *s, const struct tcp_sock *tp)
 	__builtin_memset(&s->owd, 0, sizeof(s->owd));
 }
 
-/* The window as the law sees it: with our fractions, unless the stack has moved it meanwhile. */
+/* The window for the law: with its fraction, unless the stack has changed it meanwhile. */
 static __always_inline struct law_window window_of(struct lt_socket *s, const struct tcp_sock *tp)
 {
 	struct law_window w;
@@ -57,31 +57,28 @@ static inline void take_window(struct lt_socket *s, struct tcp_sock *tp, const s
 	tp->snd_ssthresh = s->ssthresh = w->ssthresh_q16 >> 16;
 }
 
-/*
- * What the stack is told when it asks how far a reduction goes. It walks there itself, and after a timeout begins from
- * one segment.
- */
+/* The answer to the stack's call for ssthresh. The stack walks there, and after a timeout begins from one segment. */
 static inline u32 reduced_to(struct lt_socket *s, const struct law_window *w)
 {
 	s->window_q16 = s->ssthresh_q16 = w->cwnd_q16;
 	return s->ssthresh = budget_cwnd(w->cwnd_q16);
 }
 
-/* What a reduction is for, where the law itself did not ask for it. */
+/* The signal of a reduction that the law did not request. */
 static inline enum law_signal law_signal(u32 signal, const struct tcp_sock *tp)
 {
 	return signal == SIGNAL_PHANTOM ? LAW_PHANTOM : tp->lost_out ? LAW_LOSS : LAW_ECN;
 }
 
 /*
- * What an ACK brings, but for what only the law's own turn tells: how much it acknowledged, and whether the window was
- * used.
+ * Notes what an ACK says, but for what is known only when the law acts: the segments acknowledged, and whether the
+ * window was the limit.
  */
 static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
 {
 	struct law_ack *a = &s->ack;
 
-	a->now_us = tp->tcp_mstamp;	/* when it came */
+	a->now_us = tp->tcp_mstamp;	/* when it arrived */
 	a->rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
 	a->delay_us = owd_delay(&s->owd, BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp), tp->rx_opt.rcv_tsval, a->now_us, a->rtt_us);
 	a->has_delay = a->rtt_us != 0;
@@ -91,7 +88,7 @@ static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, cons
 	a->mss = tp->mss_cache;
 	a->latency_us = s->latency_us;
 	a->in_flight = in_flight(tp) + tp->delivered - s->delivered;
-	/* the stack may keep back what does not fill a large packet, and calls that a full window too */
+	/* the stack may hold back what does not fill a large packet, and then also reports the window as the limit */
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
 		a->in_flight = at_least(a->in_flight, tp->snd_cwnd);
 	a->cwnd_q16 = s->window_q16;
@@ -99,7 +96,7 @@ static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, cons
 	s->delivered = tp->delivered;
 }
 
-/* Since the latest ACK; the stack's own clock stands still in an idle time. */
+/* Time since the latest ACK. The stack's own clock does not move while it is idle. */
 static inline u64 idle_us(const struct lt_socket *s)
 {
 	u64 now_us = bpf_ktime_get_ns() / NSEC_PER_USEC;
@@ -119,7 +116,7 @@ static inline u64 idle_us(const struct lt_socket *s)
 
 #include "marks_ops.h"
 
-/* window_law.h for each; crates/lowtide-port/build.rs writes it from the table of laws */
+/* window_law.h for each law; crates/lowtide-port/build.rs writes it from the table of laws */
 #include <window_laws.h>
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Acceleration mode (J. Misund, "Delay based additive increase for scalable congestion controls", section 3), without
- * kernel access: faster additive increase when signals stay away. Names as there; the reference is part/acceleration.rs
- * of lowtide-cc, differences from the paper included. Rounds and increments are units of 2^-24, so that averages of
- * whole rounds compare as in real numbers.
+ * kernel access: faster additive increase while congestion signals are rare. Names are those of the paper. The
+ * reference is part/acceleration.rs of lowtide-cc, with the same differences from the paper. Rounds and increments are
+ * units of 2^-24, so that averages of whole rounds compare as real numbers do.
  */
 #ifndef LOWTIDE_ACCELERATION_H
 #define LOWTIDE_ACCELERATION_H
@@ -12,14 +12,14 @@
 
 #define ROUND_ONE (1ULL << 24)
 #define ROUNDS_MOST (1ULL << 47)
-#define OVERSHOOT_PART (1U << 31)	/* the rest is a part of the round trip, in 2^-24; otherwise microseconds */
+#define OVERSHOOT_PART (1U << 31)	/* if set, Q is a part of the RTT in 2^-24, else microseconds */
 
 struct acceleration_parameters {
 	u32 on;
 	u32 q;		/* overshoot Q */
 	u32 gain_q16;
-	u32 cycles;	/* to be seen first */
-	u32 literal;	/* as the paper prints it */
+	u32 cycles;	/* that must have been seen before it accelerates */
+	u32 literal;	/* exactly as the paper prints it */
 };
 
 struct acceleration {
@@ -43,7 +43,7 @@ static inline void acceleration_begin(struct acceleration *x)
 	acceleration_reset(x);
 }
 
-/* Q at this round-trip time, microseconds. */
+/* Q at this RTT, microseconds. */
 static inline u64 overshoot_us(u32 q, u32 latency_us, u32 rtt_us)
 {
 	if (latency_us)
@@ -64,7 +64,7 @@ static inline bool acceleration_is_open_loop(const struct acceleration *x, const
 	return x->cycles >= p->cycles && x->c * ROUND_ONE > x->i_a + 2 * x->i_m;
 }
 
-/* A round of congestion avoidance went by without a reaction. */
+/* A round of congestion avoidance has ended without a reaction. */
 static inline void acceleration_round(struct acceleration *x, const struct acceleration_parameters *p, u64 cwnd_q16, const struct law_ack *a)
 {
 	u64 added = p->literal ? Q16_ONE : x->a_q16, tested = cwnd_q16 > added ? cwnd_q16 - added : 0;
@@ -89,7 +89,7 @@ static inline u64 acceleration_average(u64 average, u64 value, u32 gain_q16)
 	return (average * (Q16_ONE - gain_q16) + value * gain_q16 + 0xffff) >> 16;
 }
 
-/* The window comes down: a cycle is over. */
+/* The window is reduced: a cycle is over. */
 static inline void acceleration_reaction(struct acceleration *x, const struct acceleration_parameters *p)
 {
 	if (!x->cycles && !p->literal) {

@@ -1,60 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Several connections over one path as one flow (the Congestion Manager, RFC 3124), without kernel access. The law
- * hears the ACKs of all of them as those of one flow, and its window is divided among them by what they have to send.
+ * Several connections over one path as one flow (the Congestion Manager, RFC 3124), without kernel access. The law gets
+ * the ACKs of all of them as those of one flow, and its window is divided among them by what they have to send.
  *
- * Sequence numbers of different connections say nothing of each other, times do. So the law's `una` is the time when
- * the latest segment left that has been acknowledged, of whichever connection, and its `nxt` is now, in microseconds,
- * modulo 2^32. The delivery rate is that of all together.
+ * Sequence numbers of different connections cannot be compared, but times can. So the law's `una` is the time when the
+ * latest acknowledged segment left, of any connection, and its `nxt` is now: microseconds, modulo 2^32. The delivery
+ * rate is that of all together.
  */
 #ifndef LOWTIDE_AGGREGATE_H
 #define LOWTIDE_AGGREGATE_H
 
 #include "law.h"
 
-#define AGGREGATE_MARKS 32	/* that delivery rates are measured from: four round trips */
-#define AGGREGATE_SPACING 8	/* of them in a round trip */
+#define AGGREGATE_MARKS 32	/* marks kept: delivery rates are measured from them, four RTTs back */
+#define AGGREGATE_SPACING 8	/* marks per RTT */
 
-/* How far the aggregate was at an ACK. */
+/* The state of the aggregate at an ACK. */
 struct aggregate_mark {
 	u64 at_us;
-	u32 sent;		/* when the latest segment left that had been acknowledged */
-	u32 delivered;		/* segments so far */
-	u32 app_limited;
+	u32 sent;		/* when the latest acknowledged segment left */
+	u32 delivered;		/* segments delivered so far */
+	u32 app_limited;	/* the rate was application-limited */
 	u32 unused;
 };
 
 struct aggregate {
 	u64 acked_us;		/* the latest ACK of a segment */
-	u64 started_us;		/* the latest time that a connection without data in flight began to send */
+	u64 started_us;		/* when a connection without data in flight last began to send */
 	u64 reduced_us;		/* the latest reduction */
-	u64 granted_q16;	/* that the connections use, or may use at once */
-	u64 modest_q16;		/* of that, what those use that do not use up their grant */
-	u64 wanting;		/* connections that do, or would */
-	u32 srtt_us8;		/* over the samples of all, in eighths */
-	u32 sent;		/* `una`, less one */
-	u32 delivered;		/* segments */
-	u32 app_limited;	/* up to this count the program limited what was sent; 0: it does not */
-	/* segments outside of the window that were sent in this round trip, and in the one before */
+	u64 granted_q16;	/* the part of the window that connections use, or may use at once */
+	u64 modest_q16;		/* of that, the part of connections that use less than their grant */
+	u64 wanting;		/* connections that use up their grant: WANTS or CARRIES */
+	u32 srtt_us8;		/* smoothed RTT over the samples of all connections, in eighths */
+	u32 sent;		/* `una` - 1 */
+	u32 delivered;		/* segments delivered */
+	u32 app_limited;	/* application-limited until `delivered` exceeds this; 0: it is not */
+	/* segments outside of the window, sent in this RTT and in the one before */
 	u32 beside, beside_before;
-	u32 burst, burst_before;	/* segments of initial windows, which left at once */
-	u64 counts_us;		/* when this round trip began */
-	u32 last, from;		/* marks: the latest, and the one that the latest sample began with */
+	u32 burst, burst_before;	/* segments of initial windows, which left at once, in the same RTTs */
+	u64 counts_us;		/* when this RTT began */
+	u32 last, from;		/* marks: the latest, and the one from which the latest rate was measured */
 	struct aggregate_mark marks[AGGREGATE_MARKS];
 };
 
 /*
- * What a connection does with its grant: it does not use it up; it would use more; it leaves it to others; or it takes
- * at once what others leave of the window, which it may where it is paced.
+ * How a connection uses its grant. MODEST: it uses less. WANTS: it would use more. YIELDS: it leaves its part to
+ * others. CARRIES: it uses at once what others leave of the window, as it is paced.
  */
 enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS, AGGREGATE_CARRIES };
 
-/* A connection's part. */
+/* A connection's part of the window. */
 struct aggregate_member {
 	u64 grant_q16;		/* segments that it may have in flight; a small grant is a pace (budget.h) */
-	u64 counted_q16;	/* of that, in `granted_q16` */
+	u64 counted_q16;	/* the part of it in `granted_q16` */
 	u32 use;		/* enum aggregate_use */
-	u32 in_flight;		/* segments, as of its latest ACK, before it; 0 if it had no more to send */
+	u32 in_flight;		/* segments before its latest ACK; 0 if it had no more to send */
 };
 
 static inline void aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
@@ -74,9 +74,9 @@ static inline u32 aggregate_srtt_us(const struct aggregate *g)
 }
 
 /*
- * The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of what
- * it took to send and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone sends, its
- * stack's own sample is better, and stays.
+ * The delivery rate since the segment left that this ACK is for, as of one flow: the longer of the times to send and to
+ * acknowledge counts (draft-ietf-ccwg-bbr, section 4.1.2.3). If one connection alone sends, the stack's own sample is
+ * better, and stays.
  */
 VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 {
@@ -110,7 +110,7 @@ VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 	return 0;
 }
 
-/* One connection's ACK becomes the aggregate's. */
+/* Turns the ACK of one connection into one of the aggregate. */
 VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
 {
 	struct aggregate_mark *mark;
@@ -156,14 +156,16 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
 	return 0;
 }
 
-/* No connection has more to send: what is delivered from here on says little of the link. */
+/* No connection has more to send. Until what is in flight is delivered the rate is application-limited. */
 static inline void aggregate_has_no_data(struct aggregate *g)
 {
 	if (!g->wanting)
 		g->app_limited = (g->delivered + (u32)(g->granted_q16 >> 16)) ?: 1;
 }
 
-/* Whether what was lost was sent after the latest reduction: one overflow of a queue meets several connections. */
+/*
+ * Whether the lost segment was sent after the latest reduction: several connections may lose segments in one overflow.
+ */
 static inline bool aggregate_loses_anew(const struct aggregate *g, u64 now_us)
 {
 	return now_us - at_most(aggregate_srtt_us(g), now_us) > g->reduced_us;
@@ -174,13 +176,13 @@ static inline bool aggregate_wants(u32 use)
 	return use == AGGREGATE_WANTS || use == AGGREGATE_CARRIES;
 }
 
-/* Whether any other connection would use more. */
+/* Whether another connection would use more. */
 static inline bool aggregate_others_want(const struct aggregate *g, const struct aggregate_member *m)
 {
 	return g->wanting > aggregate_wants(m->use);
 }
 
-/* By atomic additions, since a connection may leave while another one has its turn. */
+/* Adds atomically, since a connection may leave during the ACK of another one. */
 static inline void aggregate_count(struct aggregate *g, struct aggregate_member *m, u64 counted_q16, u32 use)
 {
 	u64 modest = use == AGGREGATE_MODEST ? counted_q16 : 0, was_modest = m->use == AGGREGATE_MODEST ? m->counted_q16 : 0;
@@ -196,7 +198,7 @@ static inline void aggregate_count(struct aggregate *g, struct aggregate_member 
 	m->use = use;
 }
 
-/* Whether the connections use all of the window, but for what is held back for want of whole segments. */
+/* Whether the connections use all of the window, but for parts of segments. */
 static inline bool aggregate_is_full(const struct aggregate *g, u64 window_q16)
 {
 	return g->granted_q16 + 2 * Q16_ONE >= window_q16 - window_q16 / 16;
@@ -208,7 +210,7 @@ static inline void aggregate_leave(struct aggregate *g, struct aggregate_member 
 	aggregate_count(g, m, 0, AGGREGATE_MODEST);
 }
 
-/* What others leave of the window. */
+/* The part of the window that the other connections leave. */
 static inline u64 aggregate_left_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16)
 {
 	u64 others = g->granted_q16 - m->counted_q16;
@@ -216,7 +218,7 @@ static inline u64 aggregate_left_q16(const struct aggregate *g, const struct agg
 	return window_q16 > others ? window_q16 - others : 0;
 }
 
-/* An equal part of what those have together that want more; nothing for one that yields. */
+/* An equal part of the window for connections that would use more; 0 for one that yields. */
 static inline u64 aggregate_equal_q16(const struct aggregate *g, const struct aggregate_member *m, u64 window_q16, u32 use)
 {
 	u64 modest = g->modest_q16 - (m->use == AGGREGATE_MODEST ? m->counted_q16 : 0);
@@ -228,9 +230,9 @@ static inline u64 aggregate_equal_q16(const struct aggregate *g, const struct ag
 }
 
 /*
- * The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start, into
- * what others leave; of an initial window it has its equal part at once. Where others want more, what exceeds the equal
- * part makes room half as fast as it is acknowledged.
+ * A connection's part at its ACK for `packets` segments. It grows by what is acknowledged, as in slow start, into what
+ * the others leave. It has its equal part at once, up to an initial window. If others would use more, a part above the
+ * equal one is reduced by half of what is acknowledged.
  */
 VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {
@@ -251,15 +253,15 @@ VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member 
 	return 0;
 }
 
-/* A connection begins, or goes on after a pause: with an initial window at the most. */
+/* A connection begins, or resumes after an idle time: with an initial window at most. */
 static inline void aggregate_join(struct aggregate *g, struct aggregate_member *m, u64 window_q16)
 {
 	m->grant_q16 = 0;
 	aggregate_grant(g, m, window_q16, 0, AGGREGATE_WANTS);
-	g->burst += (m->grant_q16 + 49 * Q16_ONE / 100) >> 16;	/* the nearest, a half down */
+	g->burst += (m->grant_q16 + 49 * Q16_ONE / 100) >> 16;	/* nearest integer, half rounds down */
 }
 
-/* The window of all went from one to the other at once: so does its part. */
+/* The flow's window was changed at once: the connection's part is scaled alike. */
 static inline void aggregate_scale(struct aggregate *g, struct aggregate_member *m, u64 from_q16, u64 to_q16)
 {
 	m->grant_q16 = m->grant_q16 * at_least(to_q16 >> 8, 1) / at_least(from_q16 >> 8, 1);

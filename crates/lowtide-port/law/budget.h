@@ -2,12 +2,12 @@
 /*
  * One flow's budget for all sockets of a transfer, without kernel access.
  *
- * Each of n sending sockets holds a share of one window: it grows by 1/n of what one flow's would per round trip, and a
- * reduction that any of them has is taken by all, once per round trip. The sum then behaves like one flow by
- * construction, whatever the law's exponent is. Shares are fractions of a segment. A small one is not held by cwnd but
- * paced: below two segments because TCP cannot hold less in flight, below four because Linux sends at most half a cwnd
- * at once, and single segments meet the receiver's delayed-ACK timer, whose 40 ms would drown every delay that CDG
- * looks for. With a cwnd of four they leave in pairs.
+ * Each of n sending sockets holds a share of one window. The share grows by 1/n of what one flow's window would per
+ * RTT. A reduction of one socket is taken by all, once per RTT. The sum then behaves like one flow by construction,
+ * whatever the law's exponent is. Shares are fractions of a segment. A small share is a pace, not a cwnd. TCP cannot
+ * hold less than two segments in flight. And Linux sends at most half a cwnd at once: below four these are single
+ * segments, which meet the receiver's delayed-ACK timer, whose 40 ms would hide every delay that CDG measures. With a
+ * cwnd of four they leave in pairs.
  */
 #ifndef LOWTIDE_BUDGET_H
 #define LOWTIDE_BUDGET_H
@@ -18,12 +18,12 @@
 #define WINDOW_MIN_Q16 (WINDOW_MIN_SEGMENTS * Q16_ONE)
 #define PACED_BELOW_SEGMENTS 4
 #define PACED_BELOW_Q16 (PACED_BELOW_SEGMENTS * Q16_ONE)
-#define PACING_UNLIMITED (~0U)	/* bytes per second; it takes a limit away, but does not switch pacing on */
-#define PACING_SWITCHED_ON (~0U - 1)	/* that does */
-#define PACING_NONE 0		/* not switched on; where it is, without a limit */
-/* Linux' pacing sends a millisecond's worth at once, so a shorter round trip is not paced by it at all */
+#define PACING_UNLIMITED (~0U)	/* bytes per second; removes a limit, but does not switch pacing on */
+#define PACING_SWITCHED_ON (~0U - 1)	/* switches pacing on, without a limit */
+#define PACING_NONE 0		/* pacing is not switched on; if it is, it has no limit */
+/* Linux's pacing sends what one millisecond carries at once, so shorter RTTs are not paced */
 #define PACING_RTT_MIN_US 1000
-#define PACING_FLOOR_SECONDS 4	/* a connection that sends less than this often is as good as dead to its program */
+#define PACING_FLOOR_SECONDS 4	/* programs may give up a connection that sends less often */
 
 static inline u64 at_least(u64 value, u64 floor)
 {
@@ -37,7 +37,7 @@ static inline u64 at_most(u64 value, u64 ceiling)
 
 /*
  * A small share changes much between two ACKs, so the increase per ACK is integrated: dW/dACK = 1/(n W) gives W^2 + 2
- * acked/n. The root by Newton's method, from above; a dozen steps bring it to a fraction of a segment from anywhere.
+ * acked/n. The root is by Newton's method from above: 14 steps come within a fraction of a segment from anywhere.
  */
 static inline u64 budget_grow_small(u64 window_q16, u64 gained_q16)
 {
@@ -63,8 +63,8 @@ static inline u64 budget_slow_start(u64 *window_q16, u64 ssthresh_q16, u32 acked
 }
 
 /*
- * The share after so much more: 1/n of the increase per round trip. The increase is one segment; a weight above 1 is a
- * lower price, and Reno's rate goes with the root of increase/price, so it is w segments then.
+ * Congestion avoidance of a share: 1/n of the increase per RTT. The increase is one segment. A weight above 1 is a
+ * lower congestion price, and Reno's rate is proportional to the root of increase/price: then it is w segments.
  */
 static inline u64 budget_reno(u64 window_q16, u64 acked_q16, u64 increase_q16, u32 sockets)
 {
@@ -75,7 +75,7 @@ static inline u64 budget_reno(u64 window_q16, u64 acked_q16, u64 increase_q16, u
 	return budget_grow_small(window_q16, gained_q16);
 }
 
-/* Both. */
+/* Slow start, then congestion avoidance. */
 static inline u64 budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 increase_q16, u32 sockets)
 {
 	u64 left_q16 = budget_slow_start(&window_q16, (u64)ssthresh << 16, acked);
@@ -84,8 +84,8 @@ static inline u64 budget_grow(u64 window_q16, u32 ssthresh, u32 acked, u64 incre
 }
 
 /*
- * The share of a socket that joins n - 1 others past their slow start: what one flow would give it, but no more than an
- * initial window.
+ * The share of a socket that joins n - 1 others after their slow start: 1/n of the whole window, at most an initial
+ * window.
  */
 static inline u64 budget_join(u64 total_q16, u32 initial, u32 sockets)
 {
@@ -95,9 +95,9 @@ static inline u64 budget_join(u64 total_q16, u32 initial, u32 sockets)
 }
 
 /*
- * The share after a reduction that keeps `keep_q10`/1024 of it, and of that `kept_q16`: 1, or the weight where it
- * scales the decrease factor (the DA-LBE framework, section III-D: cwnd = max(2, beta w cwnd)). All shares together
- * keep two segments.
+ * The share after a reduction to `keep_q10`/1024, of which `kept_q16` is kept: 1, or the weight where it scales the
+ * decrease factor (the DA-LBE framework, section III-D: cwnd = max(2, beta w cwnd)). All shares together keep two
+ * segments.
  */
 static inline u64 budget_cut(u64 window_q16, u32 keep_q10, u64 kept_q16, u32 sockets)
 {
@@ -113,8 +113,8 @@ static inline u32 budget_cwnd(u64 window_q16)
 }
 
 /*
- * Bytes per second for a share below PACED_BELOW_SEGMENTS, else PACING_UNLIMITED, or PACING_NONE on a short path, where
- * it would only cost.
+ * Bytes per second for a share below PACED_BELOW_SEGMENTS. Else PACING_UNLIMITED, or PACING_NONE on a short path, where
+ * pacing only costs processor time.
  */
 static inline u32 budget_pacing(u64 window_q16, u32 mss, u32 srtt_us)
 {

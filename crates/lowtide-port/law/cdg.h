@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * CDG, CAIA Delay-Gradient: the law, without kernel access. Compiled natively by the tests, included by cdg_ops.h for
+ * CDG, CAIA Delay-Gradient: the law, without kernel access. The tests compile it natively; cdg_ops.h includes it for
  * the kernel.
  *
- * D. A. Hayes, G. Armitage, "Revisiting TCP congestion control using delay gradients", 2011, in the behaviour of the
- * mainline Linux module (net/ipv4/tcp_cdg.c) or, where asked for, of the thesis that brought it there (K. K. Jonassen,
- * 2015, appendix B); lowtide-cc's CDG is the reference (law/cdg). Notable differences:
- *   - The scale G is not a global parameter but follows the price weight w of the transfer: a round with smoothed
- *     gradient g backs off with probability 1 - exp(-(g/G0)(1/w - 1)), so none do at w = 1 and G is about G0*w for
- *     small w.
- *   - The sockets of a transfer are one flow (budget.h): one round, one gradient, one decision for all of them.
- *   - A round in which the queue was empty (queue.h) has no hazard: with G below a millisecond the noise of the
- *     gradients alone would keep a flow from filling an idle link. A floor of 0 gives CDG as published.
- *   - 64-bit products: window sums and scales do not wrap.
- *   - Growth can be CUBIC's (cubic.h), of the window that all sockets have together; each gets its part.
- *   - The shadow window, ineffectual back-offs and the tolerance of losses are off unless asked for, as both Linux
- *     sources advise for background use (shadow=on,ineff=5,tolerance=on). Beta is mainline's, 724/1024.
+ * The source is D. A. Hayes, G. Armitage, "Revisiting TCP congestion control using delay gradients", 2011. The
+ * behaviour is that of the mainline Linux module (net/ipv4/tcp_cdg.c), or with `variant` that of the thesis behind it
+ * (K. K. Jonassen, 2015, appendix B). The reference is lowtide-cc's CDG (law/cdg). Notable differences:
+ *
+ * - The scale G is not a global parameter but follows the price weight w of the transfer. A round with smoothed
+ *   gradient g backs off with probability 1 - exp(-(g/G0)(1/w - 1)). So none do at w = 1, and G is about G0*w for small
+ *   w.
+ * - The sockets of a transfer are one flow (budget.h): one round, one gradient, one decision for all of them.
+ * - A round with an empty queue (queue.h) has no hazard: with G below a millisecond the noise of the gradients alone
+ *   would keep a flow from filling an idle link. A floor of 0 gives CDG as published.
+ * - 64-bit products: window sums and scales do not wrap.
+ * - Growth can be CUBIC's (cubic.h), of the window that all sockets have together; each gets its part.
+ * - The shadow window, ineffectual back-offs and the tolerance of losses are off unless requested, as both Linux
+ *   sources advise for background use (shadow=on,ineff=5,tolerance=on). Beta is mainline's, 724/1024.
  *
  * For the same random numbers it backs off in the same rounds as the reference, but for those that fall between the two
  * exponentials, which are 2e-5 apart: at most two of some ten thousand rounds in the tests. Windows are within 1 % and
- * two segments (four after a timeout, in the thesis's version): a share below four segments is paced, has no slow start
- * and grows by what its ACKs integrate to. An idle time leaves the base round trip, and one that leaves the window as
- * it is does not reach the law.
+ * two segments (four after a timeout, in the thesis's version): a share below four segments is paced, has no slow
+ * start, and grows by the integral of its ACKs. An idle time keeps the base RTT, and one that keeps the window does not
+ * reach the law.
  */
 #ifndef LOWTIDE_CDG_H
 #define LOWTIDE_CDG_H
@@ -33,7 +34,7 @@
 #define CDG_WINDOW_MAX 256	/* gradients averaged at most */
 #define CDG_CREDIT_MAX 5	/* delayed-ACK filter */
 #define CDG_RESET_US (-32)	/* falling gradient sum that ends a run of ineffectual back-offs */
-#define CDG_TOLERANCE 64	/* by this mainline divides sums before it looks at their signs */
+#define CDG_TOLERANCE 64	/* mainline divides sums by this before it takes their signs */
 #define CDG_HYSTART_TRAIN 1
 #define CDG_HYSTART_DELAY 2
 #define CDG_HYSTART_SAMPLES 8
@@ -47,19 +48,19 @@ enum cdg_increase { CDG_RENO, CDG_CUBIC, CDG_ROUND };
 struct cdg_parameters {
 	u32 variant;		/* enum cdg_variant: the rules that no other parameter names */
 	u32 window;		/* gradients averaged, a power of two <= CDG_WINDOW_MAX */
-	u32 g0_us;		/* G, or G0 under a weight */
+	u32 g0_us;		/* G; G0 with a weight */
 	u32 floor_us;		/* queueing delay that counts as none; 0: every gradient counts */
 	u32 beta_q10;		/* kept at a delay back-off */
 	u32 use_shadow;		/* losses leave at least half of the shadow window */
 	u32 use_ineff;		/* back-offs without a falling delay before further ones are held; 0: any number */
 	u32 hold;		/* how many are held then; 0: all until the delay falls */
-	u32 use_tolerance;	/* losses are excused while the queue does not seem full */
+	u32 use_tolerance;	/* losses do not count while the queue does not seem full */
 	u32 hystart;		/* CDG_HYSTART_* bits */
-	u32 paced;		/* ACKs come spread over the round trip, which is no train */
+	u32 paced;		/* ACKs are spread over the RTT, which is no train */
 	u32 filter;		/* leave out samples of ACKs that were probably delayed */
 	u32 extrapolate;	/* a part-filled ring is extrapolated, else padded with zeros */
 	u32 unsmoothed;		/* unsmoothed gradients are preferred in slow start */
-	/* enum cdg_increase: a segment a round trip, CUBIC's, or a segment at the end of a round */
+	/* enum cdg_increase: a segment per RTT, CUBIC's, or a segment at the end of a round */
 	u32 increase;
 };
 
@@ -97,7 +98,7 @@ static inline void cdg_reset(struct cdg *c, u64 window_q16)
 	c->shadow_q16 = window_q16;
 }
 
-/* CUBIC as CDG has it: RFC 9438 with the factor of a delay back-off. */
+/* CUBIC with CDG's beta: RFC 9438 with the factor of a delay back-off. */
 static inline struct cubic_shape cdg_cubic(const struct cdg_parameters *p)
 {
 	u32 beta_q10 = p->beta_q10 < 1024 ? p->beta_q10 : 1023;
@@ -113,8 +114,8 @@ static inline struct cubic_shape cdg_cubic(const struct cdg_parameters *p)
 }
 
 /*
- * Whether an ACK of `acked` segments may have waited for the receiver's timer rather than in the queue. `holes`: SACK
- * blocks are outstanding.
+ * Whether an ACK of `acked` segments may have waited for the receiver's delayed-ACK timer, not in the queue. `holes`:
+ * SACK blocks are outstanding.
  */
 static inline bool cdg_ack_was_delayed(struct cdg *c, const struct cdg_parameters *p, u32 acked, bool holes)
 {
@@ -129,7 +130,7 @@ static inline bool cdg_ack_was_delayed(struct cdg *c, const struct cdg_parameter
 	return false;
 }
 
-/* Folds a sample into the round. A delayed one can only be too large. */
+/* Adds a sample to the round. A delayed one can only be too large. */
 static inline void cdg_fold(struct cdg_extremes *cur, u32 delay_us, bool delayed)
 {
 	if (delayed ? cur->min && delay_us < cur->min : !cur->min || delay_us < cur->min)
@@ -151,7 +152,7 @@ static inline bool cdg_round_trip(struct cdg *c, const struct cdg_parameters *p,
 }
 
 /*
- * Slow start should end here (Hybrid Slow Start in the form that CDG uses). Only a window that is used makes a train.
+ * Whether slow start should end (Hybrid Slow Start in CDG's form). ACKs form a train only if the window is the limit.
  */
 static inline bool cdg_hystart(struct cdg *c, const struct cdg_parameters *p, u32 now_us, bool window_limited)
 {
@@ -203,7 +204,7 @@ static inline s32 cdg_rounded(s32 sum, u32 divisor)
 	return sum < 0 ? -(s32)size : (s32)size;
 }
 
-/* A sum over `entries` gradients, times window/entries. The thesis has means in whole microseconds. */
+/* A sum over `entries` gradients, times window/entries. The thesis uses means in whole microseconds. */
 static inline s64 cdg_scaled(const struct cdg_parameters *p, s32 sum, u32 entries)
 {
 	if (p->variant == CDG_THESIS)
@@ -211,7 +212,7 @@ static inline s64 cdg_scaled(const struct cdg_parameters *p, s32 sum, u32 entrie
 	return sum > 0 ? (s64)((u64)sum * p->window / entries) : sum;
 }
 
-/* Mainline looks at what is left of sums after rounding, the thesis at means. */
+/* Mainline takes the signs of divided and rounded sums, the thesis those of means. */
 static inline void cdg_read_queue(struct cdg *c, s64 min, s64 max)
 {
 	if (min > 0 && max <= 0)
@@ -221,8 +222,8 @@ static inline void cdg_read_queue(struct cdg *c, s64 min, s64 max)
 }
 
 /*
- * Folds the round that ends into the averages. Returns the sum of the last `window` gradients in us (the smoothed
- * gradient times `window`): of the round minima if it rises, else of the maxima.
+ * Adds the round that ends to the averages. Returns the sum of the last `window` gradients in us (the smoothed gradient
+ * times `window`): of the round minima if it rises, else of the maxima.
  */
 static inline s64 cdg_gradient(struct cdg *c, const struct cdg_parameters *p, bool slow_start)
 {
@@ -251,7 +252,7 @@ static inline s64 cdg_gradient(struct cdg *c, const struct cdg_parameters *p, bo
 		cdg_read_queue(c, min, max);
 		if (min < 0 || max < 0)
 			c->ineff = 0;
-		if (min >= 0 && max < 0)	/* nobody competes */
+		if (min >= 0 && max < 0)	/* no competing flows */
 			c->shadow_q16 = 0;
 	} else {
 		cdg_read_queue(c, cdg_rounded(c->sum.min, CDG_TOLERANCE), cdg_rounded(c->sum.max, CDG_TOLERANCE));
@@ -265,7 +266,7 @@ static inline s64 cdg_gradient(struct cdg *c, const struct cdg_parameters *p, bo
 	return raw && d.max > 0 ? (s64)d.max * p->window : max;
 }
 
-/* Ends a round. The gradient sum as far as it has a price. `empty`: there was no queue. */
+/* Ends a round. Returns the gradient sum that has a price; 0: none. `empty`: there was no queue. */
 VERIFIED_APART u64 cdg_end_round(struct cdg *c, const struct cdg_parameters *p, bool slow_start, bool empty)
 {
 	s64 gradient;
@@ -277,13 +278,13 @@ VERIFIED_APART u64 cdg_end_round(struct cdg *c, const struct cdg_parameters *p, 
 	return gradient <= 0 || empty ? 0 : gradient;
 }
 
-/* 2^23 us is a gradient of over a second a round: its hazard is past any doubt, and products stay in 64 bits. */
+/* 2^23 us is a gradient of over a second per round. Its hazard is certain, and products stay in 64 bits. */
 static inline u64 cdg_bounded(u64 gradient_sum_us)
 {
 	return gradient_sum_us >> 23 ? (1 << 23) - 1 : gradient_sum_us;
 }
 
-/* What a round's delay costs, g/G0, in 2^-32. */
+/* The congestion price of a round's delay, g/G0, in 2^-32. */
 static inline u64 cdg_price_q32(u64 gradient_sum_us, u32 window, u32 g0_us)
 {
 	u64 scale = (u64)window * g0_us;
@@ -303,8 +304,8 @@ static inline u64 cdg_hazard_q16(u64 gradient_sum_us, u32 window, u32 g0_us, u64
 
 /*
  * Whether a round with this hazard backs off; `random` is uniform over 32 bits. After `use_ineff` back-offs without
- * effect the next ones are held: all of them, or `hold`, after which it begins anew. The thesis' shadow remembers the
- * window of a held one, too.
+ * effect the next ones are held: all of them, or `hold`, and then it starts over. The thesis's shadow also remembers
+ * the window of a held one.
  */
 static inline bool cdg_backs_off(struct cdg *c, const struct cdg_parameters *p, u64 hazard_q16, u64 window_q16, u32 random)
 {
@@ -319,7 +320,10 @@ static inline bool cdg_backs_off(struct cdg *c, const struct cdg_parameters *p, 
 	return false;
 }
 
-/* A threshold at which shares are paced has none; the thesis counts a window at its threshold as slow start. */
+/*
+ * Shares with a threshold at which they are paced have no slow start. In the thesis a window at its threshold is in
+ * slow start.
+ */
 static inline bool cdg_in_slow_start(const struct cdg_parameters *p, u64 window_q16, u64 ssthresh_q16)
 {
 	if (ssthresh_q16 <= PACED_BELOW_Q16)
@@ -327,7 +331,7 @@ static inline bool cdg_in_slow_start(const struct cdg_parameters *p, u64 window_
 	return window_q16 < ssthresh_q16 || (p->variant == CDG_THESIS && window_q16 == ssthresh_q16);
 }
 
-/* A loss, or a mark, is hardly one of a full queue. */
+/* Whether a loss or a mark does not count, since the queue is hardly full. */
 static inline bool cdg_excuses(struct cdg *c, const struct cdg_parameters *p, bool mark)
 {
 	if (mark && p->variant == CDG_THESIS)
@@ -335,7 +339,7 @@ static inline bool cdg_excuses(struct cdg *c, const struct cdg_parameters *p, bo
 	return p->use_tolerance && c->queue == CDG_NONFULL;
 }
 
-/* The share that a delay back-off leaves. */
+/* The share after a delay back-off. */
 static inline u64 cdg_cut_by_delay(struct cdg *c, const struct cdg_parameters *p, u64 window_q16, u64 kept_q16, u32 sockets)
 {
 	struct cubic_shape shape = cdg_cubic(p);
@@ -346,10 +350,7 @@ static inline u64 cdg_cut_by_delay(struct cdg *c, const struct cdg_parameters *p
 	return budget_cut(window_q16, p->beta_q10, kept_q16, sockets);
 }
 
-/*
- * The threshold that congestion leaves; above the window if half the shadow is. `loss`: it can turn out to have been
- * none.
- */
+/* The threshold after congestion; above the window if half of the shadow is. `loss`: it may turn out to be spurious. */
 static inline u64 cdg_cut_by_congestion(struct cdg *c, const struct cdg_parameters *p, u64 window_q16, u64 kept_q16, u32 sockets, bool loss)
 {
 	struct cubic_shape shape = cdg_cubic(p);
@@ -367,8 +368,8 @@ static inline u64 cdg_cut_by_congestion(struct cdg *c, const struct cdg_paramete
 }
 
 /*
- * The share after `acked` more segments. CUBIC sees what all sockets have, and as much acknowledged; each gets its part
- * of the gain. `round_over`: with this ACK.
+ * The share after `acked` more segments. CUBIC gets the windows and ACKs of all sockets together; each socket gets its
+ * part of the gain. `round_over`: with this ACK.
  */
 static inline u64 cdg_grow(struct cdg *c, const struct cdg_parameters *p, u64 window_q16, u64 ssthresh_q16, u32 acked, bool round_over,
 			   u64 increase_q16, u32 sockets, u64 now_us)
@@ -388,7 +389,7 @@ static inline u64 cdg_grow(struct cdg *c, const struct cdg_parameters *p, u64 wi
 	} else if (p->increase == CDG_RENO) {
 		window_q16 = budget_reno(window_q16, left, increase_q16, sockets);
 	} else if (slow_start && window_q16 >= ssthresh_q16) {
-		window_q16 = ssthresh_q16 + Q16_ONE / sockets;	/* so far the thesis' slow start goes */
+		window_q16 = ssthresh_q16 + Q16_ONE / sockets;	/* the end of the thesis's slow start */
 	} else if (round_over && !slow_start) {
 		window_q16 += increase_q16 / sockets;
 	}
@@ -399,14 +400,14 @@ static inline u64 cdg_grow(struct cdg *c, const struct cdg_parameters *p, u64 wi
 	return window_q16;
 }
 
-/* The window was not used, so that nobody knows what the network would carry. */
+/* The window was not the limit, so a larger shadow window is not justified. */
 static inline void cdg_unused(struct cdg *c, u64 window_q16)
 {
 	if (c->shadow_q16 > window_q16)
 		c->shadow_q16 = window_q16;
 }
 
-/* The path may be another one; the base is the path's, not the burst's. */
+/* The path may have changed. The base RTT stays: it is the path's, not the burst's. */
 static inline void cdg_restart_from(struct cdg *c, u64 window_q16)
 {
 	struct cubic_growth growth = c->growth;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * CDG of one socket in the frame of law.h, without kernel access: what cdg_ops.h does where a transfer has one, for the
- * tests and the simulator. A weight is the hazard's: 1/w - 1 of G0 = 125 ms, instead of 1 of the parameter's G.
+ * CDG of one socket in the frame of law.h, without kernel access, for the tests and the simulator: the same as
+ * cdg_ops.h with one socket per transfer. A weight sets the hazard: 1/w - 1 of G0 = 125 ms, instead of 1 of the
+ * parameter's G.
  *
- * Besides what the frame says it needs `random` and `holes` of an ACK, and counts the random numbers that it has used.
- * Losses and marks within the episode of a delay back-off or a mark are not its business (the stack does not ask), but
- * for timeouts: X_answered.
+ * Beyond the frame it uses `random` and `holes` of an ACK, and counts the random numbers that it has used. It does not
+ * get losses and marks within the episode of a delay back-off or a mark (the stack does not ask), but it gets timeouts:
+ * X_answered.
  */
 #ifndef LOWTIDE_CDG_FLOW_H
 #define LOWTIDE_CDG_FLOW_H
@@ -22,7 +23,7 @@ struct cdg_flow_parameters {
 struct cdg_flow {
 	u32 draws;		/* random numbers used */
 	u32 round_end;		/* sequence number */
-	u32 timeout;		/* its recovery goes on */
+	u32 timeout;		/* the recovery of a timeout goes on */
 	u32 unused;
 	struct cdg cdg;
 };
@@ -103,7 +104,7 @@ static inline void cdg_flow_answered(struct cdg_flow *f)
 	cubic_growth_timed_out(&f->cdg.growth);
 }
 
-/* What was measured in the episode is the round before the next one. */
+/* The samples of the episode are the round before the next one. */
 static inline void cdg_flow_recovered(struct cdg_flow *f, struct law_window *w, u32 nxt)
 {
 	bool timeout = f->timeout;
@@ -128,7 +129,7 @@ static inline void cdg_flow_restart(struct cdg_flow *f, struct law_window *w, u3
 	f->round_end = nxt;
 }
 
-/* The chance of the latest round is not kept here. */
+/* The hazard of the latest round is not kept here. */
 static inline u32 cdg_flow_inspect(const struct cdg_flow *f, const struct cdg_flow_parameters *p, const struct law_weight *weight, s64 *values)
 {
 	u32 count = cdg_inspect(&f->cdg, p->cdg.window, 0, values);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * TCP CUBIC as RFC 9438 has it, as Linux has it (net/ipv4/tcp_cubic.c), or as the paper of 2008, without kernel access.
- * The window is a cubic function of the time since the last reduction, flat around the window at which that came, and
- * at least what Reno's would be. Its growth (cubic_growth) serves other laws, too.
+ * TCP CUBIC as in RFC 9438, in Linux (net/ipv4/tcp_cubic.c), or in the paper of 2008, without kernel access. The window
+ * is a cubic function of the time since the last reduction, flat around the window at which that came, and at least
+ * what Reno's would be. Other laws use its growth (cubic_growth), too.
  *
  * Notable differences from RFC 9438, which the reference (lowtide-cc, law/cubic.rs and part/cubic.rs) shares: slow
- * start ends by Hybrid Slow Start, the threshold is a part of the window, not of what is in flight, the function is
- * evaluated one least round trip ahead, and while no saturation point is known the window grows by 5 % a round trip
- * (Linux). A window that is not used does not grow.
+ * start ends by Hybrid Slow Start; the threshold is a part of the window, not of what is in flight; the function is
+ * evaluated one minimum RTT ahead; and while no saturation point is known the window grows by 5 % per RTT (Linux). A
+ * window that is not the limit does not grow.
  *
- * In the kernel its sockets are paced, so `paced=on` is usual: Hybrid Slow Start then takes a train of ACKs for a full
- * pipe only when it is as long as the round trip. Growth is 65 536 segments a round trip at most, and the curve ends
- * after 4095 s. The cube root is exact, K is right to a millionth and a microsecond, the window to 0.1 % and 0.01
- * segments of the reference's. Where the window is a last bit (2^-16) below Wmax instead of at it, K is 34 ms instead
- * of 0, and the curve that much later: a cube root is that steep.
+ * In the kernel its sockets are paced, so `paced=on` is usual: Hybrid Slow Start then takes a train of ACKs for a sign
+ * of a full BDP only if it is as long as the RTT. Growth is 65 536 segments per RTT at most, and the curve ends after
+ * 4095 s. The cube root is exact. K is right to a millionth and a microsecond, the window to 0.1 % and 0.01 segments of
+ * the reference's. Where the window is a last bit (2^-16) below Wmax instead of at it, K is 34 ms instead of 0, and the
+ * curve that much later: a cube root is that steep.
  */
 #ifndef LOWTIDE_CUBIC_H
 #define LOWTIDE_CUBIC_H
@@ -21,12 +21,12 @@
 #include "law.h"
 #include "hystart.h"
 
-#define CUBIC_LONGEST_US 4095000000ULL	/* of the curve: there it is cut */
-#define CUBIC_MOST_Q16 (1ULL << 47)	/* segments that the curve may differ from its plateau by */
+#define CUBIC_LONGEST_US 4095000000ULL	/* the curve ends there */
+#define CUBIC_MOST_Q16 (1ULL << 47)	/* greatest difference of the curve from its plateau */
 
 enum cubic_variant { CUBIC_RFC9438, CUBIC_LINUX, CUBIC_2008 };
 
-/* What its growth goes by. */
+/* Parameters of the growth. */
 struct cubic_shape {
 	u32 variant;		/* enum cubic_variant */
 	u32 beta_q32;		/* kept at congestion */
@@ -44,22 +44,22 @@ struct cubic_parameters {
 };
 
 struct cubic_point {
-	u64 w_max_q16;		/* where congestion is expected, 0: not known */
+	u64 w_max_q16;		/* where congestion is expected; 0: not known */
 	u64 prior_q16;		/* the window before the latest reduction */
-	/* Congestion avoidance since: */
+	/* congestion avoidance since the reduction */
 	u64 start_us;
 	u64 plateau_q16;
 	u64 w_est_q24;		/* what Reno's window would be */
 	u64 k_q20;		/* time from the start until the plateau, 2^-20 s */
-	u32 begun;		/* those four count */
+	u32 begun;		/* the four fields above count */
 	u32 unused;
 };
 
 struct cubic_growth {
 	struct cubic_point at, before;	/* `before` the latest reduction */
-	u32 rtt_min_us;		/* 0: none */
+	u32 rtt_min_us;		/* minimum RTT; 0: none */
 	u32 undoable;		/* the latest reduction was for a loss */
-	/* kept back of Reno's growth and of the search, by a flow that grows less than an ordinary one */
+	/* part by which Reno's growth and the search are reduced, for a flow that grows less than an ordinary one */
 	u32 less_q16;
 	u32 unused;
 };
@@ -69,7 +69,7 @@ struct cubic {
 	struct hystart hystart;
 };
 
-/* Shifts x, which is not zero, up to its topmost bit; returns by how much. */
+/* Shifts x != 0 left until its topmost bit is set; returns by how many bits. */
 static inline u32 cubic_normalise(u64 *x)
 {
 	u32 shift = 0;
@@ -84,9 +84,9 @@ static inline u32 cubic_normalise(u64 *x)
 }
 
 /*
- * The cube root of x >= 2^61, rounded down: 21 bits. By Newton's method from above, 2^22, which is 3.2 times too much
- * at most; 2.2, 1.5, 1.2, 1.02, 1.0004 and 1.0000002 times are left by the steps, and then the last bit, which the
- * eighth or the comparison mends.
+ * The cube root of x >= 2^61, rounded down: 21 bits. Newton's method from above begins with 2^22, at most 3.2 times the
+ * root. Its steps leave 2.2, 1.5, 1.2, 1.02, 1.0004 and 1.0000002 times the root. The eighth step or the comparison
+ * corrects the last bit.
  */
 static inline u64 cubic_root(u64 x)
 {
@@ -98,7 +98,7 @@ static inline u64 cubic_root(u64 x)
 }
 
 /*
- * K = cbrt(below/C) in 2^-20 s. The quotient is below 2^31/1e-4 and at least 2^-16/1000; it is brought to 2^61 .. 2^64
+ * K = cbrt(below/C) in 2^-20 s. The quotient is below 2^31/1e-4 and at least 2^-16/1000. It is shifted to 2^61 .. 2^64
  * by a multiple of three bits, so that the root is exact to 2^-20 of itself, and K to that and 2^-20 s.
  */
 static inline u64 cubic_k_q20(u64 below_q16, u32 c_q22)
@@ -128,7 +128,7 @@ static inline u64 cubic_curve_q16(u32 c_q22, u64 t_q20)
 	return (square_q16 * rate_q16) >> 16;
 }
 
-/* Of a window: the part beta_q32 of it. */
+/* The part beta_q32 of a window. */
 static inline u64 cubic_part(u64 window_q16, u32 beta_q32)
 {
 	return ((window_q16 >> 16) * beta_q32 >> 16) + ((window_q16 & 0xffff) * beta_q32 >> 32);
@@ -162,8 +162,7 @@ static inline void cubic_growth_start(struct cubic_growth *g, const struct cubic
 }
 
 /*
- * Reno's growth per round trip that gives the same mean window with beta (RFC 9438, section 4.3, figure 4), in 2^-20
- * segments.
+ * Reno's growth per RTT that gives the same mean window with beta (RFC 9438, section 4.3, figure 4), in 2^-20 segments.
  */
 static inline u64 cubic_slope_q20(const struct cubic_point *at, const struct cubic_shape *p)
 {
@@ -179,7 +178,7 @@ static inline u64 cubic_growth_part(const struct cubic_growth *g, u64 growth)
 	return growth * (Q16_ONE - g->less_q16) >> 16;
 }
 
-/* Where the window should be one least round trip from now. */
+/* The window that the curve has one minimum RTT from now. */
 static inline u64 cubic_target_q16(const struct cubic_growth *g, const struct cubic_shape *p, u64 cwnd_q16, u64 now_us)
 {
 	const struct cubic_point *at = &g->at;
@@ -194,12 +193,12 @@ static inline u64 cubic_target_q16(const struct cubic_growth *g, const struct cu
 	} else {
 		target = at->plateau_q16 + cubic_curve_q16(p->c_q22, t_q20 - at->k_q20);
 	}
-	if (!at->w_max_q16 && p->variant != CUBIC_2008)	/* the search for it */
+	if (!at->w_max_q16 && p->variant != CUBIC_2008)	/* search for the saturation point */
 		target = at_least(target, cwnd_q16 + cubic_growth_part(g, cwnd_q16 / 20));
 	return target;
 }
 
-/* The window after so much more was acknowledged outside of slow start: by 65536 segments a round trip at most. */
+/* The window after `acked_q16` segments outside of slow start: at most 65536 segments more per RTT. */
 VERIFIED_APART u64 cubic_growth_ack(struct cubic_growth *g, const struct cubic_shape *p, u64 cwnd_q16, u64 acked_q16, u64 now_us)
 {
 	u64 cwnd = at_least(cwnd_q16, 1), room, gain, reno;
@@ -207,7 +206,7 @@ VERIFIED_APART u64 cubic_growth_ack(struct cubic_growth *g, const struct cubic_s
 
 	if (!g || !p || !acked_q16)
 		return cwnd_q16;
-	/* it may aim at twice the window, or one and a half */
+	/* at most one and a half times the window per RTT, in the paper of 2008 twice */
 	most = p->variant == CUBIC_2008 ? acked_q16 : acked_q16 / 2;
 	if (!g->at.begun)
 		cubic_growth_start(g, p, cwnd, now_us);
@@ -227,7 +226,7 @@ VERIFIED_APART u64 cubic_growth_ack(struct cubic_growth *g, const struct cubic_s
 	return cwnd + gain;
 }
 
-/* The window is about to be reduced (RFC 9438, sections 4.6 and 4.7). */
+/* A reduction of the window follows (RFC 9438, sections 4.6 and 4.7). */
 static inline void cubic_growth_reduce(struct cubic_growth *g, const struct cubic_shape *p, u64 cwnd_q16, bool loss)
 {
 	u64 w_max = cwnd_q16;
@@ -248,7 +247,7 @@ static inline void cubic_growth_timed_out(struct cubic_growth *g)
 	g->at.begun = 0;
 }
 
-/* The last reduction was a mistake, if it was for a loss (section 4.9). */
+/* The last reduction was spurious, if it was for a loss (section 4.9). */
 static inline void cubic_growth_undone(struct cubic_growth *g)
 {
 	if (g->undoable)
@@ -256,7 +255,7 @@ static inline void cubic_growth_undone(struct cubic_growth *g)
 	g->undoable = 0;
 }
 
-/* Time without anything to send does not count (section 5.8). */
+/* Idle time does not count (section 5.8). */
 static inline void cubic_growth_restart(struct cubic_growth *g, u64 idle_us)
 {
 	g->at.start_us += idle_us;
@@ -303,7 +302,7 @@ static inline void cubic_reduce(struct cubic *c, const struct cubic_parameters *
 {
 	u64 left = cubic_part(w->cwnd_q16, p->shape.beta_q32);
 
-	if (p->whole_segments)	/* beta is rounded to 2^-32: what it leaves of whole segments may be whole */
+	if (p->whole_segments)	/* beta is rounded to 2^-32: keeps whole segments whole */
 		left = ((w->cwnd_q16 >> 16) * (p->shape.beta_q32 + 1ULL) >> 32) << 16;
 	cubic_growth_reduce(&c->growth, &p->shape, w->cwnd_q16, signal == LAW_LOSS || signal == LAW_TIMEOUT);
 	if (signal == LAW_TIMEOUT)

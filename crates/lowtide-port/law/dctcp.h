@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Data Center TCP (RFC 8257), without kernel access: the window comes down by half the marked part. With acceleration
- * and overload mode it is Misund's dctcp-fast. The reference is law/dctcp.rs of lowtide-cc, and its differences from
- * the RFC are here, too.
+ * Data Center TCP (RFC 8257), without kernel access: the window is reduced by half of the marked part. With
+ * acceleration and overload mode it is Misund's dctcp-fast. The reference is law/dctcp.rs of lowtide-cc, with the same
+ * differences from the RFC.
  *
- * A loss reduces the window in every case, as in Linux (tcp_dctcp.c). When recovery begins in an episode that marks
- * began, the stack does not ask the law again: so the law lowers the threshold that PRR walks to. So it does where
- * overload mode finds its round within an episode.
+ * A loss reduces the window in every case, as in Linux (tcp_dctcp.c). If recovery begins in an episode that marks
+ * began, the stack does not ask for ssthresh again. So the law lowers the threshold that PRR walks to. It does the same
+ * if overload mode detects its round within an episode.
  */
 #ifndef LOWTIDE_DCTCP_H
 #define LOWTIDE_DCTCP_H
@@ -15,14 +15,14 @@
 
 struct dctcp_parameters {
 	u32 gain_q16;		/* g */
-	u32 alpha_q16;		/* at the start */
+	u32 alpha_q16;		/* alpha at the start */
 	u32 beta_q16;		/* kept at a loss */
-	u32 cwr_increase;	/* grow in the round trip after a mark, too */
+	u32 cwr_increase;	/* grows in the RTT after a mark, too */
 	struct transients_parameters transients;
 };
 
 struct dctcp {
-	u64 before_q16, before_ssthresh_q16;	/* the latest reduction */
+	u64 before_q16, before_ssthresh_q16;	/* values before the latest reduction */
 	struct transients transients;
 	struct marks marks;
 	u32 alpha;		/* marked part, averaged */
@@ -79,7 +79,7 @@ static inline bool dctcp_ack(struct dctcp *d, const struct dctcp_parameters *p, 
 		return false;
 	d->undoable = 0;
 	dctcp_lower(d, w, left);
-	return w->cwnd_q16 < before;	/* not where this ACK's own growth was more */
+	return w->cwnd_q16 < before;	/* false if this ACK's own growth was more */
 }
 
 static inline void dctcp_reduce(struct dctcp *d, const struct dctcp_parameters *p, const struct law_weight *weight,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Base and current delay (RFC 6817, section 2.4.2), without kernel access. Delays are microseconds of which only
- * differences mean anything.
+ * Base and current delay (RFC 6817, section 2.4.2), without kernel access. Delays are microseconds with an unknown
+ * origin.
  */
 #ifndef LOWTIDE_DELAY_H
 #define LOWTIDE_DELAY_H
@@ -11,17 +11,17 @@
 #define NO_DELAY ((s64)(~0ULL >> 1))
 #define MINUTE_US 60000000
 
-/* The least delay of the last minutes: one minimum for each minute in which there was a sample. */
+/* The minimum delay of the last minutes: one minimum for each minute with samples. */
 struct base_delay {
-	s64 minima[BASE_MINUTES];	/* a ring; NO_DELAY where there is none */
-	s64 before;			/* the least of all but the newest */
-	u64 minute;			/* of the newest, from 1; 0: no sample yet */
+	s64 minima[BASE_MINUTES];	/* ring buffer; NO_DELAY: no value */
+	s64 before;			/* the least but for the newest minute */
+	u64 minute;			/* of the newest minimum, from 1; 0: no sample yet */
 	u32 newest;
 };
 
-/* The least of the last few samples. */
+/* The minimum of the latest samples. */
 struct current_delay {
-	s64 delay[CURRENT_SAMPLES];	/* a ring; NO_DELAY where there is none */
+	s64 delay[CURRENT_SAMPLES];	/* ring buffer; NO_DELAY: no value */
 	u64 at_us[CURRENT_SAMPLES];
 	u32 next;
 };
@@ -77,7 +77,7 @@ static inline void current_delay_sample(struct current_delay *c, u32 samples, u6
 	c->next = at + 1 < samples ? at + 1 : 0;
 }
 
-/* Of the samples that are no older than `age`; NO_DELAY if there are none. */
+/* The minimum of the samples that are at most `age` old; NO_DELAY if there are none. */
 static inline s64 current_delay(const struct current_delay *c, u64 now_us, u64 age_us)
 {
 	s64 least = NO_DELAY;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Eclipse (Adhari, Dreibholz, Werner, Rathgeb: "Eclipse: A New Dynamic Delay-based Congestion Control Algorithm for
- * Background Traffic"), without kernel access: steers the delay to a small part of the range that it was seen to have.
+ * Background Traffic"), without kernel access: keeps the delay at a small part of the range that was measured.
  *
- * What the paper leaves open is settled as in the reference (lowtide-cc, law/eclipse.rs), which says why; with a price
- * weight, delta follows from it (law/eclipse/weighted.rs). Delays are units of 2^-8 us above the first one, and may be
- * up to 8 s apart. The sockets of a transfer have a part of cwnd_min each. Windows are within 0.1 % and 0.01 segments
- * of the reference's; parameters are rounded to 2^-16, beta to 2^-32.
+ * What the paper leaves open is as in the reference (lowtide-cc, law/eclipse.rs), which has the reasons. With a price
+ * weight delta follows from it (law/eclipse/weighted.rs). Delays are units of 2^-8 us above the first one, and may be
+ * up to 8 s apart. Each socket of a transfer has a part of cwnd_min. Windows are within 0.1 % and 0.01 segments of the
+ * reference's. Parameters are rounded to 2^-16, beta to 2^-32.
  */
 #ifndef LOWTIDE_ECLIPSE_H
 #define LOWTIDE_ECLIPSE_H
@@ -14,10 +14,10 @@
 #include "law.h"
 
 #define ECLIPSE_SAMPLES 8			/* before slow start may end by delay */
-#define ECLIPSE_DRAIN_PAUSE 9			/* times a drain's length lie between two */
+#define ECLIPSE_DRAIN_PAUSE 9			/* least pause between two drains, in lengths of a drain */
 #define ECLIPSE_RANGE_MOST ((1ULL << 31) - 1)
 #define ECLIPSE_INFINITE (1ULL << 55)		/* above all delays */
-#define ECLIPSE_FLOOR (2000ULL << 8)		/* the least delta under a weight: CDG's floor */
+#define ECLIPSE_FLOOR (2000ULL << 8)		/* least delta with a weight: CDG's floor */
 
 enum eclipse_mu { ECLIPSE_MU_ADAPTIVE, ECLIPSE_MU_LITERAL, ECLIPSE_MU_FIXED };
 
@@ -35,7 +35,7 @@ struct eclipse_parameters {
 	u32 beta_loss_q16;	/* kept at a loss */
 };
 
-/* An adaptation interval: the extremes of the delay, and when they were since its start. */
+/* An adaptation interval: the extremes of the delay, and when they occurred, from its start. */
 struct eclipse_interval {
 	u64 start_us;
 	s64 min, max;
@@ -46,16 +46,16 @@ struct eclipse_interval {
 struct eclipse {
 	struct eclipse_interval interval;
 	s64 origin_us;		/* the first delay */
-	s64 tau;		/* the latest */
+	s64 tau;		/* the latest delay */
 	s64 s_min, s_max;
 	u64 delta;
 	u64 mu_q16;		/* us */
-	s64 arrived_us;		/* when the latest segment did, from an unknown origin */
-	u64 segment_gap;	/* the least time between two in this interval; ~0: none yet */
+	s64 arrived_us;		/* arrival of the latest segment, from an unknown origin */
+	u64 segment_gap;	/* least time between two arrivals in this interval; ~0: none yet */
 	u64 drain_us;		/* when the latest drain began or ended; 0: never */
 	u32 samples;
 	u32 base_rtt_us;	/* 0: none yet */
-	u32 fresh;		/* this ACK brought a delay */
+	u32 fresh;		/* this ACK had a delay */
 	u32 draining;
 };
 
@@ -75,13 +75,15 @@ static inline u64 eclipse_distance(s64 high, s64 low)
 	return distance < ECLIPSE_RANGE_MOST ? distance : ECLIPSE_RANGE_MOST;
 }
 
-/* The time that one packet takes at the present rate. */
+/* The packet time at the present rate. */
 static inline u64 eclipse_packet_time(const struct law_ack *a)
 {
 	return ((u64)a->srtt_us << 24) / at_least(a->cwnd_q16, 1);
 }
 
-/* What the slowest link takes for a segment at most. Of those that arrive at one time nothing is learnt. */
+/*
+ * Bounds the packet time of the slowest link from above, by arrivals. Segments that arrive at one time give no bound.
+ */
 static inline void eclipse_segment_gap(struct eclipse *e, const struct law_ack *a)
 {
 	s64 arrived_us = a->now_us - a->rtt_us + a->delay_us;
@@ -92,7 +94,7 @@ static inline void eclipse_segment_gap(struct eclipse *e, const struct law_ack *
 	e->arrived_us = arrived_us;
 }
 
-/* The delay of a segment that was sent once (Karn). */
+/* The delay of a segment that was sent once (Karn). False: there is none. */
 static inline bool eclipse_delay(struct eclipse *e, const struct law_ack *a)
 {
 	if (!a->rtt_us)
@@ -111,8 +113,8 @@ static inline bool eclipse_delay(struct eclipse *e, const struct law_ack *a)
 }
 
 /*
- * The next interval, before its bounds: half where the delay was stable, double where a trend runs through, else the
- * rise of the delay.
+ * The next interval, before its bounds: half of this one if the delay was stable, twice this one if a trend runs
+ * through it, else the rise of the delay.
  */
 static inline u64 eclipse_next_mu(const struct eclipse *e, const struct eclipse_interval *i, u64 now_us, u64 stable)
 {
@@ -146,7 +148,7 @@ static inline void eclipse_end_interval(struct eclipse *e, const struct eclipse_
 		e->mu_q16 = mu << 16;
 		return;
 	}
-	/* Beside others a packet of ours takes far longer than the link needs for it, and hides what they do. */
+	/* Beside cross traffic an own packet takes far longer than the link needs for it, which would hide changes. */
 	packet = eclipse_packet_time(a);
 	stable = at_least((u64)p->stable_us << 8, packet < gap ? packet : gap);
 	least = at_least((u64)p->mu_min_us << 16, (u64)p->mu_rtts_q16 * a->srtt_us);
@@ -169,7 +171,7 @@ static inline u64 eclipse_delta(const struct eclipse *e, const struct eclipse_pa
 	return at_least(at_least(delta, floor), at_least(ECLIPSE_FLOOR, (u64)e->base_rtt_us << 4));
 }
 
-/* Folds a delay into the smoothed extremes and delta (sections III-A and III-C). */
+/* Updates the smoothed extremes and delta (sections III-A and III-C) by a delay. */
 static inline void eclipse_sample(struct eclipse *e, const struct eclipse_parameters *p, const struct law_ack *a)
 {
 	struct eclipse_interval *i = &e->interval;
@@ -222,9 +224,7 @@ static inline void eclipse_drain(struct eclipse *e, const struct eclipse_paramet
 	}
 }
 
-/*
- * 1 - d/delta segments per round trip (section III-B); not below -(1/beta - 1), or under a weight half of the window.
- */
+/* 1 - d/delta segments per RTT (section III-B), not below -(1/beta - 1), or with a weight half of the window. */
 static inline void eclipse_steer(const struct eclipse *e, const struct eclipse_parameters *p, const struct law_weight *weight,
 				 struct law_window *w, const struct law_ack *a)
 {
@@ -283,7 +283,7 @@ static inline void eclipse_undone(struct eclipse *e)
 {
 }
 
-/* After a long pause nothing is known of what the delay can be but its least. */
+/* After a long idle time only the least delay is known. */
 static inline void eclipse_restart(struct eclipse *e, struct law_window *w, u32 nxt, u64 idle_us)
 {
 	if (idle_us << 16 > e->mu_q16) {

@@ -6,20 +6,14 @@
 #define Q16_ONE (1ULL << 16)
 #define Q24_ONE (1ULL << 24)
 
-/*
- * A function that the kernel's verifier goes through by itself, once: one with many ways through it, called from
- * another such.
- */
+/* A function that the kernel's verifier checks once by itself: one with many paths, called from another such one. */
 #ifdef __bpf__
 #define VERIFIED_APART __attribute__((noinline))
 #else
 #define VERIFIED_APART static inline
 #endif
 
-/*
- * Before a call that is not to make a function of its own of one that has been part of its only caller: the kernel's
- * stack of calls is eight deep.
- */
+/* Before a call that must stay inline: the kernel limits the depth of calls to eight. */
 #ifdef __bpf__
 #define IN_PLACE [[clang::always_inline]]
 #else
@@ -27,9 +21,9 @@
 #endif
 
 /*
- * 1 if a <= b, else 0, for numbers below 2^63: a comparison without a branch, of which the verifier would follow both
- * sides, each time. The compiler would make one of it if it knew what this is; and of a mask of all ones or none, newer
- * verifiers follow both values, too.
+ * 1 if a <= b, else 0, for numbers below 2^63. There is no branch, of which the verifier would follow both sides each
+ * time. The asm keeps the compiler from making one. Newer verifiers would also follow both values of a mask of all ones
+ * or none.
  */
 static inline u64 is_at_most(u64 a, u64 b)
 {
@@ -42,9 +36,9 @@ static inline u64 is_at_most(u64 a, u64 b)
 }
 
 /*
- * exp(-x) in units of 2^-32, for x in units of 2^-16; at most 2^32 - 1, so that a 32-bit random number X < exp(-x) is
+ * exp(-x) in units of 2^-32, for x in units of 2^-16. At most 2^32 - 1, so that a 32-bit random number X < exp(-x) is
  * always true only for x = 0. exp(-x) = 2^-(k + f): k is a shift, 2^-f its Taylor series to the sixth power, in 2^-30.
- * Absolute error below 2e-5, about that of the integer exponential in the thesis on CDG in Linux (Fig. 3.4).
+ * The absolute error is below 2e-5, about that of the integer exponential in the thesis on CDG in Linux (Fig. 3.4).
  */
 static inline u32 exp_neg_q32(u64 x_q16)
 {

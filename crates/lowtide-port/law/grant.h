@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * A receiver's window as a control law's actuator, without kernel access: what answers the window becomes the ACKs of a
- * law (law.h).
+ * A receiver's window as a control law's actuator, without kernel access: the data that answer the window become the
+ * ACKs of a law (law.h).
  *
- * Each ACK that leaves grants the sender an edge, up to which it may send. Data that carry that ACK's timestamp back
- * answer the grant; and a byte beyond an edge has been sent after the next grant left. Both bound the round trip from
- * above, by a tick of our clock and to the microsecond. So "acknowledged" reads "granted and answered", and the window
- * is what has been granted and has not arrived.
+ * Each ACK that leaves grants the sender an edge, up to which it may send. Data that echo that ACK's timestamp answer
+ * the grant. And a byte beyond an edge was sent after the next grant left. Both are upper bounds of the RTT: the first
+ * is exact to a tick of our clock, the second to the microsecond. So "acknowledged" reads "granted and answered". The
+ * window is what has been granted and has not arrived.
  *
- * The queue that the law governs is the one on the way from the sender to us. The sender's timestamps tell how long
- * that way was (owd.h, which takes it for the way back of what it measures); where they tell nothing the whole round
- * trip counts.
+ * The law controls the queue on the forward path, from the sender to us. The sender's timestamps measure the delay of
+ * that path (owd.h; to it that is the return path). Where they do not, the whole RTT counts.
  *
- * Egress writes the grants, ingress reads them, and each writes its own part only: they may run at the same time.
+ * Egress writes the grants, ingress reads them. Each writes only its own part, as they may run at the same time.
  */
 #ifndef LOWTIDE_GRANT_H
 #define LOWTIDE_GRANT_H
@@ -20,63 +19,65 @@
 #include "law.h"
 #include "owd.h"
 
-#define GRANTS 128		/* under way */
+#define GRANTS 128		/* grants under way */
 #define GRANTS_PER_ROUND_TRIP 64
-#define GRANT_STEPS 32		/* looked at for one packet, at most */
+#define GRANT_STEPS 32		/* grants looked at per packet, at most */
 #define GRANT_REORDERED 3	/* segments that may overtake one (RFC 5681, section 3.2) */
-#define GRANT_DRIFT_SHIFT 15	/* clocks part by 30 ppm, where nothing shows by how much: a queue of 30 ms that stands for 15 minutes is forgotten */
-#define GRANT_BACK_MOST 16	/* times the empty round trip that ACKs can wait and count */
-#define GRANT_FREED_PART 8	/* of the empty round trip: ACKs that wait less by so much let go data that make a queue */
+/* drift of clocks, 30 ppm, unless more is seen; so a queue of 30 ms that stands for 15 minutes is forgotten */
+#define GRANT_DRIFT_SHIFT 15
+#define GRANT_BACK_MOST 16	/* base RTTs: the longest wait of ACKs that counts */
+/* of the base RTT: if the wait of ACKs falls by more, the data that are released cause a queue */
+#define GRANT_FREED_PART 8
 #define GRANT_LEAST_WINDOW 1152	/* bytes: Linux offers no less */
 
-/* A segment as it passes. */
+/* A segment that arrives. */
 struct segment {
 	u64 now_us;
 	u32 seq;
 	u32 payload;		/* bytes */
-	u32 size;		/* payload bytes of the packets that it was put together from */
-	u32 pushed;		/* its sender had no more to send just then: it may be shorter than a full one */
+	u32 size;		/* payload bytes of each packet that it was put together from */
+	u32 pushed;		/* PSH: the sender had no more to send then, so it may be shorter than a full segment */
 	u32 tsval, tsecr;
 	u32 marked;		/* with CE */
 };
 
 struct grant {
-	u64 at_us;
-	u64 next_us;		/* when the next one moved the edge; 0: none yet */
+	u64 at_us;		/* when its ACK left */
+	u64 next_us;		/* when the next grant moved the edge; 0: there is none yet */
 	u32 tsval;
 	u32 edge;		/* sequence number */
-	u32 received;		/* bytes, up to it */
-	u32 sent_us;		/* by the sender's clock (owd.h), the latest of these */
+	u32 received;		/* bytes received when it left */
+	u32 sent_us;		/* sending time of the latest of these, by the sender's clock (owd.h) */
 };
 
 struct grants {
-	/* egress's */
-	u32 made;		/* grants, ever */
+	/* written by egress */
+	u32 made;		/* grants so far */
 	u32 edge;		/* the newest */
 	struct grant ring[GRANTS];
-	/* ingress's */
-	u32 answered;		/* the grant, of those made, whose timestamp came back last */
+	/* written by ingress */
+	u32 answered;		/* the grant whose timestamp came back last */
 	u32 received;		/* bytes */
 	u32 next_seq;
 	u32 begun;
 	u32 mss;		/* payload bytes of a full segment */
-	u32 part;		/* bytes that are no segment yet */
+	u32 part;		/* bytes received that are no whole segment yet */
 	u32 srtt_us;
-	u32 missing;		/* segments that have been overtaken, */
-	u32 overtaken;		/* by so many */
-	u32 blind;		/* a packet has passed unseen */
-	u32 back_us;		/* how long ACKs wait on the way back */
-	u32 freed_us;		/* they have come to wait less by so much, */
-	u64 freed_until_us;	/* and what was granted for their sake has arrived by then */
+	u32 missing;		/* segments that have been overtaken */
+	u32 overtaken;		/* segments that have overtaken these */
+	u32 blind;		/* a packet was not seen */
+	u32 back_us;		/* how long ACKs wait on the return path */
+	u32 freed_us;		/* how much less ACKs wait than before */
+	u64 freed_until_us;	/* when the data that this has released have arrived */
 	u64 limited_us;		/* when data last came up to the edge; 0: never */
-	s64 offset_us;		/* of our clock above the sender's, with an empty way here */
-	u64 rose_us;		/* when that last rose as clocks part */
+	s64 offset_us;		/* our clock less the sender's, with an empty forward path */
+	u64 rose_us;		/* when that last rose for drift */
 	u32 clocked;		/* it is known */
-	u32 look_rtt_us;	/* the round trip when the sender's clock was looked at first; 0: not known */
+	u32 look_rtt_us;	/* the RTT when the sender's clock was first looked at; 0: not known */
 	struct owd owd;
 };
 
-/* An ACK leaves. */
+/* An ACK leaves with this timestamp and edge. */
 static inline void grant_leaves(struct grants *g, u64 now_us, u32 tsval, u32 edge)
 {
 	struct grant *last = &g->ring[(g->made - 1) & (GRANTS - 1)], *next = &g->ring[g->made & (GRANTS - 1)];
@@ -94,26 +95,23 @@ static inline void grant_leaves(struct grants *g, u64 now_us, u32 tsval, u32 edg
 	next->edge = g->edge;
 	next->received = g->received;
 	next->sent_us = g->owd.clock_us;
-	__sync_fetch_and_add(&g->made, 1);	/* not before what it tells of */
+	__sync_fetch_and_add(&g->made, 1);	/* after all that it covers is written */
 }
 
-/*
- * The latest grant that these data can have answered, and when the first ACK left that they can; 0: they answer none
- * that is known.
- */
+/* The latest grant that these data can answer. `at_us`: when the first ACK left that they can answer; 0: not known. */
 static inline const struct grant *grant_answered_by(struct grants *g, const struct segment *s, u64 *at_us)
 {
 	u32 made = g->made, it = g->answered, end = s->seq + s->payload;
 	const struct grant *grant;
 
-	if (made - it >= GRANTS)	/* those before are gone, and one is being written */
+	if (made - it >= GRANTS)	/* older ones are overwritten, and one is being written */
 		it = made - (GRANTS - 1);
 	g->answered = it;
 	for (u32 i = 0; i < GRANT_STEPS && it + 1 != made; i++) {
 		grant = &g->ring[++it & (GRANTS - 1)];
 		if ((s32)(grant->tsval - s->tsecr) > 0)
 			break;
-		if (grant->tsval != g->ring[g->answered & (GRANTS - 1)].tsval)	/* of several in one tick the first */
+		if (grant->tsval != g->ring[g->answered & (GRANTS - 1)].tsval)	/* the first of those within one tick */
 			g->answered = it;
 	}
 	it = g->answered;
@@ -129,7 +127,8 @@ static inline const struct grant *grant_answered_by(struct grants *g, const stru
 }
 
 /*
- * Segments that are missing before this one, once others have overtaken them. A retransmission comes later than that.
+ * Segments that are lost before this one: missing, and overtaken by more than GRANT_REORDERED. A retransmission comes
+ * later.
  */
 static inline u32 grant_lost(struct grants *g, const struct segment *s, u32 segments)
 {
@@ -156,7 +155,7 @@ static inline s64 grant_later(s64 a, s64 b)
 	return a > b ? a : b;
 }
 
-/* The least that it can be by what was seen when the sender's clock was looked at first. */
+/* Lower bound of the offset, by what was seen when the sender's clock was first looked at. */
 static inline s64 grant_look_offset_us(const struct grants *g)
 {
 	const struct owd *o = &g->owd;
@@ -167,9 +166,9 @@ static inline s64 grant_look_offset_us(const struct grants *g)
 }
 
 /*
- * The offset of our clock above the sender's, with an empty way here. It begins with the way back taken for empty,
- * falls with whoever came sooner, and rises where the round trip leaves no room for so long a way here, and as clocks
- * part. owd.h forgets what stands much sooner.
+ * Updates the offset of our clock from the sender's, with an empty forward path. At first the return path is taken to
+ * be empty. The offset falls with each packet that comes sooner. It rises if the RTT leaves no room for so long a
+ * forward delay, and with drift. If a clock has stepped owd.h starts over.
  */
 static inline void grant_note_offset(struct grants *g, u64 now_us, u32 rtt_us)
 {
@@ -178,7 +177,7 @@ static inline void grant_note_offset(struct grants *g, u64 now_us, u32 rtt_us)
 
 	if (!g->clocked) {
 		g->offset_us = offset - queue;
-		/* a queue on the way back may have come since */
+		/* a queue on the return path may have begun since */
 		if (g->look_rtt_us)
 			g->offset_us = grant_later(g->offset_us, grant_look_offset_us(g));
 		g->rose_us = now_us;
@@ -195,8 +194,8 @@ static inline void grant_note_offset(struct grants *g, u64 now_us, u32 rtt_us)
 }
 
 /*
- * How long the way here was, as a round trip with an empty way back. A sender that had nothing to send makes the round
- * trip longer, not this.
+ * The delay of the forward path, as an RTT with an empty return path. A sender that had nothing to send makes the RTT
+ * longer, but not this.
  */
 static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 rtt_us)
 {
@@ -204,7 +203,7 @@ static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 
 	u64 looked_us = o->look_us, heard_us = o->heard_us, over;
 
 	IN_PLACE owd_delay(o, true, s->tsval, s->now_us, rtt_us);
-	/* the sender's clock is counted anew */
+	/* owd.h measures the sender's clock anew */
 	if (o->look_us != looked_us)
 		g->look_rtt_us = rtt_us;
 	if (o->use != OWD_ONE_WAY || o->look_us != looked_us || s->now_us - heard_us > OWD_GAP_US)
@@ -217,8 +216,8 @@ static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 
 }
 
 /*
- * ACKs wait less as soon as one does, and longer when that lasts. What was under way for their sake comes at once
- * then, and is a queue of its own on the way here until it has.
+ * Updates how long ACKs wait: it falls at once, and rises slowly. If it falls, data granted for the sake of that wait
+ * arrive at once. Until they have, they are a self-induced queue on the forward path.
  */
 static inline void grant_note_back(struct grants *g, u64 now_us, u32 loop_us, u32 rtt_us)
 {
@@ -237,7 +236,7 @@ static inline void grant_note_back(struct grants *g, u64 now_us, u32 loop_us, u3
 		g->back_us += (waited - g->back_us) / 8;
 }
 
-/* A window for a path with an empty way back: so much more, where ACKs wait, carries the same. */
+/* Stretches a window for a path with an empty return path, so that it carries the same if ACKs wait. */
 static inline u64 grant_stretched(const struct grants *g, u64 window)
 {
 	u32 empty_us = g->owd.rtt_min_us;
@@ -245,7 +244,7 @@ static inline u64 grant_stretched(const struct grants *g, u64 window)
 	return empty_us ? window + window * at_most(g->back_us, GRANT_BACK_MOST * empty_us) / empty_us : window;
 }
 
-/* The reverse, of what is delivered in a round trip. */
+/* The reverse, for what is delivered per RTT. */
 static inline u32 grant_without_back(const struct grants *g, u32 value)
 {
 	u64 empty_us = g->owd.rtt_min_us;
@@ -254,8 +253,8 @@ static inline u32 grant_without_back(const struct grants *g, u32 value)
 }
 
 /*
- * How long it took to send and to receive what has come since a grant left, whichever was longer: a host that stands
- * still for a moment takes in at once what has come meanwhile (draft-ietf-ccwg-bbr, section 4.1.2.3).
+ * The longer of the times to send and to receive what has come since a grant left: after a scheduling stall a host
+ * takes in much at once (draft-ietf-ccwg-bbr, section 4.1.2.3).
  */
 static inline u32 grant_interval_us(const struct grants *g, const struct grant *grant, u32 loop_us)
 {
@@ -265,9 +264,9 @@ static inline u32 grant_interval_us(const struct grants *g, const struct grant *
 }
 
 /*
- * Data arrive: what a law hears. False: they answer no grant that is known, so it hears nothing. The times in `a` are
- * those of a flow of connections (aggregate.h); `loop_us` is the whole round trip, `a->rtt_us` what the way here makes
- * of it.
+ * Data arrive. Fills in `a` for the law. False: the data answer no grant that is known, so the law gets no ACK. The
+ * times in `a` are those of a flow of connections (aggregate.h). `loop_us` is the whole RTT, `a->rtt_us` the part of it
+ * that the forward path explains.
  */
 static inline bool grant_arrives(struct grants *g, const struct segment *s, struct law_ack *a, u32 *loop_us)
 {
@@ -276,7 +275,10 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 	bool whole;
 	u64 at_us;
 
-	/* a short one takes less time on the link: a round trip that nothing else has */
+	/*
+	 * A pushed segment may be short. If it set `mss`, the RTTs of short segments would count, which take less time
+	 * on the link.
+	 */
 	if (!s->pushed || s->size < s->payload)
 		g->mss = at_least(g->mss, s->size);
 	if (!g->mss)
@@ -300,7 +302,7 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 		return false;
 	grant = grant_answered_by(g, s, &at_us);
 	*loop_us = at_us ? at_least(s->now_us - at_us, 1) : 0;
-	/* one that is shorter than others may have waited for its sender's persist timer, and takes less time on the link */
+	/* a short segment may have waited for the sender's persist timer, and takes less time on the link */
 	whole = s->payload >= g->mss;
 	if (*loop_us && whole)
 		g->srtt_us = g->srtt_us ? g->srtt_us - g->srtt_us / 8 + *loop_us / 8 : *loop_us;
@@ -325,16 +327,16 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 	return true;
 }
 
-/* A packet passed while another processor was at the flow: what is missing then is not lost. */
+/* A packet passed while another processor was at the flow: segments that are missing then are not lost. */
 static inline void grant_unseen(struct grants *g)
 {
 	g->blind = 1;
 }
 
 /*
- * What to clamp the window to for the ACK at hand, so that it is `want` bytes: never below what has been granted and
- * has not arrived, `held`. The edge moves by `burst` bytes at once, so that these leave together, but not where a
- * single segment is to come, whose ACK would be kept back.
+ * The clamp of the window for the ACK at hand, bytes: `want`, but never below `held`, what has been granted and has not
+ * arrived. The edge moves by `burst` bytes at once, so that these leave together. It moves sooner if less than two
+ * segments are to come, since the ACK of a single one would be delayed.
  */
 static inline u32 grant_clamp(u32 want, u32 held, u32 burst, u32 mss)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Hybrid Slow Start (Ha and Rhee, 2008) as Linux has it in CUBIC (net/ipv4/tcp_cubic.c), without kernel access: slow
- * start ends where a round's ACKs come as one train longer than the way there, or where the round trip has risen. CDG's
- * is another one (cdg.h).
+ * Hybrid Slow Start (Ha and Rhee, 2008) as in Linux's CUBIC (net/ipv4/tcp_cubic.c), without kernel access. Slow start
+ * ends if a round's ACKs form one train longer than the forward delay, or if the RTT has risen. CDG has another form
+ * (cdg.h).
  *
  * Notable differences from Linux, which the reference (lowtide-cc, part/hystart.rs) shares: no allowance for large
- * packets (hystart_ack_delay), and the least delay also takes samples of the first second after a reduction.
+ * packets (hystart_ack_delay), and the minimum RTT also takes samples of the first second after a reduction.
  */
 #ifndef LOWTIDE_HYSTART_H
 #define LOWTIDE_HYSTART_H
@@ -14,22 +14,22 @@
 
 #define HYSTART_TRAIN 1		/* bits of `detect` */
 #define HYSTART_DELAY 2
-#define HYSTART_SAMPLES 8	/* of a round before its least is trusted */
-#define HYSTART_GAP_US 2000	/* ACKs no further apart are a train */
+#define HYSTART_SAMPLES 8	/* samples of a round before its minimum counts */
+#define HYSTART_GAP_US 2000	/* greatest distance of two ACKs of a train */
 #define HYSTART_RISE_MIN_US 4000
 #define HYSTART_RISE_MAX_US 16000
 
 struct hystart {
 	u64 train_start_us, train_last_us;
-	u32 min_us;		/* least round trip, 0: none */
-	u32 round_min_us;	/* the same of this round */
+	u32 min_us;		/* minimum RTT; 0: none */
+	u32 round_min_us;	/* minimum RTT of this round */
 	u32 samples;		/* of this round */
 	u32 round_end;		/* sequence number */
-	u32 begun;		/* there is a round, and its train */
+	u32 begun;		/* the round and its train have begun */
 	u32 found;		/* slow start ends by it once, until the next timeout */
 };
 
-/* At first, and after a timeout, for the path may be another one then. */
+/* At first, and after a timeout, as the path may have changed. */
 static inline void hystart_begin(struct hystart *h)
 {
 	__builtin_memset(h, 0, sizeof(*h));
@@ -57,7 +57,7 @@ static inline bool hystart_delay_has_risen(struct hystart *h, u32 rtt_us)
 	return h->round_min_us - h->min_us > rise;
 }
 
-/* For each ACK outside of reduction episodes, before the window grows. `low_q16`: the window from which it acts. */
+/* For each ACK outside of reduction episodes, before the window grows. `low_q16`: the least window at which it acts. */
 static inline void hystart_ack(struct hystart *h, u32 detect, u64 low_q16, bool paced, struct law_window *w, const struct law_ack *a)
 {
 	bool full = false;

@@ -3,14 +3,13 @@
  * LEDBAT (RFC 6817): keeps the queueing delay at TARGET by a linear controller, without kernel access.
  *
  * Notable differences from the RFC, which the reference (lowtide-cc, law/ledbat.rs) shares: the window follows the
- * delay outside of reduction episodes only, the congestion timeout is TCP's, and slow start, if asked for, ends at
+ * delay outside of reduction episodes only, the congestion timeout is TCP's, and slow start, if enabled, ends at
  * TARGET. In the kernel the first flight is TCP's initial window; INIT_CWND counts from its first ACK.
  *
- * The sockets of a transfer have a part of min_cwnd each. Linux holds back what does not fill a large packet, and calls
- * the window full; then it counts as full here, or LEDBAT stays at 63 of 130 segments (measured, 20 Mbit/s, 40 ms).
- * base_history has 32 minutes at most, current_filter 16 samples. Windows are within 0.1 % and 0.01 segments of the
- * reference's; a port that only listens adds up what rounding leaves, so changes per round trip have 24 bits behind
- * the point.
+ * Each socket of a transfer has a part of min_cwnd. Linux holds back what does not fill a large packet, and reports the
+ * window as the limit. Then it counts as full here, too, or LEDBAT stays at 63 of 130 segments (measured, 20 Mbit/s, 40
+ * ms). base_history is at most 32 minutes, current_filter 16 samples. Windows are within 0.1 % and 0.01 segments of the
+ * reference's. Rounding errors add up, so changes per RTT have 24 fractional bits.
  */
 #ifndef LOWTIDE_LEDBAT_H
 #define LOWTIDE_LEDBAT_H
@@ -31,7 +30,7 @@ struct ledbat {
 	struct base_delay base;
 	struct current_delay current;
 	u64 queuing_us;
-	u32 known;		/* there are delays that are fresh */
+	u32 known;		/* there are recent delays */
 };
 
 static inline void ledbat_begin(struct ledbat *l, const struct ledbat_parameters *p, struct law_window *w, u32 nxt)
@@ -58,8 +57,8 @@ static inline void ledbat_sample(struct ledbat *l, const struct ledbat_parameter
 }
 
 /*
- * GAIN off_target acked/cwnd, of either sign (RFC 6817, section 2.4.2). What is in flight limits the window, so that it
- * cannot grow unused.
+ * GAIN off_target acked/cwnd, of either sign (RFC 6817, section 2.4.2). What is in flight bounds the window, so that it
+ * does not grow unused.
  */
 static inline void ledbat_follow(struct ledbat *l, const struct ledbat_parameters *p, struct law_window *w, const struct law_ack *a)
 {
@@ -103,7 +102,7 @@ static inline bool ledbat_ack(struct ledbat *l, const struct ledbat_parameters *
 	return false;
 }
 
-/* The one segment after a timeout is less than the minimum. */
+/* The one segment after a timeout is below the minimum. */
 static inline void ledbat_reduce(struct ledbat *l, const struct ledbat_parameters *p, const struct law_weight *weight,
 				 struct law_window *w, enum law_signal signal, u32 random)
 {

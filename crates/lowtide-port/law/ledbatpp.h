@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), without kernel access: LEDBAT on round trips, with a gain that goes
- * with the base delay, a multiplicative decrease, and slowdowns in which the queue drains and the base delay shows. The
- * differences from the draft are those of the reference (lowtide-cc, law/ledbatpp.rs). A decision at an edge can be a
- * slowdown one ACK later than there, and all later ones with it: in 3 of 20 flows of 500 000 ACKs.
+ * LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), without kernel access: LEDBAT on RTTs, with a gain that depends on the
+ * base delay, a multiplicative decrease, and slowdowns in which the queue drains and the base delay can be measured.
+ * The differences from the draft are those of the reference (lowtide-cc, law/ledbatpp.rs). A slowdown whose condition
+ * is barely met can begin one ACK later than there, and then all later ones do: in 3 of 20 flows of 500 000 ACKs.
  */
 #ifndef LOWTIDE_LEDBATPP_H
 #define LOWTIDE_LEDBATPP_H
@@ -23,22 +23,22 @@ struct ledbatpp_parameters {
 	u32 beta_q16;				/* kept at a loss */
 };
 
-/* Between slowdowns the flow is steady; in one it is held at the minimum window, then grows back. */
+/* Between slowdowns a flow is steady. In a slowdown it is held at the minimum window, then it grows back. */
 enum ledbatpp_phase { LEDBATPP_INITIAL, LEDBATPP_STEADY, LEDBATPP_HELD, LEDBATPP_RAMP };
 
 struct ledbatpp {
 	struct base_delay base;
 	struct current_delay current;
 	u64 queuing_us;
-	u64 now_us;		/* of the latest ACK, or the end of an idle time */
-	u64 since_us;		/* the slowdown's begin */
-	u64 until_us;		/* steady: the next one's begin; held: the end */
-	u64 back_q16;		/* the window that a slowdown returns to */
+	u64 now_us;		/* the latest ACK, or the end of an idle time */
+	u64 since_us;		/* when the slowdown began */
+	u64 until_us;		/* steady: when the next one begins; held: when it ends */
+	u64 back_q16;		/* the window after a slowdown */
 	u32 srtt_us;
 	u32 divisor;		/* GAIN is one over it */
 	u32 phase;		/* enum ledbatpp_phase */
 	u32 known;		/* there is a delay */
-	/* that divisions in slow start left, so that thirds of a segment add up to whole ones */
+	/* remainder of divisions in slow start, so that thirds of a segment add up to whole ones */
 	u32 rest;
 };
 
@@ -77,7 +77,7 @@ static inline u64 ledbatpp_round_trips(const struct ledbatpp *l, u32 count_q16)
 	return ((u64)l->srtt_us * count_q16) >> 16;
 }
 
-/* What a round trip takes from the window for delay, in 2^-24 segments: Constant W (q/TARGET - 1), bounded by W. */
+/* The decrease per RTT for delay, in 2^-24 segments: Constant W (q/TARGET - 1), at most W. */
 static inline u64 ledbatpp_decrease(const struct ledbatpp *l, const struct ledbatpp_parameters *p, u64 cwnd_q16)
 {
 	u64 target = at_least(p->target_us, 1), over, part_q24;
@@ -117,7 +117,7 @@ static inline void ledbatpp_control(struct ledbatpp *l, const struct ledbatpp_pa
 		return;
 	}
 	w->cwnd_q16 = at_least(w->cwnd_q16, law_minimum(w, p->min_cwnd_q16));
-	if (w->ssthresh_q16 > w->cwnd_q16)	/* or slow start would bring it back at once */
+	if (w->ssthresh_q16 > w->cwnd_q16)	/* else slow start would restore it at once */
 		w->ssthresh_q16 = w->cwnd_q16;
 }
 
@@ -169,14 +169,14 @@ static inline bool ledbatpp_ack(struct ledbatpp *l, const struct ledbatpp_parame
 	if (!l->known)
 		return false;
 	if (l->phase == LEDBATPP_HELD)
-		ledbatpp_hold(p, w);	/* also where a reduction before was undone */
+		ledbatpp_hold(p, w);	/* also after a reduction was undone */
 	else
 		ledbatpp_control(l, p, w, a);
 	ledbatpp_slow_down(l, p, w);
 	return false;
 }
 
-/* A loss while the window is held halves what it returns to. */
+/* A loss while the window is held also reduces the window after the slowdown. */
 static inline void ledbatpp_reduce(struct ledbatpp *l, const struct ledbatpp_parameters *p, const struct law_weight *weight,
 				   struct law_window *w, enum law_signal signal, u32 random)
 {
@@ -194,7 +194,7 @@ static inline void ledbatpp_answered(struct ledbatpp *l)
 {
 }
 
-/* The stack keeps one value for where an episode leads and for the threshold. */
+/* The stack has one value for the end of an episode and for the threshold. */
 static inline void ledbatpp_recovered(struct ledbatpp *l, struct law_window *w, u32 nxt)
 {
 	if (l->phase == LEDBATPP_HELD || l->phase == LEDBATPP_RAMP)
@@ -205,7 +205,7 @@ static inline void ledbatpp_undone(struct ledbatpp *l)
 {
 }
 
-/* Idle time counts for no round of slowdowns. */
+/* Idle time does not count for slowdowns. */
 static inline void ledbatpp_restart(struct ledbatpp *l, struct law_window *w, u32 nxt, u64 idle_us)
 {
 	l->now_us += idle_us;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What laws of marks have in common, without kernel access: marks counted and averaged, and growth by other than a
- * segment a round trip.
+ * What laws of marks have in common, without kernel access: counts and averages of marks, and growth other than a
+ * segment per RTT.
  */
 #ifndef LOWTIDE_MARKS_H
 #define LOWTIDE_MARKS_H
@@ -22,7 +22,7 @@ static inline void marks_count(struct marks *m, const struct law_ack *a)
 	m->marked += a->marked;
 }
 
-/* The marked part; counting begins again. */
+/* The marked part. Counting starts over. */
 static inline u32 marks_take(struct marks *m)
 {
 	u64 part = ((u64)m->marked << 30) / at_least(m->delivered, 1);
@@ -31,7 +31,7 @@ static inline u32 marks_take(struct marks *m)
 	return part < PART_ONE ? part : PART_ONE;
 }
 
-/* What a weight makes of the marked part: inflated before it is averaged, and a round costs one at most. */
+/* The congestion price of the marked part with a weight: inflated before it is averaged, at most one per round. */
 static inline u32 marks_price(u32 part, const struct law_weight *weight)
 {
 	u64 w = (weight->weight_q16 * weight->ratio_q16) >> 16, price;
@@ -54,8 +54,8 @@ static inline u64 part_of(u64 window_q16, u32 part)
 }
 
 /*
- * Grows by `step_q24` segments per round trip, up to 2^16; 2^-24 segments that are not yet one of 2^-16 are carried on,
- * for a step of a hundredth of a segment is not more than that per ACK.
+ * Grows by `step_q24` segments per RTT, up to 2^16. Remainders below 2^-16 segments are carried on, in 2^-24: a step of
+ * a hundredth of a segment is not more than that per ACK.
  */
 static inline u64 law_step(u64 cwnd_q16, u64 acked_q16, u64 step_q24, u32 *carry)
 {

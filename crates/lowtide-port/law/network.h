@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* From which network to which a connection goes, without kernel access: what a law knows of a path is kept by that. */
+/*
+ * The networks that a connection joins, without kernel access. They identify a path, and a law's state belongs to a
+ * path.
+ */
 #ifndef LOWTIDE_NETWORK_H
 #define LOWTIDE_NETWORK_H
 
@@ -18,7 +21,7 @@ struct lt_address {
 };
 
 struct lt_path {
-	struct lt_address local, remote;	/* networks: addresses whose last bits are 0 */
+	struct lt_address local, remote;	/* networks: addresses with their last bits cleared */
 };
 
 static inline struct lt_address address_of_v4(u32 address)
@@ -49,7 +52,7 @@ static inline void network_of(struct lt_address *network, const struct lt_addres
 	}
 }
 
-/* False: within this machine. */
+/* False: the connection stays within this machine. */
 static inline bool path_between(struct lt_path *path, const struct lt_address *local, const struct lt_address *remote)
 {
 	bool own = local->word[0] == remote->word[0] && local->word[1] == remote->word[1] && local->word[2] == remote->word[2] &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Overload mode (Misund's paper, sections 1 and 6.2), without kernel access: one large reduction where the queue grows
- * unusually. What the paper leaves open is defined in the reference, part/overload.rs of lowtide-cc. Times are
+ * Overload mode (Misund's paper, sections 1 and 6.2), without kernel access: one large reduction if the queue is
+ * unusually long. What the paper leaves open is defined in the reference, part/overload.rs of lowtide-cc. Times are
  * microseconds.
  */
 #ifndef LOWTIDE_OVERLOAD_H
@@ -13,21 +13,21 @@ struct overload_parameters {
 	u32 on;
 	u32 q;		/* overshoot Q */
 	u32 gain_q16;
-	u32 aqm_us;	/* delay that the queue discipline keeps anyway */
-	u32 base_us;	/* how long the least round trip holds; 0: for the connection's life */
-	u32 every;	/* judge the round after an overload too, by marks alone */
+	u32 aqm_us;	/* standing queue of an AQM, which is no overload */
+	u32 base_us;	/* how long a minimum RTT counts; 0: for the connection's life */
+	u32 every;	/* judges the round after an overload, too, by marks alone */
 };
 
 struct overload {
-	u64 since_us;		/* of the current window half of the base */
-	u64 q_max_q16;		/* the usual greatest delay of a cycle */
-	u32 current_us, previous_us;	/* least round trips of the window's halves */
-	u32 round_us;		/* of this round */
+	u64 since_us;		/* when the present half of the base window began */
+	u64 q_max_q16;		/* average of the greatest delays of the cycles */
+	u32 current_us, previous_us;	/* minimum RTTs of the window's halves */
+	u32 round_us;		/* minimum RTT of this round */
 	u32 peak_us;		/* greatest delay since the last reaction */
-	u32 left;		/* part of the window that reductions in this round have left */
+	u32 left;		/* part of the window that is left after this round's reductions */
 	u8 has_current, has_previous, has_round, has_q_max;
-	u8 answered;		/* this round began with an overload's reduction */
-	u8 delay_used;		/* the delay has just been reacted to: not two rounds in a row */
+	u8 answered;		/* this round began with a reduction for overload */
+	u8 delay_used;		/* delay was reacted to just now: not two rounds in a row */
 };
 
 static inline void overload_reset(struct overload *o)
@@ -70,8 +70,9 @@ static inline void overload_learn(struct overload *o, const struct overload_para
 }
 
 /*
- * A round ended, with this part of its segments marked. Gives what is left of the window where it was overload: 1 -
- * max(F/2, r_q), over what the law itself took off in the same round; PART_ONE otherwise. `*judged`: it was.
+ * A round ended, with `marked` the marked part of its segments. Returns the part of the window that is left: with
+ * overload 1 - max(F/2, r_q), less what the law itself reduced in that round; else PART_ONE. `*judged`: there was
+ * overload.
  */
 static inline u32 overload_round(struct overload *o, const struct overload_parameters *p, u32 marked, u32 latency_us, bool *judged)
 {
@@ -112,7 +113,7 @@ static inline u32 overload_round(struct overload *o, const struct overload_param
 	return left < PART_ONE ? left : PART_ONE;
 }
 
-/* The law reduced its window to `left` of it. `cycle`: that ends a cycle of congestion avoidance. */
+/* The law reduced its window to the part `left`. `cycle`: that ends a cycle of congestion avoidance. */
 static inline void overload_reaction(struct overload *o, const struct overload_parameters *p, u32 left, bool cycle)
 {
 	o->left = ((u64)o->left * left) >> 30;

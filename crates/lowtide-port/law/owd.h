@@ -3,52 +3,51 @@
  * One-way delay from TCP timestamps (RFC 7323), without kernel access.
  *
  * The receiver's clock at the ACK less our clock when the newest segment that it covers left is the forward delay plus
- * the clocks' offset. (TSecr would not do: it is of the oldest such segment, and the time that the ACK was delayed
- * would count.) A clock of whole milliseconds is too coarse for laws that look for less, and two clocks drift apart; so
- * the forward delay plus the least return delay is bounded from above twice:
+ * the clocks' offset. (TSecr would not do: it is of the oldest such segment, and would include the ACK's delay at the
+ * receiver.) A clock of whole milliseconds is too coarse for laws that look for less, and two clocks drift apart. So
+ * forward delay plus least return delay has two upper bounds:
  *
- *   by the round trip, exactly: that is how much more than it there can be, if the ACK waited on its way;
- *   by the receiver's clock, one tick late, with the offset of the ACK that waited least.
+ * * the RTT, exact but for the time that the ACK waited on its way;
+ * * the receiver's clock, one tick late, with the offset of the ACK that waited least.
  *
- * The smaller one is the delay. With a return path that is quiet it is the round trip to the microsecond, and what the
- * ACKs wait for beyond a tick does not count. The two never part by more than the return path explains, so a law can
- * hear one after the other. Where the receiver sends no timestamps, or its clock is none that we know, the round trip
- * remains.
+ * The smaller one is the delay. With a quiet return path it is the RTT to the microsecond, and waits of ACKs beyond a
+ * tick do not count. The two never differ by more than the return path explains, so a law can use one after the other.
+ * Where the receiver sends no timestamps, or its clock rate is unknown, the RTT remains.
  *
- * The offset follows the clocks' drift: it is that of the last few seconds, rising no faster than clocks part. And no
- * delay is below the least round trip; a clock that says so by more than ACKs can have waited has stepped, or ticks
- * otherwise than we thought.
+ * The offset follows the clocks' drift: it is that of the last few seconds, and rises no faster than clocks drift. No
+ * delay is below the minimum RTT. If a clock shows one that is lower by more than ACKs can have waited, it has stepped,
+ * or its rate is another one.
  */
 #ifndef LOWTIDE_OWD_H
 #define LOWTIDE_OWD_H
 
-#define OWD_FIRST_LOOK_US 32000	/* at a clock before its rate is known; doubles with each mistake */
+#define OWD_FIRST_LOOK_US 32000	/* time to measure a clock's rate at first; doubles with each mistake */
 #define OWD_LAST_LOOK_US (OWD_FIRST_LOOK_US << 8)
-#define OWD_WINDOW_US 4000000	/* in which some ACK did not wait; clocks part by less than 1 ms in two */
-#define OWD_DRIFT_SHIFT 12	/* by one part in 4096, 244 ppm, at most */
-#define OWD_GAP_US (1 << 30)	/* without an ACK, after which timestamps of 1 us may have wrapped */
+#define OWD_WINDOW_US 4000000	/* some ACK within it did not wait; clocks drift by less than 1 ms in two of these */
+#define OWD_DRIFT_SHIFT 12	/* drift of at most one part in 4096, 244 ppm */
+#define OWD_GAP_US (1 << 30)	/* without an ACK; after it timestamps of 1 us may have wrapped */
 
 enum owd_use { OWD_UNKNOWN, OWD_ONE_WAY, OWD_ROUND_TRIPS };
 
 struct owd {
 	u64 heard_us;		/* the latest ACK with a timestamp */
-	u64 look_us;		/* since when we look at the clock's rate */
-	u64 window_us;		/* since when `least` counts */
-	s64 clock_us;		/* the receiver's, which does not wrap; from 0 */
-	s64 offset_us;		/* of ours above it, with the least return delay */
-	s64 least_us;		/* of this window */
+	u64 look_us;		/* when the measurement of the clock's rate began */
+	u64 window_us;		/* since when `least_us` counts */
+	s64 clock_us;		/* the receiver's clock from 0, without wrapping */
+	s64 offset_us;		/* our clock less the receiver's, with the least return delay */
+	s64 least_us;		/* the least offset in this window */
 	u32 use;		/* enum owd_use */
-	u32 tick_us;
+	u32 tick_us;		/* of the receiver's clock */
 	u32 tsval;		/* of the latest ACK */
-	u32 look_tsval;
-	u32 look_for_us;	/* 0: no timestamp yet */
-	u32 rtt_min_us;		/* 0: none yet */
-	u32 raised_us;		/* what the offset was too low by in this window, at least */
+	u32 look_tsval;		/* when the measurement of the rate began */
+	u32 look_for_us;	/* duration of that measurement; 0: no timestamp yet */
+	u32 rtt_min_us;		/* minimum RTT; 0: none yet */
+	u32 raised_us;		/* how much the offset was raised in this window */
 };
 
 /*
- * The rate of a clock that made so many ticks in so many us, 0: none that we know. A tick or two, and a little that
- * ACKs wait, are missing.
+ * The tick, us, of a clock that made `ticks` in `passed_us`; 0: no known one. A tick or two are missing, and the little
+ * time that ACKs waited.
  */
 static inline u32 owd_rate(u32 ticks, u64 passed_us)
 {
@@ -71,7 +70,7 @@ static inline void owd_look(struct owd *o, u32 tsval, u64 now_us)
 	o->look_tsval = tsval;
 }
 
-/* The clock is not the one that we took it for. */
+/* The clock does not have the rate that was measured. */
 static inline void owd_mistaken(struct owd *o, u32 tsval, u64 now_us)
 {
 	owd_look(o, tsval, now_us);
@@ -90,7 +89,7 @@ static inline void owd_begin(struct owd *o, u32 tsval, u64 now_us)
 	o->raised_us = 0;
 }
 
-/* Looks at the clock's rate until it is known. */
+/* Measures the clock's rate. */
 static inline void owd_find(struct owd *o, u32 tsval, u64 now_us)
 {
 	u64 passed_us = now_us - o->look_us;
@@ -109,7 +108,7 @@ static inline void owd_find(struct owd *o, u32 tsval, u64 now_us)
 	}
 }
 
-/* How much longer than the luckiest ACK, and a tick, this one was on its way; negative: less. */
+/* How much longer this ACK was on its way than the one that waited least, and a tick; negative: less. */
 static inline s64 owd_waited(struct owd *o, u32 tsval, u64 now_us)
 {
 	s64 offset, most;
@@ -132,8 +131,8 @@ static inline s64 owd_waited(struct owd *o, u32 tsval, u64 now_us)
 }
 
 /*
- * The delay for an ACK that came now; `rtt_us` is that of the newest segment, 0: unknown, and so is the delay then.
- * `stamped`: it carried a timestamp, `tsval`.
+ * The delay for an ACK that came now, us. `rtt_us` is that of the newest segment; 0: unknown, as then the delay.
+ * `stamped`: the ACK has a timestamp, `tsval`.
  */
 static inline u32 owd_delay(struct owd *o, bool stamped, u32 tsval, u64 now_us, u32 rtt_us)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Phantom congestion signals, without kernel access: a sender that must behave as if the price were 1/w of the
- * measured loss p delivers p(1/w - 1) more signals per segment than the network does, as long as a real one is recent.
+ * Phantom congestion signals, without kernel access. A sender that must behave as if the congestion price were 1/w of
+ * the measured loss p gets p(1/w - 1) more signals per segment than the network gives, as long as a real one is recent.
  */
 #ifndef LOWTIDE_PHANTOM_H
 #define LOWTIDE_PHANTOM_H
@@ -14,12 +14,12 @@
 #define PHANTOM_TAU0_NS 1000000000ULL
 
 struct phantom {
-	u64 start_ns;		/* first data segment */
-	u64 last_real_ns;	/* 0: no real signal so far */
+	u64 start_ns;		/* time of the first data segment */
+	u64 last_real_ns;	/* time of the latest real signal; 0: none so far */
 	u64 tau_ns;		/* EWMA of the intervals between real signals */
 	u32 round_end;		/* sequence number */
-	u32 round_min_us;	/* smallest RTT seen in this round, 0: none */
-	u32 past_min_us;	/* and in the one before */
+	u32 round_min_us;	/* minimum RTT of this round; 0: none */
+	u32 past_min_us;	/* minimum RTT of the round before */
 };
 
 /* A real congestion signal. The first interval is the time since sending began. */
@@ -44,10 +44,9 @@ static inline void phantom_next_round(struct phantom *p)
 }
 
 /*
- * No signals over an empty queue either: without that, a suppressed flow cannot tell its own silence from the
- * network's, and tau, which it measures itself, grows with every suppression.
- *
- * Chance, in 2^-32, that `segments` sent now carry a phantom signal. `chance_q32`: p(1/w - 1).
+ * The probability, in 2^-32, that `segments` sent now get a phantom signal. `chance_q32`: p(1/w - 1). There is none
+ * with an empty queue: else a suppressed flow cannot tell its own silence from the network's, and tau, which it
+ * measures itself, grows with every suppression.
  */
 static inline u64 phantom_chance_q32(const struct phantom *p, u64 now_ns, u32 srtt_us, u32 min_rtt_us, bool slow_start,
 				     u64 surplus_q16, u64 chance_q32, u32 segments)

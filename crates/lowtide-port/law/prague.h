@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * TCP Prague (L4STeam/linux, net/ipv4/tcp_prague.c, v0.6 and v0.7; RFC 9331, section 4), without kernel access: DCTCP
- * that is independent of short round trips, grows by unmarked segments only, and does so in reduction episodes, too.
- * The reference is law/prague of lowtide-cc; what it has and this has not: the detection of classic queues, and pacing,
- * which is the stack's: 120 % of cwnd/srtt (200 % in slow start), where the source has 100 % and bursts of 250 us at
- * most. Windows below four segments are paced exactly, as with all laws of ours. Growth within an episode raises the
- * threshold that PRR walks to.
+ * that does not depend on short RTTs, grows by unmarked segments only, and does so in reduction episodes, too. The
+ * reference is law/prague of lowtide-cc. It also has the detection of classic queues, and pacing. Here pacing is the
+ * stack's: 120 % of cwnd/srtt (200 % in slow start), where the source has 100 % and bursts of at most 250 us. Windows
+ * below four segments are paced exactly, as with all laws here. Growth within an episode raises the threshold that PRR
+ * walks to.
  */
 #ifndef LOWTIDE_PRAGUE_H
 #define LOWTIDE_PRAGUE_H
 
 #include "transients.h"
 
-#define PRAGUE_MTU 1500			/* the increase of v0.7 counts in segments of so many bytes with headers */
+#define PRAGUE_MTU 1500			/* segment size in which v0.7 counts the increase, bytes with headers */
 #define PRAGUE_HEADERS 52
-#define PRAGUE_LEAST_RATE_Q16 (Q16_ONE / 60)	/* segments per second where there is no min_rate */
+#define PRAGUE_LEAST_RATE_Q16 (Q16_ONE / 60)	/* segments per second, unless min_rate is set */
 #define PRAGUE_MIN_CWND_Q16 (2 * Q16_ONE)
 #define PRAGUE_FLOOR_Q16 (Q16_ONE / 64)
 #define PRAGUE_RATE_MOST_Q16 (1ULL << 40)	/* 16 million segments per second */
@@ -32,9 +32,9 @@ struct prague_parameters {
 	u32 alpha_mode;		/* enum prague_alpha */
 	u32 beta_q16;		/* kept at a loss */
 	u32 mode;		/* enum prague_mode */
-	u32 target_us;		/* round trip that shorter ones are scaled to */
-	u32 transition;		/* round trips after slow start until then */
-	u32 max_rtt_us;		/* the increase is not scaled above it */
+	u32 target_us;		/* shorter RTTs are scaled to it */
+	u32 transition;		/* RTTs after slow start until then */
+	u32 max_rtt_us;		/* with a longer RTT the increase is not scaled */
 	u32 cwnd_mode;		/* enum prague_steering */
 	u32 cwnd_transit_q16;	/* PRAGUE_SWITCH: by rate up to this window, in units of PRAGUE_MTU */
 	u32 min_rate;		/* bits per second */
@@ -42,12 +42,12 @@ struct prague_parameters {
 };
 
 struct prague {
-	u64 before_q16, before_ssthresh_q16;	/* the latest reduction for a loss or timeout */
+	u64 before_q16, before_ssthresh_q16;	/* values before the latest reduction for a loss or timeout */
 	u64 rate_q16;		/* segments per second */
-	u64 now_us;		/* of the latest ACK */
-	u64 updated_us;		/* alpha, if has_updated */
-	u64 reduced_us;		/* the window for a mark, if has_reduced */
-	u64 slow_srtt_q8;	/* long average of round trips, microseconds, 0: none */
+	u64 now_us;		/* the latest ACK */
+	u64 updated_us;		/* when alpha was updated, if has_updated */
+	u64 reduced_us;		/* when the window was reduced for a mark, if has_reduced */
+	u64 slow_srtt_q8;	/* long-term average of RTTs, microseconds; 0: none */
 	struct transients transients;
 	struct marks marks;
 	u32 alpha;
@@ -80,7 +80,7 @@ static inline void prague_sample(struct prague *g, const struct prague_parameter
 {
 }
 
-/* The round trip that the flow behaves as having. */
+/* The RTT that the flow behaves like. */
 static inline u64 prague_target_us(const struct prague *g, const struct prague_parameters *p)
 {
 	return p->mode == PRAGUE_ADDITIVE ? (u64)p->target_us + g->srtt_us : p->target_us;
@@ -101,7 +101,7 @@ static inline bool prague_within_target(const struct prague *g, const struct pra
 	return g->now_us - since_us < prague_target_us(g, p);
 }
 
-/* The additive increase, 2^-24 segments per round trip. */
+/* The additive increase, 2^-24 segments per RTT. */
 static inline u64 prague_increase_q24(const struct prague *g, const struct prague_parameters *p)
 {
 	u64 target = prague_target_us(g, p), srtt = g->srtt_us, part, delay;
@@ -111,7 +111,7 @@ static inline u64 prague_increase_q24(const struct prague *g, const struct pragu
 	if (p->mode == PRAGUE_SCALABLE) {
 		delay = srtt > PRAGUE_R1_US ? srtt - PRAGUE_R1_US : 0;
 		delay = PRAGUE_R0_US / 8 + (delay < PRAGUE_R0_US ? delay : PRAGUE_R0_US);
-		return (delay * srtt) >> 4;	/* over R0 squared, 2^28 */
+		return (delay * srtt) >> 4;	/* divided by R0 squared, 2^28 */
 	}
 	if (srtt >= target)
 		return ROUND_ONE;
@@ -129,7 +129,7 @@ static inline u64 prague_least_rate_q16(const struct prague *g, const struct pra
 	return at_least(((u64)p->min_rate << 13) / at_least(g->mss, 1), PRAGUE_LEAST_RATE_Q16);
 }
 
-/* Least window that a reduction leaves. `least`: the stack's. */
+/* Least window after a reduction. `least`: that of the stack. */
 static inline u64 prague_floor_q16(const struct prague *g, const struct prague_parameters *p, u64 least_q16)
 {
 	u64 floor;
@@ -140,10 +140,7 @@ static inline u64 prague_floor_q16(const struct prague *g, const struct prague_p
 	return floor < least_q16 ? floor : least_q16;
 }
 
-/*
- * The rate that a window gives, and the window that lets a rate through; the least rate where there is no round trip
- * yet.
- */
+/* The rate of a window, and the window of a rate; the least rate if there is no RTT yet. */
 static inline u64 prague_rate_of_q16(const struct prague *g, u64 cwnd_q16)
 {
 	return g->slow_srtt_q8 ? cwnd_q16 * 16000000 / at_least(g->slow_srtt_q8 >> 4, 1) : g->rate_q16;
@@ -154,7 +151,7 @@ static inline u64 prague_window_of_q16(const struct prague *g, u64 rate_q16)
 	return rate_q16 * (g->slow_srtt_q8 >> 4) / 16000000;
 }
 
-/* A segment per virtual round trip; the window follows, no faster than slow start. */
+/* A segment per virtual RTT. The window follows, but no faster than slow start. */
 static inline void prague_grow_rate(struct prague *g, const struct prague_parameters *p, struct law_window *w, u64 acked_q16, u64 segments_q16)
 {
 	u64 rtt = at_least(prague_target_us(g, p), g->srtt_us), virtual, window;
@@ -189,7 +186,7 @@ static inline void prague_grow(struct prague *g, const struct prague_parameters 
 	w->cwnd_q16 += gained < acked ? gained : acked;
 }
 
-/* Once per round trip; once independent, not before the target round trip has passed. */
+/* Once per RTT; once independent of RTTs, not before the target RTT has passed. */
 static inline void prague_update(struct prague *g, const struct prague_parameters *p, const struct law_weight *weight,
 				 struct law_window *w, const struct law_ack *a)
 {
@@ -249,7 +246,7 @@ static inline bool prague_ack(struct prague *g, const struct prague_parameters *
 		g->reduced_us = g->now_us;
 		g->has_reduced = 1;
 		prague_lower(g, p, w, left);
-		reduced = w->cwnd_q16 < before;	/* not where this ACK's own growth was more */
+		reduced = w->cwnd_q16 < before;	/* false if this ACK's own growth was more */
 	}
 	prague_choose(g, p, w);
 	if (!prague_steers_by_rate(g, p, w))

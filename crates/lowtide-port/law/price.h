@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The network's own congestion signals, told from ours, without kernel access: the price that the controller goes by.
+ * The network's congestion signals, without those of Lowtide, and without kernel access: the congestion price for the
+ * controller.
  *
- * The stack reduces a window in episodes, and keeps in high_seq what was sent when one began. An episode is looked at
- * with each segment that leaves. Recovery retransmits, so none passes unseen. A signal of ours begins an episode too,
- * but neither recovery nor a mark. All losses and marks of one window of data are one event, as they are to a law: a
- * timeout within recovery is part of it.
+ * The stack reduces a window in episodes, and high_seq is what was sent when one began. Each segment that leaves checks
+ * for an episode. Recovery retransmits, so none is missed. A signal of Lowtide begins an episode, too, but neither
+ * recovery nor a mark. All losses and marks of one window of data are one event, as to a law: a timeout within recovery
+ * is part of it.
  */
 #ifndef LOWTIDE_PRICE_H
 #define LOWTIDE_PRICE_H
@@ -14,8 +15,8 @@
 enum { PRICE_CWR = 2, PRICE_RECOVERY = 3 };
 
 struct price {
-	u32 end;		/* sequence number: the latest event's window of data ends here */
-	u32 open;		/* until that is acknowledged, what comes belongs to it */
+	u32 end;		/* sequence number: the end of the latest event's window of data */
+	u32 open;		/* until that is acknowledged, signals belong to that event */
 	u32 delivered_ce;	/* the stack's count of segments acknowledged with a mark */
 };
 
@@ -24,7 +25,7 @@ static inline bool price_before(u32 a, u32 b)
 	return (s32)(a - b) < 0;
 }
 
-/* Whether this look, with a segment that leaves, is the first at a new event. `state`: the stack's icsk_ca_state. */
+/* Whether this segment is the first that leaves in a new event. `state`: the stack's icsk_ca_state. */
 static inline bool price_new_event(struct price *p, u32 state, u32 high_seq, u32 snd_una, u32 delivered_ce)
 {
 	bool marked = delivered_ce != p->delivered_ce;
@@ -33,7 +34,7 @@ static inline bool price_new_event(struct price *p, u32 state, u32 high_seq, u32
 	p->delivered_ce = delivered_ce;
 	if (state < PRICE_CWR) {
 		if (!price_before(snd_una, p->end))
-			p->open = 0;	/* now, as sequence numbers wrap */
+			p->open = 0;	/* cleared here, as sequence numbers wrap */
 		return false;
 	}
 	if (state == PRICE_CWR && !marked)

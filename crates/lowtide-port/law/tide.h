@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Tide, without kernel access: submissive, and it fills the link. The reference (lowtide-cc, law/tide.rs) says what it
- * does and why, docs/tide.md has its states and thresholds; the parts have the same names here.
+ * Tide, without kernel access: uses spare capacity, and leaves the link to cross traffic. The reference, lowtide-cc,
+ * law/tide.rs, says why; docs/tide.md has the states and thresholds. The parts have the same names here.
  *
- * It has windows of its own, and shows the larger one; what brings the shown one down from outside is heard of at the
- * next ACK. Delays are units of 2^-8 us, rates segments per microsecond in 2^-32, growth and windows 2^-16.
+ * Tide keeps its own windows and shows the larger one. It notices at the next ACK if the shown one was reduced from
+ * outside. Delays are 2^-8 us, rates segments per microsecond in 2^-32, growth and windows 2^-16.
  */
 #ifndef LOWTIDE_TIDE_H
 #define LOWTIDE_TIDE_H
@@ -14,21 +14,19 @@
 #include "tide_hear.h"
 #include "tide_state.h"
 
-/* Whether its probes have to be out of step with others' packets. */
+/* Whether probes are out of step with cross traffic, for which their pace has to be exact. */
 static inline bool tide_looks_closer(const struct tide *t)
 {
 	return t->listens && (t->listen.whole_q32 || t->listen.closer);
 }
 
-/* Whether it still measures how much RTTs differ after the first few, which were not alike. */
+/* Whether the spread is still measured after the first few probes, which were not alike. */
 static inline bool tide_looks_on(const struct tide *t)
 {
 	return t->listens && t->listen.close >= TIDE_FEW && tide_learns_spread(&t->path);
 }
 
-/*
- * Where it fills the link a packet leaves by itself: the second of two would find a queue, which on a slow link is all that it allows itself.
- */
+/* In FILL a packet leaves alone: the second of two would find a queue, which on a slow link is all of own_queue. */
 static inline u32 tide_least_burst(const struct tide *t)
 {
 	if (tide_is_ordinary(t))
@@ -64,7 +62,7 @@ static inline void tide_begin(struct tide *t, const struct tide_parameters *p, s
 	tide_show(t, w);
 }
 
-/* The samples of the round, and of the path. */
+/* Adds an RTT sample to the round and to the path. */
 VERIFIED_APART int tide_sample_rtt(struct tide *t, const struct law_ack *a)
 {
 	struct tide_round *r;
@@ -112,7 +110,7 @@ static inline bool tide_ack(struct tide *t, const struct tide_parameters *p, con
 	return false;
 }
 
-/* A timeout. The share has been reduced for it already: the stack asks for that first. */
+/* A timeout. The stack has asked for ssthresh before, so the share is reduced already. */
 VERIFIED_APART int tide_timed_out(struct tide *t, u64 now_us, u32 nxt)
 {
 	if (!t)
@@ -126,7 +124,7 @@ VERIFIED_APART int tide_timed_out(struct tide *t, u64 now_us, u32 nxt)
 	return 0;
 }
 
-/* Losses alone say nothing; they count where there is a queue of its own, where it sends more than the pipe holds, and in a small pipe. */
+/* A loss or a mark. A loss counts only with a self-induced queue, with a window above the BDP, or in a small BDP. */
 VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 {
 	struct tide_fill *f;
@@ -156,7 +154,10 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 	return 0;
 }
 
-/* RTTs differ as a full queue fills and drains, where that is not one that its own growth made. */
+/*
+ * A loss shows a full queue: RTTs that differ as it fills and drains are no spread of the path. Unless own growth
+ * explains the loss, the spread is measured anew.
+ */
 static inline void tide_lost(struct tide *t)
 {
 	if (t->listens)
@@ -197,7 +198,7 @@ static inline void tide_undone(struct tide *t, struct law_window *w)
 	tide_show(t, w);
 }
 
-/* After a pause nobody knows who came meanwhile. */
+/* Cross traffic may have begun during the idle time. */
 static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u64 idle_us)
 {
 	if (!t->listens) {
@@ -212,7 +213,7 @@ static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u
 	tide_show(t, w);
 }
 
-/* How fast it sends probes that find a queue again and again. Segments per microsecond, 2^-32. */
+/* The rate of probes while they find queues. Segments per microsecond, 2^-32. */
 static inline u64 tide_seldom_q32(const struct tide *t, const struct tide_parameters *p, u32 burst)
 {
 	u64 rate = tide_rate_q32(&t->path) ?: (1ULL << 40) / tide_packet(&t->path);
@@ -226,7 +227,7 @@ static inline u64 tide_bytes_per_second(u64 segments_q32, u32 mss)
 	return at_least(((segments_q32 * mss) >> 12) * 1000000 >> 20, 1);
 }
 
-/* Segments per microsecond, 2^-32. */
+/* The pace. Segments per microsecond, 2^-32. */
 VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_parameters *p)
 {
 	u64 srtt, share, gain, often;
@@ -248,7 +249,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	return at_least(often, share);
 }
 
-/* The same in bytes per second; 0: not known yet. */
+/* The pace in bytes per second; 0: not known yet. */
 static inline u64 tide_pace(const struct tide *t, const struct tide_parameters *p)
 {
 	if (!t->srtt_us)

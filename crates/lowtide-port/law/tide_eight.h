@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* Delays that Tide looks at together, without kernel access: units of 2^-8 us. */
+/* Eight delays in units of 2^-8 us, and their median. No kernel access. */
 #ifndef LOWTIDE_TIDE_EIGHT_H
 #define LOWTIDE_TIDE_EIGHT_H
 
@@ -17,7 +17,10 @@ static inline u64 tide_differ(u64 a, u64 b)
 	return at_least(a, b) - at_most(a, b);
 }
 
-/* The one that four and itself are at most, in some order of equal ones; a verifier goes through a loop once for each sum. */
+/*
+ * The fifth smallest; of equal values the earlier one is smaller. The loops are unrolled, since a verifier would walk
+ * them once for each value of the sum.
+ */
 VERIFIED_APART u64 tide_middle_of(const struct tide_eight *eight)
 {
 	u64 middle = 0;

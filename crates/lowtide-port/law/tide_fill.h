@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/*
- * Tide fills the link, without kernel access (the reference: lowtide-cc, law/tide/fill.rs).
- */
+/* FILL: Tide uses the link. No kernel access. The reference is law/tide/fill.rs of lowtide-cc. */
 #ifndef LOWTIDE_TIDE_FILL_H
 #define LOWTIDE_TIDE_FILL_H
 
 #include "tide_state.h"
 
-#define TIDE_SETTLE 3			/* rounds that a change of the window is waited for: the rest of this one, two more */
-#define TIDE_VANISHED 3			/* queues that vanish, in a row, for which fair queues are looked for */
-#define TIDE_BRIEFLY_US 10000000ULL	/* it was on the link for so long at the most in between, where the same happens again */
+/* rounds until a change of the window shows: the rest of the present one, and two more */
+#define TIDE_SETTLE 3
+#define TIDE_VANISHED 3			/* vanished queues in a row that lead to a fair-queue LISTEN */
+#define TIDE_BRIEFLY_US 10000000ULL	/* a FILL that ends sooner counts as the same event */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
-#define TIDE_LOSS_PAUSE 2		/* after that, in base round trips: twice as long each time, */
-#define TIDE_LOSS_PAUSES 5		/* so many times at the most */
+#define TIDE_LOSS_PAUSE 2		/* pause after heavy loss, base RTTs: doubled each time, */
+#define TIDE_LOSS_PAUSES 5		/* at most this often */
 
-/* Whether its window holds what the link is known to carry: a queue is met with less where others have a part of it. */
+/* Whether the window is at least 0.9 BDP. With less a queue is met if cross traffic has a part of the link. */
 static inline bool tide_has_all(const struct tide *t)
 {
 	u64 pipe = tide_pipe_q16(&t->path);
@@ -22,7 +21,10 @@ static inline bool tide_has_all(const struct tide *t)
 	return pipe && t->window_q16 >= tide_part_q16(pipe, TIDE_PART_Q16(0.9));
 }
 
-/* Linear growth per round: by the root of what is the same delay on any link. */
+/*
+ * Segments that the window gains per round: the root of a gain that is the same delay on any link. A flow knows only
+ * its own part of the rate, so a small one gains more for its size, and several Tides converge.
+ */
 VERIFIED_APART u64 tide_step_q16(const struct tide *t)
 {
 	u64 rate;
@@ -42,7 +44,10 @@ static inline u64 tide_least_growth_q16(const struct tide *t)
 	return at_most(part, Q16_ONE);
 }
 
-/* Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left. */
+/*
+ * A queue of cross traffic ends FILL. Behind fair queues it was self-induced, and vanishes as soon as FILL has ended:
+ * TIDE_VANISHED such queues in a row lead to a fair-queue LISTEN.
+ */
 static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
 {
 	if (now_us - t->fill.began_us > TIDE_BRIEFLY_US)
@@ -51,7 +56,10 @@ static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
 	t->listen.queue = 1;
 }
 
-/* Much loss, or others that are served in turn, where probes may hear of nobody: those of a policer, or with noise. */
+/*
+ * Heavy loss, or packets apart, end FILL where probes may find nothing: with a policer, or with noise. So LISTEN lasts
+ * for a pause.
+ */
 static inline void tide_leaves_unheard(struct tide *t, u64 now_us, u32 nxt)
 {
 	if (now_us - t->fill.began_us <= TIDE_BRIEFLY_US)
@@ -62,7 +70,9 @@ static inline void tide_leaves_unheard(struct tide *t, u64 now_us, u32 nxt)
 	t->listen.pause_us = (tide_base(&t->path) * (TIDE_LOSS_PAUSE << (t->lossy & 7))) >> 8;
 }
 
-/* Packets that left together come apart: others are served in turn, which probes tell, too, where there is little noise. */
+/*
+ * Packets that left together came apart: cross traffic behind fair queues. Probes find that, too, where noise is small.
+ */
 VERIFIED_APART int tide_leaves_apart(struct tide *t, u64 now_us, u32 nxt)
 {
 	u64 whole;
@@ -77,7 +87,7 @@ VERIFIED_APART int tide_leaves_apart(struct tide *t, u64 now_us, u32 nxt)
 	return 0;
 }
 
-/* A ramp ends: it has met a queue, or what is known to be safe. */
+/* A ramp ends: it has met a queue, or reached the safe window or the BDP. */
 static inline void tide_end_ramp(struct tide *t, u32 nxt)
 {
 	t->fill.ramp_q16 = t->fill.growth_q16;
@@ -88,7 +98,7 @@ static inline void tide_end_ramp(struct tide *t, u32 nxt)
 	t->fill.ramped = ~0ULL;
 }
 
-/* What was sent after a ramp tells nothing of it, where a round trip has samples enough to show that. */
+/* Packets sent after a ramp do not meet its queue. In BDPs of enough packets a round has samples enough to see that. */
 static inline void tide_outlive_ramp(struct tide *t, u32 una)
 {
 	struct tide_fill *f = &t->fill;
@@ -100,14 +110,17 @@ static inline void tide_outlive_ramp(struct tide *t, u32 una)
 	tide_path_restart(&t->path);
 }
 
-/* No growth, until rounds are clean again. */
+/* No growth, until rounds without a queue follow. */
 static inline void tide_hold(struct tide *t)
 {
 	t->fill.growth_q16 = 0;
 	t->fill.clean = 0;
 }
 
-/* A round without a queue worth the name. */
+/*
+ * A round below 0.75 own_queue, in a window that is the limit. Growth doubles: to at most 1 up to the safe window, to
+ * at most 1/2 up to the BDP. Beyond, it first stays at the least.
+ */
 static inline void tide_regrow(struct tide *t)
 {
 	struct tide_fill *f = &t->fill;
@@ -134,8 +147,8 @@ static inline void tide_regrow(struct tide *t)
 }
 
 /*
- * After a long time with a queue the base may be one that was measured in it. What comes back at once is a ramp, which hides a queue of others that is
- * as long: so a look goes no deeper than what is somebody else's.
+ * Drain. After a long time with a queue the base RTT may have been measured in it. The return to the old window is a
+ * ramp, and hides a queue of cross traffic that is as long. So the drain is at most foreign_queue deep.
  */
 static inline void tide_look_at_base(struct tide *t, const struct tide_parameters *p, u64 now_us, s64 queue)
 {
@@ -151,7 +164,7 @@ static inline void tide_look_at_base(struct tide *t, const struct tide_parameter
 	t->window_q16 = at_least(left > Q16_ONE ? left - Q16_ONE : 0, TIDE_LEAST_Q16);
 }
 
-/* A round is over that found a queue above its own. */
+/* A round has ended with a queue above own_queue. */
 static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
 {
 	u64 base = tide_base(&t->path);
@@ -165,13 +178,13 @@ static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
 	tide_hold(t);
 }
 
-/* A ramp has met a queue: back to what was in flight when the first packet left that found it. */
+/* A ramp has met a queue. The window returns to what was in flight when the first packet that found it left. */
 static inline void tide_meet(struct tide *t, u32 nxt)
 {
 	u64 rate = tide_rate_q32(&t->path), last = t->last_full_rate_q32, grew = Q16_ONE + t->fill.growth_q16, led;
 
 	t->path.queued = 1;
-	/* what grew in two round trips at the most: a sample of a packet that left in a lull says little */
+	/* at most by two RTTs of growth: that packet may have left when little was in flight */
 	led = at_least(t->fill.led_q16, (((t->window_q16 << 16) / grew) << 16) / grew);
 	t->window_q16 = at_least(at_most(t->window_q16, led), TIDE_LEAST_Q16);
 	t->cap_q16 = t->window_q16;
@@ -194,10 +207,10 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	f = &t->fill;
 	own = tide_own_queue(&t->path);
 	queue = (s64)r->least - (s64)tide_base(&t->path);
-	/* growth makes the later ones longer */
+	/* with growth later RTTs are longer */
 	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
 	steps = r->steps / at_least(r->samples - 1, 1);
-	/* in bursts one packet waits for another */
+	/* in bursts packets wait for each other */
 	if (!f->bursts.heard)
 		tide_path_round(&t->path, a->now_us, at_least(spread, steps));
 	if (!f->settling)
@@ -207,7 +220,10 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
 	if (queue < (s64)(own / 2))
 		f->near_empty_us = a->now_us;
-	/* several connections have begun without a look: where round trips differ by more than their own packets cause they look now */
+	/*
+	 * Several connections have skipped the measurement of the spread. RTTs differ by more than their own packets
+	 * explain, so it is due now.
+	 */
 	if (tide_learns_spread(&t->path) && tide_noise(&t->path) > at_least(tide_packet(&t->path), TIDE_SAME)) {
 		tide_listens(t, a->now_us, a->nxt, 0);
 		return 0;
@@ -221,7 +237,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	}
 	if (f->drain) {
 		f->drain--;
-		if (!f->drain) {	/* what comes back at once is a ramp, too */
+		if (!f->drain) {	/* the return to the old window is a ramp, too */
 			f->ramp_q16 = (f->drain_window_q16 << 16) / at_least(t->window_q16, 1);
 			f->ramp_q16 = f->ramp_q16 > Q16_ONE ? f->ramp_q16 - Q16_ONE : 0;
 			f->ramp_ended = 0;
@@ -252,20 +268,20 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 }
 
 /*
- * A token bucket may have hidden this queue from the ramp that made it: that shows when what fills the queue is taken back. What is left then is taken
- * back, too, if it is half of what the queue was in between, or less.
+ * A token bucket may have hidden this queue from the ramp that caused it. That shows when the packets that fill the
+ * queue are taken back. If half of the longest queue or less is left, that is taken back, too.
  */
 static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
 {
 	struct tide_fill *f = &t->fill;
 	u64 base = tide_base(&t->path), left;
 
-	/* it still grows, twice as long at the most */
+	/* until then the queue may become twice as long */
 	f->ramp_q16 = (2 * queue << 16) / at_least(base, 1);
 	f->ramp_ended = 0;
 	f->growth_q16 = 0;
 	f->ramped = queue / 2;
-	/* a round begins here: one until less is on the link, one until that is seen */
+	/* a round begins here: it ends when less is in flight, the next one shows it */
 	f->settling = TIDE_SETTLE - 1;
 	left = t->window_q16 * ((base << 16) / at_least(base + queue, 1)) >> 16;
 	t->window_q16 = at_least(left > Q16_ONE ? left - Q16_ONE : 0, TIDE_LEAST_Q16);
@@ -274,7 +290,7 @@ static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
 	tide_start_round(t, nxt);
 }
 
-/* A ramp looks for a queue, sample by sample: it does not grow into what may be one. */
+/* Looks for a queue in each RTT sample while the window grows, so that a ramp does not grow into it. */
 static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 {
 	struct tide_fill *f = &t->fill;
@@ -295,7 +311,7 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 		f->led_q16 = a->rate_interval_us ? (u64)a->rate_delivered << 16 : (t->window_q16 << 16) / (Q16_ONE + f->growth_q16);
 }
 
-/* Whether the window has just grown past this. */
+/* Whether the window has just grown past `window_q16`. */
 static inline bool tide_crosses(const struct tide *t, u64 before, u64 window_q16)
 {
 	return window_q16 && before <= window_q16 && window_q16 < t->window_q16;
@@ -311,7 +327,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	f = &t->fill;
 	before = t->window_q16;
 	if (t->share.weight_q16 == Q16_ONE)
-		tide_share_ack(&t->share, a);	/* an ordinary flow by construction, whatever is believed of the link */
+		tide_share_ack(&t->share, a);	/* at weight 1 an ordinary flow, whatever Tide finds */
 	tide_path_rate(&t->path, a);
 	rate = tide_rate_q32(&t->path);
 	tide_fair_ack(&t->fair, a, rate);
@@ -320,7 +336,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 		return 0;
 	}
 	own = tide_own_queue(&t->path) + a->burst * tide_packet(&t->path);
-	/* what its own connections send outside of the window is nobody else's */
+	/* packets of the transfer's other connections outside of the window are no cross traffic */
 	foreign = tide_foreign_queue(&t->path) + a->beside * tide_packet(&t->path);
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
@@ -339,7 +355,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 			tide_fair_put_to_test(&t->fair, t->window_q16);
 	}
 	tide_outlive_ramp(t, a->una);
-	/* what its own growth makes is its own, until it has been seen to end */
+	/* own growth explains so much of a queue; in settle, the growth of the ramp does */
 	ramp = tide_part_q16(tide_base(&t->path), f->settling ? f->ramp_q16 : f->growth_q16);
 	if (!tide_filtered_queue(&t->path, &t->path.slow, &queue))
 		queue = 0;

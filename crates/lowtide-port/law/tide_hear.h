@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What Tide makes of what its probes hear, without kernel access (the reference: lowtide-cc, law/tide/hear.rs).
+ * LISTEN: what Tide concludes from its probes: cross traffic, a free link, or a changed path. No kernel access. The
+ * reference is law/tide/hear.rs of lowtide-cc.
  */
 #ifndef LOWTIDE_TIDE_HEAR_H
 #define LOWTIDE_TIDE_HEAR_H
 
 #include "tide_state.h"
 
-#define TIDE_GOOD 3			/* probes in a row that say that the link is free */
-#define TIDE_GOOD_APART 6		/* and in a fair queue, which is empty now and then */
-#define TIDE_ACK_DELAY_US 30000		/* a receiver that keeps an ACK back does so for longer */
-#define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest wait for others in a fair queue to go */
-#define TIDE_LONG 32			/* base round trips of somebody else's queue */
+#define TIDE_GOOD 3			/* good probes in a row that end LISTEN */
+/* the same in a fair-queue LISTEN: competing fair queues are empty now and then */
+#define TIDE_GOOD_APART 6
+#define TIDE_ACK_DELAY_US 30000		/* an ACK that comes later may be a delayed one */
+#define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest fair-queue LISTEN */
+#define TIDE_LONG 32			/* base RTTs in LISTEN after which the safe window may rise */
 
-/* Trains of packets have told how long one takes on the link: with that, its weight is worth its part of what fills the path. */
+/*
+ * All trains are acknowledged. With the packet time, the weighted share can rise to its part of the window that fills
+ * the path.
+ */
 static inline void tide_measured(struct tide *t, u64 now_us, u64 whole, bool empty)
 {
 	struct tide_listen *l = &t->listen;
 
 	tide_path_train(&t->path, now_us, (l->least_us << 8) / l->least_packets);
 	tide_share_begin(&t->share, ((u64)t->srtt_us << 24) / tide_packet(&t->path));
-	/* no queue, but somebody else is served in turn */
+	/* trains found no queue, but cross traffic: it has a fair queue of its own */
 	if (empty && whole && tide_comes_apart(l))
 		l->whole_q32 = whole;
 }
@@ -28,8 +33,8 @@ static inline void tide_measured(struct tide *t, u64 now_us, u64 whole, bool emp
 enum tide_found { TIDE_TOGETHER, TIDE_APART, TIDE_STALE };
 
 /*
- * Whether the packets of the latest probe came with others' between them, in a fair queue; those that were sent before tell nothing there. `empty`:
- * probes find no queue.
+ * Whether cross traffic was between the packets of the latest probe; STALE: unknown, as the round began before LISTEN.
+ * Only where `whole()` is known. `empty`: probes find no queue.
  */
 VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 {
@@ -51,7 +56,7 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	whole = tide_whole_q32(t);
 	if (tide_train(l, whole))
 		tide_measured(t, now_us, whole, empty);
-	/* what its weight sends leaves otherwise */
+	/* packets of a weighted share of TIDE_PAIRS or more do not leave together */
 	told = l->whole_q32 ?: (tide_confirming(l) ? whole : 0);
 	told = probes_only ? told : 0;
 	if (told && l->stale)
@@ -67,7 +72,7 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	return found;
 }
 
-/* From listening to filling. */
+/* From LISTEN to FILL. */
 static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u64 growth_q16)
 {
 	u64 pipe = tide_pipe_q16(&t->path);
@@ -75,7 +80,7 @@ static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u6
 	tide_fills(t, growth_q16, a->now_us);
 	t->fill.stale = 1;
 	t->fill.sent = a->nxt;
-	/* a 16th of the pipe in small ones */
+	/* BDP/16 if that is less */
 	t->window_q16 = at_least(at_most(LAW_INITIAL_WINDOW * Q16_ONE, pipe ? pipe / 16 : ~0ULL), TIDE_LEAST_Q16);
 	t->loss_q24 = 0;
 	tide_path_restart(&t->path);
@@ -111,14 +116,14 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 	return 0;
 }
 
-/* A round of listening is over that found this round trip at least. */
+/* A round of LISTEN has ended. `rtt` is its least RTT. */
 static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 {
 	struct tide_listen *l = &t->listen;
 	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
 	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_HEARD);
-	/* what other connections of the transfer send makes a queue, too */
+	/* packets of the transfer's other connections queue, too */
 	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, looks;
 	int found;
 
@@ -130,13 +135,13 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 		if (i < back && i < l->probes && heard < queue)
 			queue = heard;
 	}
-	queue = queue > base ? queue - base : 0;	/* another connection may have heard less than a base of its own since */
+	queue = queue > base ? queue - base : 0;	/* another connection may have lowered the base RTT since */
 	found = tide_apart(t, a->now_us, queue < middle);
-	/* among the packets of other connections trains tell nothing */
+	/* between the packets of other connections trains do not measure the packet time */
 	if (t->senders > 1)
 		l->trains = 0;
 	anew = l->first && !l->trains && !looks;
-	/* in doubt whether the path is another one, only an empty link is free */
+	/* while the path may have changed, only an empty queue is a good probe */
 	if (!anew && (found == TIDE_APART || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
 		l->good = 0;
 		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
@@ -150,12 +155,14 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	if (!anew && (looks || l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))
 		return;
 	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
-	/* whoever held a queue for long has a buffer that takes a ramp of as much */
+	/* a long standing queue implies a buffer that can absorb a ramp of that size */
 	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->cap_q16 && tide_pipe_q16(&t->path)) {
 		safe = at_most(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);
 		t->cap_q16 = at_least(t->cap_q16, safe * tide_pipe_q16(&t->path) >> 16);
 	}
-	/* an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any */
+	/*
+	 * the ACK of a pair is for its second packet, which waited for the first; in a small BDP that counts as a queue
+	 */
 	packet = tide_packet(&t->path);
 	if (base >= 8 * packet)
 		waited = packet;
@@ -163,8 +170,9 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 }
 
 /*
- * The first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one may have
- * waited for another, and a program that has little to send tells nothing.
+ * Which ACKs count for the spacing of a probe's packets. The first ACK of a probe ends the round of the one before.
+ * Packets after the fourth belong to the next probe. The ACK of a single packet may be delayed. An application-limited
+ * sender may not have sent the packets together.
  */
 VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 {
@@ -189,11 +197,14 @@ VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
 
 	if (!t || !a)
 		return 0;
-	/* with more packets than these there are no trains, and before them it knows little of the path */
+	/*
+	 * While trains are due little is known of the path, so the share does not grow. With TIDE_PAIRS or more there
+	 * are none.
+	 */
 	if (!t->listen.trains || tide_share_q16(&t->share) >= TIDE_PAIRS_Q16)
 		tide_share_ack(&t->share, a);
 	tide_arrivals(t, a);
-	/* what was sent before still comes back for a while */
+	/* packets that were sent before the round are still acknowledged */
 	if ((s32)(a->una - t->round.end) <= 0 || !t->round.samples)
 		return 0;
 	least = t->round.least;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What Tide hears while others have the link, without kernel access (the reference: lowtide-cc, law/tide/listen.rs). Delays are 2^-8 us, rates
- * segments per microsecond in 2^-32.
+ * LISTEN: Tide sends probes, and measures what they find. No kernel access. The reference is law/tide/listen.rs of
+ * lowtide-cc. Delays are 2^-8 us, rates segments per microsecond in 2^-32.
  */
 #ifndef LOWTIDE_TIDE_LISTEN_H
 #define LOWTIDE_TIDE_LISTEN_H
@@ -10,47 +10,60 @@
 #include "tide_eight.h"
 #include "tide_fair.h"
 
-#define TIDE_ALIKE_PART 5	/* of a packet's time: round trips of probes that differ by less have not waited for others' in service */
+#define TIDE_ALIKE_PART 5	/* RTTs that differ by less than 1/5 packet time: no wait for cross traffic */
 #define TIDE_HEARD TIDE_EIGHT		/* the latest probes */
-#define TIDE_SPREAD_WALK_TWICE 5	/* half of it: steps add up to three times their range where RTTs differ at random, to twice where a queue grows and drains */
-#define TIDE_FEW 3			/* probes that are enough where they are alike */
-#define TIDE_SAME (TIDE_MS / 4)		/* those that differ by less are alike: there is nothing to look at */
-#define TIDE_TRAINS 3			/* to measure how long a packet takes on the link */
+/*
+ * Twice the least sum of steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
+ * queue that grows and drains at most 2.
+ */
+#define TIDE_SPREAD_WALK_TWICE 5
+#define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
+#define TIDE_SAME (TIDE_MS / 4)		/* RTTs that differ by less are alike */
+#define TIDE_TRAINS 3			/* probes of four that measure the packet time */
 
 struct tide_listen {
+	/* when LISTEN began, or when packets came apart in it */
 	u64 began_us;
-	u64 pause_us;		/* it listens for so long at the least */
-	u64 peak;
-	struct tide_eight heard;	/* a circle */
-	u64 whole_q32;		/* in a fair queue: the rate of the whole link; else 0 */
-	u64 acknowledged_us;
-	u64 us;			/* from the first ACK of what left together in the latest probe to the last, and the packets of these */
+	u64 pause_us;		/* least duration of LISTEN */
+	u64 peak;		/* longest queue of a probe */
+	struct tide_eight heard;	/* RTTs of the latest probes, a ring buffer */
+	u64 whole_q32;		/* fair-queue LISTEN: the rate of the whole link; else 0 */
+	u64 acknowledged_us;	/* the latest ACK */
+	/*
+	 * of the latest probe, as far as it left together: from its first ACK to the last, and the segments after the
+	 * first ACK
+	 */
+	u64 us;
 	u32 packets;
-	u32 probes, good;
-	u32 queue;		/* it left for one */
-	u64 packet;		/* its time on the link, as far as known */
-	u32 closer;		/* probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not */
-	u32 trains;		/* probes of four to come that measure how long a packet takes on the link; and the fastest of those that have: */
-	u64 least_us;
+	u32 probes, good;	/* measured since LISTEN began; the latest in a row that were good */
+	u32 queue;		/* a queue was the reason for LISTEN */
+	u64 packet;		/* packet time, as far as known */
+	u32 closer;		/* closer probes so far: RTTs are alike although they find a queue; 0: no closer look */
+	u32 trains;		/* trains left */
+	u64 least_us;		/* of the fastest train: time and segments */
 	u32 least_packets;
-	u8 apart;		/* so many of them came with others' packets in between */
-	u8 confirms;		/* four segments can confirm what a pair has found */
-	u8 stale;		/* what comes back first was sent before */
-	u8 first;		/* it has never filled the link: so it does not know its noise */
+	u8 apart;		/* trains with cross traffic between their packets */
+	u8 confirms;		/* a good pair is confirmed by a probe of four */
+	u8 stale;		/* what is acknowledged first was sent before LISTEN */
+	u8 first;		/* no FILL yet, so noise is unknown */
 	u32 rtt_us;		/* of the latest ACK */
-	u32 close;		/* probes in a row that came soon after each other, */
-	u64 probed_us;		/* and when the latest did */
+	/* probes in a row, less than 3 base RTTs apart, that met no other packets of the transfer */
+	u32 close;
+	u64 probed_us;		/* the latest probe */
 };
 
-/* A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together. */
+/*
+ * A fair queue may serve a pair in one turn despite cross traffic. Therefore a probe of four has to confirm a good
+ * pair.
+ */
 static inline bool tide_confirming(const struct tide_listen *l)
 {
 	return l->confirms && l->good;
 }
 
 /*
- * Probes are two packets at once: a receiver may keep the ACK of a single one back. Where two ACKs are to tell whether they arrived
- * together, or how long one took, they are four.
+ * Probes are pairs, since a receiver may delay the ACK of a single packet. They are of four packets where ACKs have to
+ * show whether these arrived together, or the packet time.
  */
 static inline u32 tide_probe_burst(const struct tide_listen *l)
 {
@@ -58,8 +71,9 @@ static inline u32 tide_probe_burst(const struct tide_listen *l)
 }
 
 /*
- * So many segments have arrived `passed_us` after the one before. The first segment of a probe may leave alone, into what is left of the window, and
- * what has not left together tells nothing by how it arrives.
+ * `a->packets` segments of a probe were acknowledged `passed_us` after the ACK before. The ACK interval less the change
+ * of the RTT is the interval at which the packets left. The first one may leave alone, into what is left of the window.
+ * Packets that left apart show nothing by how they arrive, so counting starts over.
  */
 static inline void tide_arrive(struct tide_listen *l, const struct law_ack *a, u64 passed_us, u32 rtt_us, u64 packet)
 {
@@ -72,14 +86,14 @@ static inline void tide_arrive(struct tide_listen *l, const struct law_ack *a, u
 }
 
 /*
- * Whether the round trips of the latest probes, of which this is the least, stand still by the time of a packet: nobody else is served then, as a
- * packet would wait for the one in service, one longer than another.
+ * Whether the RTTs of the latest probes, `least` the least of them, differ by less than a fifth of a packet time. Then
+ * there is no cross traffic: each probe would wait a different time for the packet in service.
  */
 static inline bool tide_still(const struct tide_listen *l, u64 least)
 {
 	u64 most = 0, longest = 0;
 
-	/* a host that was slow once is no sign: the longest does not count */
+	/* a scheduling stall may cause the longest, so it does not count */
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
 		most = at_least(most, at_most(longest, l->heard.of[i]));
 		longest = at_least(longest, l->heard.of[i]);
@@ -88,8 +102,9 @@ static inline bool tide_still(const struct tide_listen *l, u64 least)
 }
 
 /*
- * A probe of four has come back. Whether it was the last of them, and they told something: what comes between makes a packet take longer. The rate is
- * that of the link, where packets that left together tell of others; else 0.
+ * Counts a train that was acknowledged. True if it was the last one, and a train has measured the packet time. The
+ * fastest train counts, since cross traffic between its packets makes a train slower. `whole_q32`: the rate of the link
+ * if packets that left together can show cross traffic, else 0.
  */
 static inline bool tide_train(struct tide_listen *l, u64 whole_q32)
 {
@@ -104,15 +119,18 @@ static inline bool tide_train(struct tide_listen *l, u64 whole_q32)
 	return !--l->trains && l->least_packets;
 }
 
-/* Whether most trains came with others' packets in between: in one queue none does, and in fair ones each while others' are not empty. */
+/*
+ * Whether most trains had cross traffic between their packets. In a FIFO none has, in fair queues each has while
+ * competing flows are queued.
+ */
 static inline bool tide_comes_apart(const struct tide_listen *l)
 {
 	return 2 * l->apart > TIDE_TRAINS;
 }
 
 /*
- * The packets of a closer probe took this long, the first ACK left out: what a packet takes on the link now is at most that. One that is known to
- * take eight times as long is an ACK that waited for another.
+ * A closer probe bounds the packet time from above: its ACKs but the first took this long. Less than an eighth of the
+ * known time shows that ACKs waited for each other.
  */
 static inline void tide_measure(struct tide_listen *l, u64 known)
 {
@@ -131,7 +149,7 @@ static inline u64 tide_least_heard(const struct tide_listen *l)
 	return least;
 }
 
-/* A probe has come back that found this round trip, and met no other packets of the transfer if it was alone. */
+/* Records the RTT of a probe. `alone`: it met no other packets of the transfer. */
 static inline void tide_heard(struct tide_listen *l, u64 now_us, u64 rtt, u64 base, bool alone)
 {
 	l->peak = at_least(l->peak, rtt - base);
@@ -145,7 +163,8 @@ static inline void tide_heard(struct tide_listen *l, u64 now_us, u64 rtt, u64 ba
 }
 
 /*
- * How much longer than the empty one round trips of this path are at the most where it is free, if it is, and the latest probes tell; else 0.
+ * The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link. 1:
+ * there is none; 0: no reading, or the link is not free.
  */
 VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 {
@@ -161,7 +180,7 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 	}
 	if (l->close & 1)
 		return 0;
-	/* the longest may have met a scheduling stall */
+	/* a scheduling stall may cause the longest */
 	for (u32 i = 0; i < TIDE_HEARD; i++) {
 		most = at_least(most, at_most(longest, l->heard.of[i]));
 		longest = at_least(longest, l->heard.of[i]);
@@ -178,7 +197,7 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
 	return spread;
 }
 
-/* It is told of somebody else. Whether the path is another one than it was, as round trips have stood still for so long as it looked closer. */
+/* A probe was not good. True if the path has changed: RTTs were alike for all of the closer look. */
 static inline bool tide_doubts(struct tide_listen *l, u64 least)
 {
 	bool still = tide_still(l, least);
@@ -196,8 +215,8 @@ static inline bool tide_doubts(struct tide_listen *l, u64 least)
 }
 
 /*
- * The pace of probes of four, out of step with the packets of others: from one to the next it takes eighths of a packet's time longer, five more
- * each time.
+ * The pace of probes of four, out of step with the packets of cross traffic: the distance to the next probe is longer
+ * by eighths of a packet time, five more each time.
  */
 static inline u64 tide_out_of_step_q32(const struct tide_listen *l, u64 pace_q32)
 {
@@ -205,7 +224,7 @@ static inline u64 tide_out_of_step_q32(const struct tide_listen *l, u64 pace_q32
 
 	if (tide_probe_burst(l) == 2)
 		return pace_q32;
-	/* of four packets: 4 / (4 / pace + eighths / 8 * packet) */
+	/* four packets take 4 / pace + eighths / 8 * packet */
 	return ((u64)4 << 40) / at_least(((u64)4 << 40) / at_least(pace_q32, 1) + eighths * l->packet / 8, 1);
 }
 

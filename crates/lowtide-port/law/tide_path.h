@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What Tide knows of its path (lowtide-cc, law/tide/path.rs), without kernel access: the empty round trip, the link's rate, the noise of both,
- * and from these the queue that is its own and the one that is somebody else's.
+ * What Tide knows of its path, without kernel access: base RTT, rate, noise, spread; and the thresholds that follow
+ * from them. The reference is law/tide/path.rs of lowtide-cc.
  */
 #ifndef LOWTIDE_TIDE_PATH_H
 #define LOWTIDE_TIDE_PATH_H
@@ -9,46 +9,48 @@
 #include "law.h"
 #include "tide_eight.h"
 
-#define TIDE_LOOKS (2 * TIDE_EIGHT)	/* probes that tell for the first time how much round trips differ */
-#define TIDE_PACKET (TIDE_MS * 12 / 10)	/* the time of one on a link of 10 Mbit/s */
-#define TIDE_BASE_SPAN_US 300000000ULL	/* a route may change */
-#define TIDE_RATE_SPAN_US 30000000ULL	/* capacity may go */
-#define TIDE_ROUNDS TIDE_EIGHT		/* the middle one shows the noise */
-#define TIDE_RTT_MOST_US (1U << 23)
+#define TIDE_LOOKS (2 * TIDE_EIGHT)	/* probes that may measure the spread for the first time */
+#define TIDE_PACKET (TIDE_MS * 12 / 10)	/* packet time at 10 Mbit/s, until it is measured */
+#define TIDE_BASE_SPAN_US 300000000ULL	/* after twice that a base RTT no longer counts: routes change */
+#define TIDE_RATE_SPAN_US 30000000ULL	/* the same for a rate and for noise: capacity changes */
+#define TIDE_ROUNDS TIDE_EIGHT		/* rounds whose median is the noise */
+#define TIDE_RTT_MOST_US (1U << 23)	/* longer RTT samples count as this */
 
-/* The least or greatest value of the last one or two spans; 0: none. */
+/* Least or greatest value of the present span and the one before; 0: none. */
 struct tide_extreme {
 	u64 began_us, current, previous;
 };
 
 /*
- * The least round trip of two spans with enough samples each. A host that stands still for a moment, or a radio, makes all packets of a round trip late,
- * and passes them on together: what counts of the time between two samples is a third of a span at the most.
+ * The least RTT of the present span and the one before, each with enough samples. A scheduling stall or a radio link
+ * delays all packets of an RTT and delivers them together. Therefore the time between two samples counts as 0.34 of a
+ * span at most.
  */
 struct tide_filter {
-	u64 latest_us;
-	u64 covered;		/* 2^-8 us */
-	u64 least;
-	u64 before;		/* 0: no span is over yet */
+	u64 latest_us;		/* the latest sample */
+	u64 covered;		/* time of the span so far, 2^-8 us */
+	u64 least;		/* least RTT of the span so far, 2^-8 us */
+	u64 before;		/* that of the span before; 0: no span is over yet */
 	u32 samples;
 	u32 unused;
 };
 
 struct tide_path {
-	struct tide_extreme base;
-	struct tide_extreme rate;
-	u64 train, trained_us;	/* the time of a packet on the link as trains of packets told it last, and when; 0: never */
-	u64 fastest;		/* that as it was measured, however short; 0: never */
-	struct tide_filter fast, slow;
-	struct tide_eight differences;	/* how much the round trips of the latest rounds differed: a circle */
-	struct tide_extreme medians;	/* the least one */
+	struct tide_extreme base;	/* RTT, 2^-8 us */
+	struct tide_extreme rate;	/* segments per microsecond, 2^-32 */
+	u64 train, trained_us;	/* packet time by the latest trains, 2^-8 us, and when they ended; 0: none */
+	u64 fastest;		/* the same as it was measured, without a lower bound; 0: none */
+	struct tide_filter fast, slow;	/* standing queue of the last few packets, and of a quarter of an RTT or more */
+	struct tide_eight differences;	/* noise of the latest rounds, a ring buffer */
+	struct tide_extreme medians;	/* the least of their medians */
 	u64 noise;		/* that */
-	u64 spread;		/* how much longer than the empty one round trips of a free link take at the most, as probes told; 0: they did not */
-	u64 spread_base;	/* the empty one as it was known then */
-	u32 looks;		/* probes that have looked for it; more than TIDE_LOOKS: it is known, or none */
-	u32 rounds;		/* counted, for the circle */
-	u32 queued;		/* a queue has been seen at all */
-	u32 unspaced;		/* nobody spaces the packets: what waits for its own kind does so for less than a round trip */
+	/* how much longer than the base RTT the RTTs of a free link are; 0: no more, or unknown */
+	u64 spread;
+	u64 spread_base;	/* the base RTT when it was measured */
+	u32 looks;		/* probes that were to measure it; above TIDE_LOOKS: that is over */
+	u32 rounds;		/* rounds of FILL that measured noise */
+	u32 queued;		/* a queue has been seen, so the rate may be that of the link */
+	u32 unspaced;		/* packets are not paced: they queue behind others of their flow for less than an RTT */
 };
 
 static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 value, u64 span_us, bool least)
@@ -62,7 +64,7 @@ static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 valu
 	}
 }
 
-/* Without samples after it: a span is over, `before` is its least. */
+/* Without samples after it a span is over, and `before` is its least RTT. */
 static inline void tide_filter_add(struct tide_filter *f, u64 now_us, u64 rtt, u32 samples, u64 span)
 {
 	if (!f->samples) {
@@ -86,21 +88,21 @@ static inline u64 tide_least(const struct tide_extreme *e)
 	return e->previous && e->previous < e->current ? e->previous : e->current;
 }
 
-/* The empty round trip; 0: not known. */
+/* The base RTT; 0: not known. */
 static inline u64 tide_base(const struct tide_path *p)
 {
 	return tide_least(&p->base);
 }
 
-/* The link's rate; 0: not known. */
+/* The greatest delivery rate; 0: not known. */
 static inline u64 tide_rate_q32(const struct tide_path *p)
 {
 	return p->rate.previous > p->rate.current ? p->rate.previous : p->rate.current;
 }
 
 /*
- * Whether packets that left together have passed as on a link eight times as fast as it is known to be: a token bucket lets them, and hides the queue
- * that a ramp makes until it is empty.
+ * Whether packets that left together passed as on a link more than eight times as fast as the known rate. Then a token
+ * bucket lets them pass, and hides the queue of a ramp until it is empty.
  */
 static inline bool tide_lets_bursts_pass(const struct tide_path *p)
 {
@@ -109,31 +111,31 @@ static inline bool tide_lets_bursts_pass(const struct tide_path *p)
 	return p->fastest && rate && 8 * p->fastest * rate < 1ULL << 40;
 }
 
-/* Segments that fill the link without a queue; 0: not known. */
+/* BDP in segments; 0: not known. */
 static inline u64 tide_pipe_q16(const struct tide_path *p)
 {
 	return tide_rate_q32(p) * (tide_base(p) >> 8) >> 16;
 }
 
-/* The same, but where a token bucket may have let more pass than the link carries. */
+/* BDP; 0 also behind a token bucket, which may have let more pass than the link carries. */
 static inline u64 tide_sure_pipe_q16(const struct tide_path *p)
 {
 	return tide_lets_bursts_pass(p) ? 0 : tide_pipe_q16(p);
 }
 
-/* Whether trains have told the time of a packet lately. */
+/* Whether trains measured the packet time within the last TIDE_RATE_SPAN_US. */
 static inline bool tide_knows_packet(const struct tide_path *p, u64 now_us)
 {
 	return p->train && now_us - p->trained_us < TIDE_RATE_SPAN_US;
 }
 
-/* Packets per microsecond, in 2^-32, that the link is known to carry: what it has carried is that only if there was a queue; or 0. */
+/* The link's rate, segments per microsecond in 2^-32: the greatest rate if there was a queue; else 0. */
 static inline u64 tide_link_q32(const struct tide_path *p)
 {
 	return p->queued ? tide_rate_q32(p) : 0;
 }
 
-/* The time of a packet on the link; on one of 10 Mbit/s before anything is known. Its own rate tells only its own part. */
+/* The packet time of the link. A flow's own rate shows only its part of the link, trains all of it. */
 static inline u64 tide_packet(const struct tide_path *p)
 {
 	u64 link = tide_link_q32(p), alone = link ? (1ULL << 40) / link : 0;
@@ -146,7 +148,8 @@ static inline u64 tide_packet(const struct tide_path *p)
 }
 
 /*
- * Packets that left together took this long each. Eight times less than at its own rate, or at 10 Mbit/s, are ACKs that waited for each other.
+ * Trains measured this packet time. Less than an eighth of the known one, or of that of 10 Mbit/s, shows that ACKs
+ * waited for each other.
  */
 static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
 {
@@ -156,19 +159,19 @@ static inline void tide_path_train(struct tide_path *p, u64 now_us, u64 packet)
 	p->trained_us = now_us;
 }
 
-/* Packets per microsecond, in 2^-32, that the link may carry. */
+/* Upper bound of the link's rate, segments per microsecond in 2^-32. */
 static inline u64 tide_link_at_most_q32(const struct tide_path *p)
 {
 	return (1ULL << 40) / tide_packet(p);
 }
 
-/* That of 2 Mbit/s at the least: below, a packet of its own is a queue. */
+/* The packet time, at most that of 2 Mbit/s: on slower links each own packet is a queue. */
 static inline u64 tide_packet_at_most(const struct tide_path *p)
 {
 	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
 }
 
-/* By how much the base RTT has fallen since probes told of the spread. */
+/* How much the base RTT has fallen since the spread was measured. */
 static inline u64 tide_fell(const struct tide_path *p)
 {
 	u64 base = tide_base(p);
@@ -176,19 +179,22 @@ static inline u64 tide_fell(const struct tide_path *p)
 	return at_least(p->spread_base, base) - base;
 }
 
-/* Probes told of an RTT, which stays where the base RTT falls. */
+/* The spread. Probes measured the longest RTT, which stays as it is if the base RTT falls. */
 static inline u64 tide_spread(const struct tide_path *p)
 {
 	return at_most(p->spread + tide_fell(p), tide_base(p)) * is_at_most(1, p->spread);
 }
 
-/* Whether probes may still tell it for the first time: what so many have not found is caused by cross traffic later. */
+/* Whether probes may still measure the spread for the first time. What they did not find by then is cross traffic. */
 static inline bool tide_learns_spread(const struct tide_path *p)
 {
 	return !p->spread && p->looks <= TIDE_LOOKS;
 }
 
-/* A probe came back: with those before it it tells the spread, or that there is none (1), or nothing (0). By chance that differs from one time to the next. */
+/*
+ * A probe was measured. `told`: the spread that the latest ones show; 1: there is none; 0: no reading. Readings differ
+ * by chance, so each is averaged with the one before.
+ */
 static inline void tide_path_probe(struct tide_path *p, u64 told)
 {
 	if (!tide_learns_spread(p) && !tide_spread(p))
@@ -202,14 +208,14 @@ static inline void tide_path_probe(struct tide_path *p, u64 told)
 	p->looks = TIDE_LOOKS + 1;
 }
 
-/* Where the probes told of a spread, it was a queue that they met: it is measured anew. */
+/* The spread that probes measured was a queue: it is measured anew. */
 static inline void tide_forget_spread(struct tide_path *p)
 {
 	if (p->spread)
 		p->spread = p->looks = 0;
 }
 
-/* How much round trips differ without a queue. RTTs that differ at random are in the mean longer than the least by half of the spread. */
+/* How much RTTs differ without a queue. If they differ at random, the mean is half of the spread above the least. */
 static inline u64 tide_noise(const struct tide_path *p)
 {
 	return at_least(p->noise, tide_spread(p) / 2);
@@ -220,7 +226,7 @@ static inline u64 tide_allowance(const struct tide_path *p)
 	return at_most(p->noise, tide_base(p) / 16);
 }
 
-/* The queue that Tide keeps itself at the most, and what looks like one: three quarters of the spread may be there without a queue. */
+/* The self-induced queue. RTTs may show three quarters of the spread without a queue. */
 VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
 {
 	if (!p)
@@ -229,8 +235,9 @@ VERIFIED_APART u64 tide_own_queue(const struct tide_path *p)
 }
 
 /*
- * So many samples say something: of a delay of up to three times the noise, the least of them is below the own queue but once in a thousand.
- * Not more than this window has in four round trips, where an ACK comes for two.
+ * RTT samples that suffice for a standing queue. The least of so many delays, of up to three times the noise, exceeds
+ * the own queue by chance in one of a thousand cases. At most what the window has in four RTTs, with an ACK for two
+ * packets.
  */
 static inline u32 tide_samples(const struct tide_path *p, u64 window_q16)
 {
@@ -241,7 +248,7 @@ static inline u32 tide_samples(const struct tide_path *p, u64 window_q16)
 	return at_least(at_most(samples, window_q16 >> 15), 4);
 }
 
-/* A queue that can only be somebody else's. */
+/* A longer standing queue is caused by cross traffic. */
 VERIFIED_APART u64 tide_foreign_queue(const struct tide_path *p)
 {
 	if (!p)
@@ -249,13 +256,13 @@ VERIFIED_APART u64 tide_foreign_queue(const struct tide_path *p)
 	return tide_own_queue(p) + at_least(2 * tide_packet_at_most(p), 2 * TIDE_MS) + tide_allowance(p) + tide_spread(p) / 4;
 }
 
-/* Between the two, but for the spread, of which it is a half: what probes may find on a link that nobody uses. */
+/* The mean of own and foreign queue without their spread, and half of the spread. Probes find less on a free link. */
 static inline u64 tide_middle(const struct tide_path *p)
 {
 	return (tide_own_queue(p) + tide_foreign_queue(p) - tide_spread(p) * 3 / 4) / 2;
 }
 
-/* The queue that a filter sees; false: nothing yet. */
+/* The standing queue of a filter; false: not known yet. */
 static inline bool tide_filtered_queue(const struct tide_path *p, const struct tide_filter *f, u64 *queue)
 {
 	u64 rtt = f->samples && f->least < f->before ? f->least : f->before, base = tide_base(p);
@@ -264,14 +271,14 @@ static inline bool tide_filtered_queue(const struct tide_path *p, const struct t
 	return rtt != 0;
 }
 
-/* What is seen from now on has nothing to do with what was before. */
+/* Earlier samples say nothing about the queue from now on. */
 static inline void tide_path_restart(struct tide_path *p)
 {
 	__builtin_memset(&p->fast, 0, sizeof(p->fast));
 	__builtin_memset(&p->slow, 0, sizeof(p->slow));
 }
 
-/* Nothing is known but the least round trip, the time of a packet, and the spread, which goes by the least round trip. */
+/* Keeps the base RTT, the packet time and the spread, and forgets all else. */
 static inline void tide_path_forget(struct tide_path *p)
 {
 	struct tide_extreme base = p->base;
@@ -289,7 +296,7 @@ static inline void tide_path_forget(struct tide_path *p)
 	p->looks = looks;
 }
 
-/* The path is another one: all is anew, and this the empty round trip. */
+/* The path has changed: everything is forgotten, and `rtt` is the base RTT. */
 static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	__builtin_memset(p, 0, sizeof(*p));
@@ -297,7 +304,7 @@ static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 }
 
-/* True: the path is much shorter than it seemed. */
+/* A sample of the base RTT. True: the path is much shorter than it seemed. */
 VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	u64 shorter;
@@ -308,13 +315,15 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 	if (shorter)
 		tide_path_forget(p);
-	/* that none of eight RTTs is in the lower half of what they differ by at random is rare: cross traffic caused a queue then */
+	/*
+	 * eight RTTs that differ at random rarely miss the lower half of the spread: there was a queue of cross traffic
+	 */
 	if (2 * tide_fell(p) > p->spread)
 		tide_forget_spread(p);
 	return shorter;
 }
 
-/* A round-trip sample. True if the path turned out to be much shorter than it seemed: what was learned was learned behind a queue. */
+/* An RTT sample. True: the path is much shorter than it seemed, so what was learned was learned in a queue. */
 VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us, u64 window_q16)
 {
 	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base, shorter, least;
@@ -331,7 +340,7 @@ VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us,
 	return shorter;
 }
 
-/* The link's rate may be this. One that the program limited says only that the link can do as much. */
+/* A sample of the delivery rate. An application-limited one is a lower bound. */
 static inline void tide_path_rate(struct tide_path *p, const struct law_ack *a)
 {
 	u64 rate;
@@ -343,14 +352,14 @@ static inline void tide_path_rate(struct tide_path *p, const struct law_ack *a)
 		tide_extreme_add(&p->rate, a->now_us, rate, TIDE_RATE_SPAN_US, false);
 }
 
-/* The link's rate may have changed without a sign. */
+/* The link's rate may have changed. */
 static inline void tide_path_forget_rate(struct tide_path *p)
 {
 	__builtin_memset(&p->rate, 0, sizeof(p->rate));
 	p->train = p->fastest = 0;
 }
 
-/* The round trips of a round differed by so much. */
+/* A round of FILL has ended, of this noise. */
 VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 difference)
 {
 	u64 middle;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What of a full link a weight is worth to Tide (lowtide-cc, law/tide/share.rs), without kernel access: the window of an ordinary CUBIC flow
- * that grows less and gives way more.
+ * The weighted share: Tide's window on a full link. It is that of an ordinary CUBIC flow that grows more slowly, and
+ * backs off when competing flows do. No kernel access. The reference is law/tide/share.rs of lowtide-cc.
  */
 #ifndef LOWTIDE_TIDE_SHARE_H
 #define LOWTIDE_TIDE_SHARE_H
@@ -11,26 +11,28 @@
 #include "hystart.h"
 #include "tide_path.h"
 
-#define TIDE_SHARE_LEAST 2		/* of an ordinary flow */
-#define TIDE_SHARE_LOW_WINDOW 16	/* from which its slow start ends by delay (Linux) */
-#define TIDE_SHARE_SLOWEST_Q16 (Q16_ONE / 16)
+#define TIDE_SHARE_LEAST 2		/* least window of an ordinary flow */
+#define TIDE_SHARE_LOW_WINDOW 16	/* its slow start ends by delay or ACK trains from here on (Linux) */
+#define TIDE_SHARE_SLOWEST_Q16 (Q16_ONE / 16)	/* a segment per 16 RTTs: negligible */
 #define TIDE_SHARE_BETA_Q32 3006477107U	/* RFC 9438, section 4.6 */
 #define TIDE_SHARE_C_Q22 1677722U	/* 0.4 segments per second cubed */
-#define TIDE_SHARE_REST 3		/* rounds that one back-off of others can take to show */
+#define TIDE_SHARE_REST 3		/* rounds that a back-off of competing flows takes to show at most */
 
 struct tide_share {
 	struct cubic_growth growth;
 	struct hystart hystart;
-	u64 cwnd_q16, ssthresh_q16;	/* below the least: that */
-	u64 peak;		/* the greatest queue of a round since the latest reduction, 2^-8 us; while it rests, that of the latest round */
-	u64 weight_q16;
-	u32 part_q16;		/* of an ordinary flow's growth */
-	u32 rest;		/* rounds until a fall of the queue counts again, and until one that it waits to know is over at the latest */
-	u32 paid;		/* the next back-off of others is paid for, by a loss of its own */
-	u32 falls;		/* the queue does: it is not known yet for what */
+	u64 cwnd_q16, ssthresh_q16;	/* a window below tide_share_least_q16 counts as that */
+	/* longest queue of a round since the latest reduction, 2^-8 us; with `rest` that of the latest round */
+	u64 peak;
+	u64 weight_q16;		/* w */
+	u32 part_q16;		/* w^1.2: growth as a part of an ordinary flow's */
+	/* rounds until a fall of the queue counts again; a fall that shows ends with them at the latest */
+	u32 rest;
+	u32 paid;		/* an own loss has paid for the next back-off of competing flows */
+	u32 falls;		/* the queue falls: an own loss may still explain it */
 };
 
-/* The root of less than 2^62, rounded down. */
+/* The square root of x < 2^62, rounded down. */
 VERIFIED_APART u64 tide_root(u64 x)
 {
 	u64 root = 0;
@@ -43,7 +45,7 @@ VERIFIED_APART u64 tide_root(u64 x)
 	return root;
 }
 
-/* The fifth root of at most 1, in 2^-12. */
+/* The fifth root of x <= 1, 2^-12. */
 static inline u64 tide_fifth_root_q12(u64 x_q16)
 {
 	u64 root = 0;
@@ -61,7 +63,7 @@ static inline u64 tide_share_least_q16(const struct tide_share *s)
 	return s->weight_q16 ? at_least(TIDE_SHARE_LEAST * s->weight_q16, TIDE_SHARE_SLOWEST_Q16) : 0;
 }
 
-/* 0: there is no weight. */
+/* The window of the share; 0: there is no weight. */
 static inline u64 tide_share_q16(const struct tide_share *s)
 {
 	return at_least(s->cwnd_q16, tide_share_least_q16(s));
@@ -73,8 +75,8 @@ static inline u64 tide_scaled(u64 x, u64 by, u64 over)
 }
 
 /*
- * What stands goes with the weight at once, since small windows take long to grow. Growth goes with the weight to the power 1.2: so the share
- * of a link beside one CUBIC flow is nearly the weight's.
+ * The window changes with the weight at once, since small windows grow slowly. Growth is proportional to w^1.2: the
+ * share of a link beside one CUBIC flow is then nearly w.
  */
 VERIFIED_APART int tide_share_set(struct tide_share *s, u64 weight_q16)
 {
@@ -107,13 +109,16 @@ static inline void tide_share_weight(struct tide_share *s, u64 weight_q16)
 		tide_share_set(s, weight_q16);
 }
 
-/* This window fills the path. Its part of that at once, as a small one takes long to grow, but no more than an ordinary flow has at the least. */
+/*
+ * `window_q16` fills the path. The share rises to w times that at once, since it grows slowly, but to at most 2
+ * segments.
+ */
 static inline void tide_share_begin(struct tide_share *s, u64 window_q16)
 {
 	s->cwnd_q16 = at_least(s->cwnd_q16, at_most((window_q16 >> 8) * s->weight_q16 >> 8, 2 * Q16_ONE));
 }
 
-/* The growth of an ordinary flow, of which a weight leaves a part. */
+/* The growth of an ordinary flow, times a part that depends on the weight. */
 VERIFIED_APART int tide_share_grow(struct tide_share *s, const struct law_ack *a)
 {
 	struct cubic_shape shape = {
@@ -135,7 +140,8 @@ VERIFIED_APART int tide_share_grow(struct tide_share *s, const struct law_ack *a
 	s->ssthresh_q16 = w.ssthresh_q16;
 	cubic_growth_sample(&s->growth, a->rtt_us);
 	shape.c_q22 = at_least((u64)TIDE_SHARE_C_Q22 * s->part_q16 >> 16, 1);
-	s->cwnd_q16 = cubic_growth_ack(&s->growth, &shape, w.cwnd_q16, at_most(left, before), a->now_us);	/* the rest was probes */
+	/* what was acknowledged beyond the share's window were probes */
+	s->cwnd_q16 = cubic_growth_ack(&s->growth, &shape, w.cwnd_q16, at_most(left, before), a->now_us);
 	return 0;
 }
 
@@ -145,7 +151,7 @@ static inline void tide_share_ack(struct tide_share *s, const struct law_ack *a)
 		tide_share_grow(s, a);
 }
 
-/* This part is left of the window. What falls now is the same back-off. */
+/* Reduces the window to this part. The queue that falls now is the same back-off. */
 static inline void tide_share_lower(struct tide_share *s, u64 part_q32, bool own)
 {
 	struct cubic_shape shape = { .beta_q32 = TIDE_SHARE_BETA_Q32, .fast_convergence = own };
@@ -156,7 +162,10 @@ static inline void tide_share_lower(struct tide_share *s, u64 part_q32, bool own
 	s->rest = TIDE_SHARE_REST;
 }
 
-/* An ordinary flow does not see others' back-offs. What only a scavenger would heed counts the less, the more the weight is. */
+/*
+ * A fall of the queue, if there was one, is over: the share backs off, too. An ordinary flow would not see that, so it
+ * counts less, the larger the weight is.
+ */
 static inline void tide_share_follow(struct tide_share *s)
 {
 	u64 given_up_q32 = ((1ULL << 32) - TIDE_SHARE_BETA_Q32) * (Q16_ONE - s->weight_q16) >> 16;
@@ -167,7 +176,7 @@ static inline void tide_share_follow(struct tide_share *s)
 	s->falls = 0;
 }
 
-/* Tide leaves a link that it filled with this window. */
+/* FILL ends with this window. */
 static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
 {
 	u64 part = (window_q16 >> 8) * s->weight_q16 >> 8;
@@ -179,8 +188,8 @@ static inline void tide_share_enter(struct tide_share *s, u64 window_q16)
 }
 
 /*
- * A round is over that found at least this queue. One that falls by 15 % and a millisecond has lost somebody; whether to a back-off shows when the
- * fall is over.
+ * A round of LISTEN has ended with this least queue. If it has fallen by 15 % and 1 ms a competing flow has left or
+ * backed off: which one, shows when the fall is over.
  */
 static inline void tide_share_round(struct tide_share *s, const struct tide_path *path, u64 queue)
 {
@@ -189,7 +198,7 @@ static inline void tide_share_round(struct tide_share *s, const struct tide_path
 	if (!s->weight_q16 || s->weight_q16 == Q16_ONE)
 		return;
 	if (s->rest) {
-		/* an empty queue may stay so: then Tide fills the link by itself */
+		/* an empty queue may mean that competing flows are gone */
 		over = s->rest == 1 || (queue >= s->peak && queue >= tide_middle(path));
 		s->rest--;
 		s->peak = queue;
@@ -205,7 +214,7 @@ static inline void tide_share_round(struct tide_share *s, const struct tide_path
 	s->rest = TIDE_SHARE_REST;
 }
 
-/* A loss of its own, or a timeout: it pays for the fall that is waited for, or for the next. */
+/* An own loss, or a timeout. It pays for the fall that shows, or for the next one. */
 static inline void tide_share_reduce(struct tide_share *s)
 {
 	s->paid |= !s->falls;
@@ -213,14 +222,14 @@ static inline void tide_share_reduce(struct tide_share *s)
 	tide_share_lower(s, TIDE_SHARE_BETA_Q32, true);
 }
 
-/* After a reduction: it begins anew from the least. */
+/* After the reduction of a timeout the window begins at the least. */
 static inline void tide_share_timed_out(struct tide_share *s)
 {
 	cubic_growth_timed_out(&s->growth);
 	s->cwnd_q16 = tide_share_least_q16(s);
 }
 
-/* After a pause this much is left of a window (RFC 2861, section 3.1). */
+/* After an idle time: `left_q16` is left of the window (RFC 2861, section 3.1). */
 static inline void tide_share_restart(struct tide_share *s, u64 left_q16, u64 idle_us)
 {
 	if (!s->weight_q16)

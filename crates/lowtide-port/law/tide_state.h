@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What Tide knows and does, and how it leaves a link, without kernel access (the reference: lowtide-cc, law/tide.rs).
+ * The state of Tide, and the step from FILL to LISTEN, without kernel access. The reference is law/tide.rs of
+ * lowtide-cc.
  */
 #ifndef LOWTIDE_TIDE_STATE_H
 #define LOWTIDE_TIDE_STATE_H
@@ -11,45 +12,47 @@
 #include "tide_path.h"
 #include "tide_share.h"
 
-#define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)	/* there a loss says more */
-#define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* the window for pairs of probes: a host lets half of a window go at once */
+/* in a smaller BDP buffers may be below the thresholds, so a loss counts */
+#define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)
+#define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* window for pairs of probes: hosts send up to half of a window at once */
 #define TIDE_UNPACED 4		/* times the share's rate: effectively unpaced */
-#define TIDE_LEAST_Q16 (2 * Q16_ONE)
-#define TIDE_RAMP_Q16 Q16_ONE		/* growth that is a ramp */
+#define TIDE_LEAST_Q16 (2 * Q16_ONE)	/* least window of FILL */
+#define TIDE_RAMP_Q16 Q16_ONE		/* growth of a ramp: the window doubles per RTT */
 #define TIDE_PART_Q16(part) ((u32)((part) * 65536 + 0.5))
 
 struct tide_parameters {
-	u32 probe_share_q32;	/* of the link's rate that probes may take in a full queue */
-	u32 probe_rate_milli;	/* the least of them per second, of two segments or four */
-	u32 drain_us;		/* how long without a queue near empty until the base is measured anew; 0: never */
+	u32 probe_share_q32;	/* greatest part of the link's rate for probes while they find queues */
+	u32 probe_rate_milli;	/* least probes per 1000 s */
+	/* time without a nearly empty queue after which drain measures the base RTT; 0: never */
+	u32 drain_us;
 };
 
 struct tide_round {
-	u32 end;		/* sequence number */
-	u32 samples;
-	u64 sum, least, last;
-	u64 steps;		/* from each sample to the next */
-	u32 packets, lost;
+	u32 end;		/* the round is over when this sequence number is acknowledged */
+	u32 samples;		/* RTT samples, counted */
+	u64 sum, least, last;	/* RTTs, 2^-8 us */
+	u64 steps;		/* sum of the steps from one RTT sample to the next */
+	u32 packets, lost;	/* segments acknowledged, and newly marked lost */
 	u32 grew;		/* the window has grown in it */
-	u32 limited;		/* the window was what limited it */
+	u32 limited;		/* the window was the limit */
 };
 
 struct tide_fill {
-	u64 growth_q16;		/* per packet acknowledged */
-	u64 ramp_q16;		/* that of the ramp that has just ended: the queue that it makes is its own */
-	u64 drain_window_q16;	/* to return to */
-	u64 began_us;
-	u64 near_empty_us;
-	u32 drain;		/* rounds left of a look at the empty queue */
-	u32 settling;
-	u32 clean;		/* rounds without a queue worth the name, in a row */
-	u32 found;		/* samples in a row above its own queue while it grows */
-	u64 led_q16;		/* what was in flight when the first of these packets left */
-	u32 stale;		/* what was sent up to here still comes back, and belongs to the probes before */
+	u64 growth_q16;		/* segments that the window gains per segment acknowledged */
+	u64 ramp_q16;		/* growth of the latest ramp or of the end of drain: its queue is self-induced */
+	u64 drain_window_q16;	/* the window after drain */
+	u64 began_us;		/* when FILL began */
+	u64 near_empty_us;	/* the latest round with a queue below own_queue / 2 */
+	u32 drain;		/* rounds of drain left */
+	u32 settling;		/* rounds of settle left */
+	u32 clean;		/* rounds in a row below 0.75 own_queue, with a window beyond the safe one */
+	u32 found;		/* RTT samples in a row above own_queue while the window grows */
+	u64 led_q16;		/* in flight when the first of these packets left */
+	u32 stale;		/* data sent in LISTEN, up to `sent`, is not all acknowledged yet */
 	u32 sent;
-	u32 ramp_ended;		/* that ramp's queue: what was sent up to here may have met it */
+	u32 ramp_ended;		/* the ramp has ended: data sent up to `ramp_sent` may have met its queue */
 	u32 ramp_sent;
-	u64 ramped;		/* the longest queue that may be of the latest ramp: none once a round after it has shown what it led to */
+	u64 ramped;		/* longest queue that the latest ramp may have caused; 0: it has settled */
 	struct tide_bursts bursts;
 };
 
@@ -60,21 +63,23 @@ struct tide {
 	struct tide_listen listen;
 	struct tide_fair fair;
 	struct tide_share share;
-	u64 now_us;		/* at the latest ACK */
-	u64 window_q16;		/* while it fills */
-	u64 shown_q16;
-	u64 cap_q16;		/* a window that led to a queue; 0: none */
-	u64 last_full_rate_q32;	/* when a ramp last met a queue; 0: never */
-	u64 before_q16;		/* the latest loss; 0: none */
-	s64 loss_q24;
-	u32 listens;
-	u32 confirmed;		/* the link's rate is known for sure */
-	u32 vanished;		/* queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own */
-	u32 lossy;		/* times it has left for what probes may not hear of, less those that it stayed for long */
+	u64 now_us;		/* the latest ACK */
+	u64 window_q16;		/* of FILL */
+	u64 shown_q16;		/* the window that the stack was given last */
+	/* safe window unless confirmed: one that met a queue, or half of one that met cross traffic; 0: unknown */
+	u64 cap_q16;
+	u64 last_full_rate_q32;	/* the rate when a ramp last met a queue; 0: never */
+	u64 before_q16;		/* window before the latest loss; 0: none */
+	s64 loss_q24;		/* part of the packets lost, smoothed over rounds */
+	u32 listens;		/* in LISTEN, else in FILL */
+	u32 confirmed;		/* a window of at least 0.9 BDP met a queue: the rate is that of the link */
+	/* queues in a row that were gone soon after FILL: in fair queues they were self-induced */
+	u32 vanished;
+	u32 lossy;		/* short FILLs that loss or packets apart ended, less long ones; at most 5 */
 	u32 srtt_us;
 	u32 mss;
-	u32 ruled;		/* its share was what it sent when the latest reduction was asked for */
-	u32 senders;		/* connections that fill its window, 1 at the least */
+	u32 ruled;		/* the share was what Tide sent at the latest reduction */
+	u32 senders;		/* connections that fill the window, at least 1 */
 };
 
 static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
@@ -85,7 +90,10 @@ static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
 	t->listens = 0;
 }
 
-/* A ramp's packets leave in bursts; not behind a token bucket, by whose rate they always come apart, nor among those of other connections. */
+/*
+ * A ramp sends bursts. Not behind a token bucket, by whose rate they always come apart, nor among packets of other
+ * connections.
+ */
 static inline void tide_set_bursts(struct tide *t, u32 nxt)
 {
 	bool ramps = !t->listens && t->fill.growth_q16 >= TIDE_RAMP_Q16 && t->senders < 2 && !tide_lets_bursts_pass(&t->path);
@@ -93,7 +101,7 @@ static inline void tide_set_bursts(struct tide *t, u32 nxt)
 	tide_bursts_leave(&t->fill.bursts, ramps, tide_packet(&t->path), nxt);
 }
 
-/* The path is another one than it seemed. */
+/* The path is not what it seemed, so nothing is safe. */
 static inline void tide_forget(struct tide *t)
 {
 	t->cap_q16 = t->last_full_rate_q32 = 0;
@@ -111,7 +119,9 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 	return (window_q16 * part_q16) >> 16;
 }
 
-/* Whether it still measures how much round trips differ. Several connections begin without it: they make queues of their own. */
+/*
+ * Whether the spread is still measured. Several connections skip that in the first LISTEN, as their own packets queue.
+ */
 static inline bool tide_looks(const struct tide *t)
 {
 	const struct tide_listen *l = &t->listen;
@@ -121,13 +131,13 @@ static inline bool tide_looks(const struct tide *t)
 	return tide_learns_spread(&t->path) || (l->first && l->probes < TIDE_LOOKS && tide_spread(&t->path));
 }
 
-/* What it may grow to fast; 0: not known. */
+/* The safe window, up to which growth may be fast; 0: not known. */
 static inline u64 tide_safe_q16(const struct tide *t)
 {
 	return t->confirmed ? tide_pipe_q16(&t->path) : t->cap_q16;
 }
 
-/* Whether what its weight is worth is what it sends. */
+/* Whether the weighted share is what Tide sends. */
 static inline bool tide_share_rules(const struct tide *t)
 {
 	u64 share = tide_share_q16(&t->share);
@@ -135,13 +145,19 @@ static inline bool tide_share_rules(const struct tide *t)
 	return share && (t->listens || share > t->window_q16);
 }
 
-/* The same with a window and not just a pace. It is then paced at 4x, which only takes bursts apart that the receiver's ACKs make. */
+/*
+ * Whether Tide sends as an ordinary flow: its share is a window, not just a pace of probes. The pace of 4 times its
+ * rate only spreads the bursts that ACKs for many segments cause.
+ */
 static inline bool tide_is_ordinary(const struct tide *t)
 {
 	return tide_share_rules(t) && tide_share_q16(&t->share) >= TIDE_PAIRS_Q16;
 }
 
-/* The link's rate, where little noise lets packets tell whether others are served in turn, and a slower link from these; else 0. */
+/*
+ * The link's rate if packets that left together can show cross traffic, as noise is below a fifth of a packet time;
+ * else 0.
+ */
 static inline u64 tide_whole_q32(const struct tide *t)
 {
 	u64 rate = tide_rate_q32(&t->path);
@@ -150,14 +166,14 @@ static inline u64 tide_whole_q32(const struct tide *t)
 }
 
 /*
- * From filling to listening; where queues are fair, until probes find that nobody else is served in turn on a link of this whole rate; 0: they
- * are not.
+ * From FILL to LISTEN. `whole_q32`: fair-queue LISTEN, until probes show that the link of this rate is free of cross
+ * traffic; 0: any other.
  */
 static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q32)
 {
 	bool large;
 
-	/* somebody is there: what was safe before is not */
+	/* cross traffic: the window is no longer safe */
 	t->cap_q16 = at_least(at_most(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
 	t->confirmed = 0;
 	t->path.queued = 1;

@@ -42,7 +42,7 @@ static inline void transients_end_cycle(struct transients *t, const struct trans
 		acceleration_reaction(&t->acceleration, &p->acceleration);
 }
 
-/* The law reduced its window to `left` of it. `slow_start`: that ended slow start. */
+/* The law reduced its window to the part `left`. `slow_start`: that ended slow start. */
 static inline void transients_reaction(struct transients *t, const struct transients_parameters *p, u32 left, bool slow_start)
 {
 	transients_end_cycle(t, p, slow_start);
@@ -50,8 +50,8 @@ static inline void transients_reaction(struct transients *t, const struct transi
 }
 
 /*
- * An ACK came, and the law has grown its window by it. Gives what an overload leaves of the window, PART_ONE if it is
- * none.
+ * An ACK, after the law has grown its window by it. Returns the part of the window that is left: PART_ONE without
+ * overload.
  */
 static inline u32 transients_ack(struct transients *t, const struct transients_parameters *p, const struct law_window *w,
 				 const struct law_ack *a, bool recovering)
@@ -78,13 +78,13 @@ static inline u32 transients_ack(struct transients *t, const struct transients_p
 	return left;
 }
 
-/* Whether marks are answered already by an overload's reduction. */
+/* Whether a reduction for overload has answered these marks already. */
 static inline bool transients_is_answered(const struct transients *t)
 {
 	return t->overload.answered;
 }
 
-/* What laws of marks have in a trace behind their alpha; writes five values. */
+/* The trace values of acceleration and overload mode, which follow the law's alpha. Writes five values. */
 static inline void transients_inspect(const struct transients *t, s64 *values)
 {
 	const struct overload *o = &t->overload;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995) as Linux has it (net/ipv4/tcp_vegas.c), without kernel access.
- * Once per round trip the window is compared with what the path holds without a queue; the difference is kept between
- * alpha and beta segments.
+ * TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995) as in Linux (net/ipv4/tcp_vegas.c), without kernel access.
+ * Once per RTT the window is compared with the BDP. The difference is kept between alpha and beta segments.
  *
  * Notable differences from Linux, which the reference (lowtide-cc, law/vegas.rs) shares:
- *   - alpha follows the price weight: clamp(w phi alpha_base, 1, alpha_max), and beta = alpha + gap (the DA-LBE
- *     framework, section IV-B). Of weight 1 and with phi above 1 it answers only every phi-th loss: it pays the rest in
- *     delay.
- *   - A window that is not used does not grow.
- *   - Windows have fractions while Vegas is off after a loss and Reno grows them.
+ *
+ * - alpha follows the price weight: clamp(w phi alpha_base, 1, alpha_max), and beta = alpha + gap (the DA-LBE
+ *   framework, section IV-B). At weight 1 and with phi above 1 it answers only every phi-th loss: it pays the rest in
+ *   delay.
+ * - A window that is not the limit does not grow.
+ * - Windows have fractions while Vegas is off after a loss and Reno grows them.
  */
 #ifndef LOWTIDE_VEGAS_H
 #define LOWTIDE_VEGAS_H
 
 #include "law.h"
 
-#define VEGAS_TOO_FEW 2		/* samples of a round of which all may be from delayed ACKs */
+#define VEGAS_TOO_FEW 2		/* with so few samples of a round all may be from delayed ACKs */
 
 struct vegas_parameters {
 	u32 alpha_q16, beta_q16, gamma_q16;	/* segments */
@@ -25,12 +25,12 @@ struct vegas_parameters {
 };
 
 struct vegas {
-	u32 base_us;		/* least round trip of the connection, 0: none */
-	u32 min_us;		/* of this round, 0: none */
+	u32 base_us;		/* base RTT; 0: none */
+	u32 min_us;		/* minimum RTT of this round; 0: none */
 	u32 samples;		/* of this round */
 	u32 round_end;		/* sequence number */
 	u32 diff;		/* segments in the queue at the latest decision */
-	u32 enabled;		/* off from a loss until its recovery; Reno then */
+	u32 enabled;		/* off from a loss until the recovery ends: Reno then */
 };
 
 static inline void vegas_new_round(struct vegas *v)
@@ -55,7 +55,7 @@ static inline void vegas_begin(struct vegas *v, const struct vegas_parameters *p
 
 static inline void vegas_sample(struct vegas *v, const struct vegas_parameters *p, const struct law_ack *a)
 {
-	u32 rtt_us = a->rtt_us + 1;	/* as Linux, so that none is zero */
+	u32 rtt_us = a->rtt_us + 1;	/* as in Linux, so that no RTT is zero */
 
 	if (!a->rtt_us)
 		return;
@@ -66,7 +66,7 @@ static inline void vegas_sample(struct vegas *v, const struct vegas_parameters *
 	v->samples++;
 }
 
-/* w phi, in 2^-16, bounded so that products stay in 64 bits. */
+/* w phi, in 2^-16, with a bound so that products stay in 64 bits. */
 static inline u64 vegas_mu_q16(const struct law_weight *weight)
 {
 	u64 mu = (weight->weight_q16 * weight->ratio_q16) >> 16;
@@ -84,7 +84,7 @@ static inline u64 vegas_alpha_q16(const struct vegas_parameters *p, const struct
 	return alpha < p->alpha_max_q16 ? alpha : p->alpha_max_q16;
 }
 
-/* Three quarters of a window that has grown are its threshold (Linux' tcp_current_ssthresh()). */
+/* The threshold is at least three quarters of a window that has grown (Linux's tcp_current_ssthresh()). */
 static inline void vegas_avoid(struct vegas *v, const struct vegas_parameters *p, const struct law_weight *weight,
 			       struct law_window *w, bool window_limited)
 {
@@ -103,8 +103,8 @@ static inline void vegas_avoid(struct vegas *v, const struct vegas_parameters *p
 }
 
 /*
- * The rate that the window is expected to give less the actual one, in segments: more than the queue holds, by the
- * factor rtt/base.
+ * The expected rate of the window less the actual one, in segments. That is more than the queue holds, by the factor
+ * rtt/base.
  */
 static inline void vegas_round(struct vegas *v, const struct vegas_parameters *p, const struct law_weight *weight,
 			       struct law_window *w, const struct law_ack *a)
@@ -172,7 +172,7 @@ static inline void vegas_undone(struct vegas *v)
 	vegas_new_round(v);
 }
 
-/* The path may be another one: the base is measured anew. */
+/* The path may have changed: the base RTT is measured anew. */
 static inline void vegas_restart(struct vegas *v, struct law_window *w, u32 nxt, u64 idle_us)
 {
 	v->base_us = 0;

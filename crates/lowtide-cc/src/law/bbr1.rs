@@ -6,10 +6,10 @@
 //!
 //! - Volumes and gains are fractions where Linux rounds to segments and 1/256; the window is still made even.
 //! - The maximum of the rate is exact over its window; Linux keeps the three best samples.
-//! - What is in flight is compared as it is; Linux estimates what will be left at the next departure, as part of what
-//!   it counts waits in its pacing queue.
-//! - There is no sample of the round-trip time before the first ACK, so the initial window is paced for a path of 1 ms.
-//! - Marks are not heeded, as there, whatever begins a reduction episode.
+//! - Volumes in flight are compared as they are. Linux estimates what will be left at the next departure, as part of
+//!   what it counts waits in its pacing queue.
+//! - There is no RTT sample before the first ACK, so the initial window is paced for a path of 1 ms.
+//! - Marks do not count, as in Linux, whatever begins a reduction episode.
 
 use crate::{CongestionControl, EcnUse, Flow, text::parameters};
 use std::time::Duration;
@@ -34,13 +34,13 @@ parameters! {
         probe_down_gain: f64 = 0.75, in 0.05..=1.0;
         /// Rounds for which the greatest rate counts.
         bw_window: u32 = 10, in 1..=100;
-        /// The pipe is not full while the rate grows by this factor in a round.
+        /// Full bandwidth is not reached while the rate grows by this factor in a round.
         full_bw_thresh: f64 = 1.25, in 1.0..=4.0;
-        /// Rounds without that growth after which it is full.
+        /// Rounds without that growth after which it is reached.
         full_bw_count: u32 = 3, in 1..=31;
         /// The least window, segments; also that of ProbeRTT.
         min_pipe_cwnd: f64 = 4.0, in 1.0..=100.0;
-        /// How long a minimum round-trip time counts; without a new one, ProbeRTT follows.
+        /// How long a minimum RTT counts; ProbeRTT follows if there is no new one.
         min_rtt_window: Duration = Duration::from_secs(10), in Duration::ZERO..=HOUR;
         /// How long ProbeRTT lasts, at least.
         probe_rtt_duration: Duration = Duration::from_millis(200), in Duration::ZERO..=MINUTE;
@@ -50,11 +50,11 @@ parameters! {
         extra_acked_window: u32 = 5, in 1..=31;
         /// The most aggregation that is added, as a time at the estimated rate.
         extra_acked_max: Duration = Duration::from_millis(100), in Duration::ZERO..=MINUTE;
-        /// The part by which pacing stays below the estimated rate.
+        /// The pacing rate is below the estimated rate by this part.
         pacing_margin: f64 = 0.01, in 0.0..=0.5;
-        /// The sending time of what a host hands over at once; the window has room for three.
+        /// The window has room for three bursts of the host, each of this sending time.
         quantum: Duration = Duration::from_millis(1), in Duration::ZERO..=MINUTE;
-        /// Whether to look for token-bucket policers, and then to send at their rate.
+        /// Whether to detect token-bucket policers, and then to send at their rate.
         policer: bool = true;
     }
 }
@@ -65,7 +65,7 @@ impl Parameters {
         Box::new(machine::Bbr1::new(self.clone(), flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::Off
     }

@@ -5,9 +5,9 @@
 //! Notable differences:
 //!
 //! - Volumes and gains are fractions where Linux rounds to segments and 1/256.
-//! - What is in flight is compared as it is; Linux estimates what will be left at the next departure, as part of what
-//!   it counts waits in its pacing queue.
-//! - State for an undo is kept from the first loss of an episode on, as version 3 does, not from the start of recovery.
+//! - Volumes in flight are compared as they are. Linux estimates what will be left at the next departure, as part of
+//!   what it counts waits in its pacing queue.
+//! - State for an undo is kept from the first loss of an episode on, as in version 3, not from the start of recovery.
 //! - Leaving out ECN (`ecn=off`) is the source's default. Its marks count only on paths of at most `ecn_max_rtt`.
 //! - Signals that begin a reduction episode for marks change nothing: marks are counted as they arrive with ACKs.
 
@@ -39,23 +39,23 @@ parameters! {
         cwnd_gain: f64 = 2.0, in 1.0..=10.0;
         /// Window gain of ProbeUp.
         probe_up_cwnd_gain: f64 = 2.0, in 1.0..=10.0;
-        /// ProbeUp ends when this many estimated BDPs are in flight, after a minimum round-trip time.
+        /// ProbeUp ends when this many estimated BDPs are in flight, after a minimum RTT.
         bw_probe_pif_gain: f64 = 1.25, in 1.0..=10.0;
-        /// The pipe is not full while the rate grows by this factor in a round.
+        /// Full bandwidth is not reached while the rate grows by this factor in a round.
         full_bw_thresh: f64 = 1.25, in 1.0..=4.0;
-        /// Rounds without that growth after which it is full.
+        /// Rounds without that growth after which it is reached.
         full_bw_count: u32 = 3, in 1..=31;
         /// Startup also ends after a round of recovery with losses on so many ACKs; 0: never.
         full_loss_count: u32 = 8, in 0..=1000;
-        /// The part that may be lost of what a probe sends.
+        /// The part of a probe's packets that may be lost.
         loss_thresh: f64 = 0.02, in 0.0..=0.5;
         /// The factor that a round with losses leaves of the bounds, at least.
         beta: f64 = 0.7, in 0.01..=0.99;
-        /// The part of `inflight_hi` that is left to others.
+        /// The part of `inflight_hi` that is left to competing flows.
         headroom: f64 = 0.15, in 0.0..=0.9;
         /// The least window, segments.
         min_pipe_cwnd: f64 = 4.0, in 1.0..=100.0;
-        /// How long a minimum round-trip time counts.
+        /// How long a minimum RTT counts.
         min_rtt_window: Duration = Duration::from_secs(10), in Duration::ZERO..=HOUR;
         /// How long without a new minimum before ProbeRTT.
         probe_rtt_interval: Duration = Duration::from_secs(5), in Duration::ZERO..=HOUR;
@@ -63,13 +63,13 @@ parameters! {
         probe_rtt_duration: Duration = Duration::from_millis(200), in Duration::ZERO..=MINUTE;
         /// The part of the BDP that ProbeRTT leaves in flight.
         probe_rtt_cwnd_gain: f64 = 0.5, in 0.0..=1.0;
-        /// The longest time between probes for bandwidth, without its chance part.
+        /// The longest time between probes for bandwidth, without its random part.
         bw_probe_base: Duration = Duration::from_secs(2), in Duration::ZERO..=MINUTE;
-        /// The chance part of that time is below this.
+        /// The random part of that time is below this.
         bw_probe_rand: Duration = SECOND, in Duration::ZERO..=MINUTE;
         /// The most rounds between probes (63: what a Reno flow of 25 Mbit/s and 30 ms needs).
         bw_probe_max_rounds: u32 = 63, in 1..=10_000;
-        /// The chance number of rounds less is below this.
+        /// A random number of rounds below this is subtracted.
         bw_probe_rand_rounds: u32 = 2, in 0..=100;
         /// Rounds between probes per segment of BDP; 0: `bw_probe_max_rounds` always.
         bw_probe_reno_gain: f64 = 1.0, in 0.0..=10.0;
@@ -79,23 +79,23 @@ parameters! {
         extra_acked_window: u32 = 5, in 1..=31;
         /// The most aggregation that is added, as a time at the estimated rate.
         extra_acked_max: Duration = Duration::from_millis(100), in Duration::ZERO..=SECOND;
-        /// The part by which pacing stays below the estimated rate.
+        /// The pacing rate is below the estimated rate by this part.
         pacing_margin: f64 = 0.01, in 0.0..=0.5;
-        /// The sending time of what a host hands over at once; the window has room for three.
+        /// The window has room for three bursts of the host, each of this sending time.
         quantum: Duration = Duration::from_millis(1), in Duration::ZERO..=SECOND;
-        /// Minimum round-trip time that halves the 64 KiB more that are sent at once on short paths; 0: none.
+        /// On short paths up to 64 KiB more are sent at once: half of that at this minimum RTT; 0: none.
         quantum_rtt: Duration = Duration::from_micros(512), in Duration::ZERO..=SECOND;
         /// Whether to use ECN.
         ecn: Ecn = Ecn::Off;
-        /// The longest minimum round-trip time at which marks count; 0: any.
+        /// The longest minimum RTT at which marks count; 0: any.
         ecn_max_rtt: Duration = Duration::from_millis(5), in Duration::ZERO..=MINUTE;
         /// Weight of the newest round in the share of marks, `ecn_alpha`.
         ecn_alpha_gain: f64 = 1.0 / 16.0, in 0.0..=1.0;
         /// Its initial value.
         ecn_alpha_init: f64 = 1.0, in 0.0..=1.0;
-        /// A round with marks takes this times `ecn_alpha` of the bounds.
+        /// Marks in a round reduce the bounds by this times `ecn_alpha`.
         ecn_factor: f64 = 1.0 / 3.0, in 0.0..=1.0;
-        /// The share of marks at which a probe went too high; 0: none.
+        /// A probe with this share of marks was too high; 0: none.
         ecn_thresh: f64 = 0.5, in 0.0..=1.0;
         /// When marks cease, probe at once, first by this part of `inflight_hi`; 0: wait.
         ecn_reprobe_gain: f64 = 0.0, in 0.0..=2.0;
@@ -119,7 +119,7 @@ impl Parameters {
         Bbr::new(settings!(self, Version::V2 { bw_probe_pif_gain, ecn_bw_lo, ecn_bw_hi }), flow)
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         self.ecn.ecn_use()
     }

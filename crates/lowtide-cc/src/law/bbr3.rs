@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BBR, version 3: draft-ietf-ccwg-bbr, with the ECN response of Google's v3 for Linux (`tcp_bbr.c`), of which the
-//! draft says nothing.
+//! BBR, version 3: draft-ietf-ccwg-bbr. The draft does not cover ECN, so that response is that of Google's v3 for Linux
+//! (`tcp_bbr.c`).
 //!
 //! Notable differences from the draft:
 //!
-//! - Growth beyond a quarter is looked for in every sample (Linux), not only in that of the first ACK of a round.
+//! - Every sample is tested for growth beyond a quarter (Linux), not only that of the first ACK of a round.
 //! - Aggregation is remembered for five to ten rounds and bounded by `extra_acked_max` (Linux), not for ten.
 //! - In Startup, losses are counted per ACK (Linux), not per range of sequence numbers.
-//! - Until the pipe was full, the window grows without regard to the model up to twice the initial one (Linux).
+//! - Until full bandwidth was reached, the window grows up to twice the initial one whatever the model is (Linux).
 //! - ProbeCruise lowers `inflight_lo` to `inflight_hi` (Linux).
 //! - State for an undo is kept once per episode: a later round of the same recovery does not overwrite it.
 //! - Signals that begin a reduction episode for marks change nothing: marks are counted as they arrive with ACKs.
@@ -42,21 +42,21 @@ parameters! {
         probe_up_cwnd_gain: f64 = 2.25, in 1.0..=10.0;
         /// Drain ends after so many rounds at the latest.
         drain_rounds: u32 = 3, in 0..=1000;
-        /// The pipe is not full while the rate grows by this factor in a round.
+        /// Full bandwidth is not reached while the rate grows by this factor in a round.
         full_bw_thresh: f64 = 1.25, in 1.0..=4.0;
-        /// Rounds without that growth after which it is full.
+        /// Rounds without that growth after which it is reached.
         full_bw_count: u32 = 3, in 1..=31;
         /// Startup also ends after a round of recovery with losses on so many ACKs; 0: never (`StartupFullLossCnt`).
         full_loss_count: u32 = 6, in 0..=1000;
-        /// The part that may be lost of what a probe sends (`LossThresh`).
+        /// The part of a probe's packets that may be lost (`LossThresh`).
         loss_thresh: f64 = 0.02, in 0.0..=0.5;
         /// The factor that a round with losses leaves of the bounds, at least (`Beta`).
         beta: f64 = 0.7, in 0.01..=0.99;
-        /// The part of `inflight_hi` that is left to others (`Headroom`).
+        /// The part of `inflight_hi` that is left to competing flows (`Headroom`).
         headroom: f64 = 0.15, in 0.0..=0.9;
         /// The least window, segments (`MinPipeCwnd`).
         min_pipe_cwnd: f64 = 4.0, in 1.0..=100.0;
-        /// How long a minimum round-trip time counts (`MinRTTFilterLen`).
+        /// How long a minimum RTT counts (`MinRTTFilterLen`).
         min_rtt_window: Duration = Duration::from_secs(10), in Duration::ZERO..=HOUR;
         /// How long without a new minimum before ProbeRTT (`ProbeRTTInterval`).
         probe_rtt_interval: Duration = Duration::from_secs(5), in Duration::ZERO..=HOUR;
@@ -64,13 +64,13 @@ parameters! {
         probe_rtt_duration: Duration = Duration::from_millis(200), in Duration::ZERO..=MINUTE;
         /// The part of the BDP that ProbeRTT leaves in flight (`ProbeRTTCwndGain`).
         probe_rtt_cwnd_gain: f64 = 0.5, in 0.0..=1.0;
-        /// The longest time between probes for bandwidth, without its chance part.
+        /// The longest time between probes for bandwidth, without its random part.
         bw_probe_base: Duration = Duration::from_secs(2), in Duration::ZERO..=MINUTE;
-        /// The chance part of that time is below this.
+        /// The random part of that time is below this.
         bw_probe_rand: Duration = SECOND, in Duration::ZERO..=MINUTE;
         /// The most rounds between probes (63: what a Reno flow of 25 Mbit/s and 30 ms needs).
         bw_probe_max_rounds: u32 = 63, in 1..=10_000;
-        /// The chance number of rounds less is below this.
+        /// A random number of rounds below this is subtracted.
         bw_probe_rand_rounds: u32 = 2, in 0..=100;
         /// Rounds between probes per segment of BDP; 0: `bw_probe_max_rounds` always.
         bw_probe_reno_gain: f64 = 1.0, in 0.0..=10.0;
@@ -80,23 +80,23 @@ parameters! {
         extra_acked_window: u32 = 5, in 1..=31;
         /// The most aggregation that is added, as a time at the estimated rate.
         extra_acked_max: Duration = Duration::from_millis(100), in Duration::ZERO..=SECOND;
-        /// The part by which pacing stays below the estimated rate (`PacingMarginPercent`).
+        /// The pacing rate is below the estimated rate by this part (`PacingMarginPercent`).
         pacing_margin: f64 = 0.01, in 0.0..=0.5;
-        /// The sending time of what a host hands over at once; the window has room for three.
+        /// The window has room for three bursts of the host, each of this sending time.
         quantum: Duration = Duration::from_millis(1), in Duration::ZERO..=SECOND;
-        /// Minimum round-trip time that halves the 64 KiB more that are sent at once on short paths; 0: none.
+        /// On short paths up to 64 KiB more are sent at once: half of that at this minimum RTT; 0: none.
         quantum_rtt: Duration = Duration::ZERO, in Duration::ZERO..=SECOND;
         /// Whether to use ECN.
         ecn: Ecn = Ecn::Off;
-        /// The longest minimum round-trip time at which marks count; 0: any.
+        /// The longest minimum RTT at which marks count; 0: any.
         ecn_max_rtt: Duration = Duration::from_millis(5), in Duration::ZERO..=MINUTE;
         /// Weight of the newest round in the share of marks, `ecn_alpha`.
         ecn_alpha_gain: f64 = 1.0 / 16.0, in 0.0..=1.0;
         /// Its initial value.
         ecn_alpha_init: f64 = 1.0, in 0.0..=1.0;
-        /// A round with marks takes this times `ecn_alpha` of the bounds.
+        /// Marks in a round reduce the bounds by this times `ecn_alpha`.
         ecn_factor: f64 = 1.0 / 3.0, in 0.0..=1.0;
-        /// The share of marks at which a probe went too high; 0: none.
+        /// A probe with this share of marks was too high; 0: none.
         ecn_thresh: f64 = 0.5, in 0.0..=1.0;
         /// When marks cease, probe at once, first by this part of `inflight_hi`; 0: wait.
         ecn_reprobe_gain: f64 = 0.5, in 0.0..=2.0;
@@ -115,7 +115,7 @@ impl Parameters {
         Bbr::new(settings!(self, Version::V3 { drain_rounds: self.drain_rounds }), flow)
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         self.ecn.ecn_use()
     }

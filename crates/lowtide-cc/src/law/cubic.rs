@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP CUBIC: as RFC 9438 has it, as Linux has it, or as the paper of 2008 (Ha, Rhee and Xu, "CUBIC: a new TCP-friendly
+//! TCP CUBIC: as in RFC 9438, as in Linux, or as in the paper of 2008 (Ha, Rhee and Xu, "CUBIC: a new TCP-friendly
 //! high-speed TCP variant", ACM SIGOPS OSR 42(5)).
 //!
-//! Notable differences from RFC 9438: slow start ends by classic Hybrid Slow Start, not by HyStart++
-//! (`hystart=plus`), because that is what Linux senders do, which are the rivals on real networks and in the lab; the
-//! threshold is `beta` times the window, as in Linux, not times the amount in flight; and what the growth itself says
-//! (`part::Cubic`).
+//! Notable differences from RFC 9438: slow start ends by classic Hybrid Slow Start, not by HyStart++ (`hystart=plus`),
+//! as in Linux senders, which are the rivals on real networks and in the lab; the threshold is `beta` times the window,
+//! as in Linux, not times the amount in flight; and those of the growth itself (`part::Cubic`).
 
 use super::loss_based::LossBased;
 use crate::{
@@ -35,7 +34,7 @@ parameters! {
         beta: f64 = 0.7, in 0.01..=0.99;
         /// C, segments per second cubed (RFC 9438, section 5).
         c: f64 = CubicShape::RFC_9438.c, in 0.0001..=1000.0;
-        /// Whether Wmax is put lower when it was not reached again (RFC 9438, section 4.7).
+        /// Whether Wmax is lowered when it was not reached again (RFC 9438, section 4.7).
         fast_convergence: bool = true;
         /// Whether to grow at least as Reno would (RFC 9438, section 4.3).
         reno_friendly: bool = true;
@@ -45,7 +44,7 @@ parameters! {
         hystart: HyStartKind = HyStartKind::On;
         /// Segments of the window from which Hybrid Slow Start acts (Linux `hystart_low_window`).
         low_window: f64 = HyStartShape::CUBIC.low_window, in 0.0..=1e6;
-        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the RTT.
         paced: bool = false;
         /// Whether to use classic ECN.
         ecn: bool = false;
@@ -81,7 +80,7 @@ impl Parameters {
         Box::new(LossBased::new(flow, slow_start, increase, self.beta).rounding(self.whole_segments))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }

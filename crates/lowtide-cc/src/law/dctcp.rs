@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data Center TCP (RFC 8257): the window comes down by half the fraction of marked segments.
+//! Data Center TCP (RFC 8257): the window is reduced by half of the fraction of marked segments.
 //!
 //! With `accel` and `overload` also the two modes for transients of J. Misund ("Delay based additive increase for
 //! scalable congestion controls"), who calls that `dctcp-fast`.
 //!
 //! Notable differences from the RFC:
 //! - As in Linux (`tcp_dctcp.c`), the fraction is counted in segments, and the window does not grow during the
-//!   reduction round. `cwr_increase` lets it; the paper's two marks per round trip need that.
-//! - `alpha` is not rounded: Linux keeps 10 bits of it, and lets it fall by at least one of those per round.
-//! - A window may hold fractions of a segment.
-//! - The receiver's part (echoing every mark), and falling back where ECN is not negotiated, are the transport's. With
+//!   reduction round. `cwr_increase` enables that; the paper's two marks per RTT need it.
+//! - `alpha` is not rounded: Linux keeps 10 bits of it, and lowers it by at least one of those per round.
+//! - A window may have fractions of a segment.
+//! - The receiver's part (echoing every mark), and the fallback without negotiated ECN, belong to the transport. With
 //!   `ecn=off` the law is Reno without ECN, as DCTCP is then.
 //!
-//! A made-up signal ([`Signal::Phantom`]) lowers the window by `alpha` too. Whoever makes it up counts it in
-//! [`Ack::marked`], or `alpha` does not see it.
+//! A phantom signal ([`Signal::Phantom`]) lowers the window by `alpha`, too. Its source must count it in
+//! [`Ack::marked`], else `alpha` does not include it.
 
 use super::reno;
 use crate::{
@@ -35,9 +35,9 @@ parameters! {
         alpha: f64 = 1.0, in 0.0..=1.0;
         /// The factor that a loss leaves of the window (RFC 8257, section 3.5).
         beta: f64 = 0.5, in 0.01..=0.99;
-        /// Whether the window also grows in the round trip after a mark.
+        /// Whether the window also grows in the RTT after a mark.
         cwr_increase: bool = false;
-        /// Paced sending at this multiple of `cwnd/srtt`, twice that below half of the threshold; 0: not paced.
+        /// Sends at this multiple of `cwnd/srtt`, twice that below half of the threshold; 0: not paced.
         pacing: f64 = 0.0, in 0.0..=4.0;
         /// Whether ECN can be used. If not, this is Reno.
         ecn: bool = true;
@@ -47,19 +47,19 @@ parameters! {
         accel_q: Overshoot = Overshoot::MILLISECOND;
         /// Gain of acceleration's averages (Misund, section 3.3).
         accel_gain: f64 = 1.0 / 16.0, in 0.001..=1.0;
-        /// Cycles to be seen before acceleration.
+        /// Cycles that must have been seen before acceleration.
         accel_cycles: u32 = 4, in 0..=1000;
-        /// Whether to read the paper's formulas by the letter.
+        /// Whether to use the formulas exactly as the paper prints them.
         accel_literal: bool = false;
         /// Overload mode (Misund, sections 1 and 6.2).
         overload: bool = false;
-        /// How far above its usual delay the queue is overload.
+        /// How far above its usual delay a queue is overload.
         overload_q: Overshoot = Overshoot::MILLISECOND;
         /// Gain of the average of the queue's usual delay.
         overload_gain: f64 = 1.0 / 16.0, in 0.001..=1.0;
-        /// Queueing delay that the queue discipline keeps anyway, and overload's reduction leaves.
+        /// Standing queue of an AQM, which is left after a reduction for overload.
         overload_aqm: Duration = Duration::ZERO, in OverloadSettings::Q_AQM;
-        /// How long the least round-trip time holds as the path's; 0s: for the connection's life.
+        /// How long a minimum RTT counts as that of the path; 0s: for the connection's life.
         overload_base: Duration = Duration::ZERO, in OverloadSettings::BASE_WINDOW;
         /// Which rounds overload judges.
         overload_rounds: Judged = Judged::Fresh;
@@ -105,7 +105,7 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         if self.ecn { EcnUse::Accurate } else { EcnUse::Off }
     }
@@ -123,7 +123,7 @@ struct Dctcp {
     transients: Transients,
     /// From a loss to the end of its recovery.
     recovering: bool,
-    /// Whether the latest reduction was for a loss or a timeout, and can have been a mistake.
+    /// Whether the latest reduction was for a loss or a timeout, and may be spurious.
     undoable: bool,
     srtt: Duration,
 }
@@ -137,7 +137,7 @@ impl Dctcp {
         }
     }
 
-    /// The window comes down to `left` of it.
+    /// Reduces the window to the part `left`.
     fn reduce(&mut self, left: f64) {
         self.transients.on_reaction(left, self.window.in_slow_start());
         self.window.reduce_to(self.window.cwnd * left);
@@ -159,7 +159,7 @@ impl CongestionControl for Dctcp {
             Some(left) if left < 1.0 && self.window.cwnd > self.window.minimum => {
                 self.undoable = false;
                 self.window.reduce_to(self.window.cwnd * left);
-                // Not where this ACK's own growth was more.
+                // false if this ACK's own growth was more
                 if self.window.cwnd < before { Reaction::Reduced } else { Reaction::None }
             }
             _ => Reaction::None,
@@ -233,7 +233,7 @@ impl CongestionControl for Dctcp {
 }
 
 impl Weighted for Dctcp {
-    /// The price is the marked fraction.
+    /// The congestion price is the marked fraction.
     fn set_weight(&mut self, weight: f64) {
         self.average.set_weight(weight);
     }

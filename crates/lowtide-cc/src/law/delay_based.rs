@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every delay-based law, whatever the network does.
+//! What holds for every delay-based law, on any network.
 
 use crate::{Ack, Congestion, CongestionControl, EcnUse, Flow, Law, Reaction, Recovered, Restart, Signal, Time};
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A law and what its transport knows.
+/// A law and the state of its transport.
 struct Driver {
     law: Box<dyn CongestionControl>,
     now: Time,

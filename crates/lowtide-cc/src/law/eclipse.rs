@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Eclipse: steers the one-way delay to a small part of the range that it was seen to have.
+//! Eclipse: keeps the one-way delay at a small part of the range that was measured.
 //!
 //! H. Adhari, T. Dreibholz, S. Werner and E. P. Rathgeb, "Eclipse: A New Dynamic Delay-based Congestion Control
 //! Algorithm for Background Traffic". With `s_min` and `s_max` the one-way smoothed extremes of the delay τ (section
@@ -10,13 +10,13 @@
 //! ```
 //!
 //! Notable differences from the paper, which leaves much open; each has a parameter:
-//! - The adaptation interval μ can grow. As printed it is the distance of two times within itself, which never can, may
-//!   be negative and collapses to the distance of two samples (`mu=literal` takes its absolute value).
+//! - The adaptation interval μ can grow. As printed it is the distance of two times within itself: it never can grow,
+//!   may be negative, and collapses to the distance of two samples (`mu=literal` takes its absolute value).
 //! - δ is at least 0.1 ms, and the law's factor is bounded by [-(1/β - 1), 1], so that a range of zero does no harm.
 //! - α weights the new value, as in the formula. The sentence below it ("higher values smooth better") has it reversed.
 //! - With a price weight (`weighted.rs`) β follows from it.
-//! - Slow start, losses, idle times, and the minimum window are ours; 4 segments reproduce the paper's figures.
-//! - Where the transport has no one-way delay, the round trip takes its place.
+//! - Slow start, losses, idle times, and the minimum window are our choices; 4 segments reproduce the paper's figures.
+//! - Without one-way delays the RTT takes their place.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Price, Prices, Reaction, Recovered, Restart, Signal, Time,
@@ -38,10 +38,10 @@ use weighted::Threshold;
 values! {
     /// How the adaptation interval μ changes at its end.
     pub enum Mu {
-        /// It doubles while a trend runs through it, shrinks where the delay is stable, and else covers the distance
-        /// from the least to the greatest delay.
+        /// It doubles while a trend runs through it, shrinks if the delay is stable, and else covers the time from the
+        /// minimum to the maximum delay.
         Adaptive = "adaptive",
-        /// The distance of the times of the least and the greatest delay (section III-C2), without bounds.
+        /// The distance of the times of the minimum and the maximum delay (section III-C2), without bounds.
         Literal = "literal",
         /// Never.
         Fixed = "fixed",
@@ -73,25 +73,24 @@ parameters! {
         mu_initial: Duration = Duration::from_secs(1), in Duration::from_millis(1)..=Duration::from_secs(3600);
         /// The shortest one.
         mu_min: Duration = Duration::from_millis(200), in Duration::ZERO..=Duration::from_secs(3600);
-        /// The shortest one in smoothed round-trip times.
+        /// The shortest one in smoothed RTTs.
         mu_rtts: f64 = 4.0, in 0.0..=1000.0;
         /// The longest one.
         mu_max: Duration = Duration::from_secs(30), in Duration::from_millis(1)..=Duration::from_secs(3600);
-        /// A range of delays within an interval below this, or below what the link takes for one packet, is no
-        /// variation.
+        /// A range of delays within an interval below this, or below the packet time of the link, is no variation.
         stable: Duration = Duration::from_millis(2), in Duration::ZERO..=Duration::from_secs(1);
-        /// The least δ, so that nothing is divided by zero.
+        /// The minimum of δ, so that nothing is divided by zero.
         delta_min: Duration = Duration::from_micros(100), in Duration::from_micros(1)..=Duration::from_secs(1);
-        /// The least δ in packet times (smoothed round-trip time over window). 1 costs less throughput on long paths;
-        /// but above half the natural ripple it makes `s_min` climb, so use it with `guard`.
+        /// The minimum of δ in packet times (smoothed RTT over window). 1 costs less throughput on long paths; but
+        /// above half of the natural ripple it makes `s_min` climb, so use it with `guard`.
         delta_floor: f64 = 0.0, in 0.0..=100.0;
         /// Whether `s_min` rises only if the delay was above it by more than 5/4 δ throughout an interval, which the
-        /// law's own queue cannot explain.
+        /// self-induced queue cannot explain.
         guard: bool = false;
-        /// How often the window is lowered to its minimum, so that the queue drains and all see the least delay, but no
-        /// more than a tenth of the time; 0: never.
+        /// How often the window is lowered to its minimum, so that the queue drains and all flows see the base delay,
+        /// but at most for a tenth of the time; 0: never.
         drain: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600);
-        /// For how many smoothed round-trip times.
+        /// For how many smoothed RTTs.
         drain_rtts: f64 = 2.5, in 0.1..=10.0;
         /// What ends slow start.
         slow_start: Exit = Exit::Delay;
@@ -108,7 +107,7 @@ impl Parameters {
         Box::new(Eclipse::new(self, flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }
@@ -117,13 +116,13 @@ impl Parameters {
 /// Delay samples before slow start may end by them.
 const MIN_SAMPLES: u32 = 8;
 
-/// Between two drains lie at least so many times the length of one.
+/// The least pause between two drains, in lengths of a drain.
 const DRAIN_PAUSE: u32 = 9;
 
-/// A delay this many δ above `s_min` is not the law's own (`guard`).
+/// A delay this many δ above `s_min` is not self-induced (`guard`).
 const GUARD: f64 = 1.25;
 
-/// Delays are milliseconds above the first sample, so that the clocks' offset is gone.
+/// Delays are milliseconds above the first sample, which removes the clocks' offset.
 struct Eclipse {
     parameters: Parameters,
     window: Window,
@@ -135,11 +134,11 @@ struct Eclipse {
     samples: u32,
     s_min: f64,
     s_max: f64,
-    /// The least round-trip time, milliseconds.
+    /// The minimum RTT, milliseconds.
     base_rtt: f64,
     /// When the last segment arrived, nanoseconds from an unknown origin, and the least time between two in this
-    /// interval, milliseconds: what the slowest link takes for one. Only an interval long, so that nothing rare holds
-    /// for ever.
+    /// interval, milliseconds: an upper bound of the packet time of the slowest link. It counts for one interval only,
+    /// so that nothing rare counts for ever.
     arrived: Option<i64>,
     segment_gap: f64,
     interval: Option<Interval>,
@@ -152,9 +151,9 @@ struct Eclipse {
     draining: bool,
     /// The latest factor of the law.
     off: f64,
-    /// What takes the place of β, once a weight was set.
+    /// The price takes the place of β once a weight is set.
     threshold: Option<Threshold>,
-    /// What delay has cost so far.
+    /// Sum of the price of delay so far.
     price: Price,
 }
 
@@ -187,15 +186,14 @@ impl Eclipse {
         }
     }
 
-    /// The delay of a segment that was sent once, milliseconds above the first.
+    /// The delay of a segment that was sent once (Karn), milliseconds above the first.
     fn sample(&mut self, ack: &Ack) -> Option<f64> {
         self.base_rtt = self.base_rtt.min(millis(ack.rtt?)); // Karn
         let delay = self.signal.sample(ack)?;
         let origin = *self.origin.get_or_insert(delay);
         self.samples = self.samples.saturating_add(1);
-        // Sent a round trip ago, it arrived after its one-way delay: ACKs that are held up on their way back and come
-        // together do not change that. Where the delay is the round trip it is the ACKs that arrive, and of those at
-        // one time nothing is learnt.
+        // Sent an RTT ago, it arrived after its one-way delay. ACKs that wait on the return path and arrive together do
+        // not change that. If the delay is the RTT these are the arrivals of ACKs, and those at one time give no bound.
         let arrived = nanos(ack.now - Time::ZERO) - nanos(ack.rtt?) + delay;
         if let Some(gap) = self.arrived.replace(arrived).map(|before| arrived - before).filter(|gap| *gap > 0) {
             self.segment_gap = self.segment_gap.min(gap as f64 / 1e6 / f64::from(ack.packets.max(1)));
@@ -203,12 +201,12 @@ impl Eclipse {
         Some(delay.saturating_sub(origin) as f64 / 1e6)
     }
 
-    /// The time that one packet takes at the present rate, milliseconds.
+    /// The packet time at the present rate, milliseconds.
     fn packet_time(&self, ack: &Ack) -> f64 {
         millis(ack.srtt) / self.window.cwnd
     }
 
-    /// Folds a sample into the smoothed extremes (section III-C1) and δ.
+    /// Updates the smoothed extremes (section III-C1) and δ.
     fn measure(&mut self, ack: &Ack, tau: f64) {
         self.s_min = self.s_min.min(tau);
         self.s_max = self.s_max.max(tau);
@@ -241,7 +239,8 @@ impl Eclipse {
             Mu::Fixed => self.mu,
             Mu::Literal => interval.distance().abs(),
             Mu::Adaptive => {
-                // Beside others a packet of ours takes far longer than the link needs for it, and hides what they do.
+                // Beside cross traffic an own packet takes far longer than the link needs for it, which would hide
+                // changes.
                 let stable = millis(p.stable).max(self.packet_time(ack).min(segment_gap));
                 let least = millis(p.mu_min).max(p.mu_rtts * millis(ack.srtt));
                 interval.next_mu(ack.now, self.mu, stable).max(least).min(millis(p.mu_max))
@@ -360,7 +359,7 @@ impl CongestionControl for Eclipse {
         Some(self)
     }
 
-    /// Under a weight, what the window gives way to is the inflated price.
+    /// With a weight the window reacts to the inflated price.
     fn prices(&self, prices: &mut Prices) {
         if self.threshold.is_some() {
             prices.delay = self.price;

@@ -4,7 +4,7 @@
 //! Notable differences from the RFC:
 //! * The window follows the delay outside reduction episodes only; inside, the transport walks to it by PRR.
 //! * The congestion timeout (CTO) is the transport's retransmission timeout.
-//! * Where the transport has no one-way delay, the round trip takes its place.
+//! * Without one-way delays the RTT takes their place.
 //! * Slow start, which the RFC leaves open, ends when the queueing delay reaches `TARGET`; it is off by default.
 
 use crate::{
@@ -23,7 +23,7 @@ parameters! {
     pub struct Parameters for "ledbat" {
         /// `TARGET`: the queueing delay to keep. The RFC allows at most 100 ms.
         target: Duration = Duration::from_millis(100), in TARGET;
-        /// `GAIN`: growth in segments per round trip without a queue. The RFC allows at most 1.
+        /// `GAIN`: growth in segments per RTT without a queue. The RFC allows at most 1.
         gain: f64 = 1.0, in 0.001..=100.0;
         /// `ALLOWED_INCREASE`: how many segments the window may exceed what is in flight.
         allowed_increase: f64 = 1.0, in 1.0..=1000.0;
@@ -33,7 +33,7 @@ parameters! {
         init_cwnd: f64 = 2.0, in 1.0..=1000.0;
         /// `BASE_HISTORY`: minutes of the base delay's memory.
         base_history: u32 = 10, in 1..=1440;
-        /// `CURRENT_FILTER`: samples of the current delay's minimum; those older than a round trip do not count.
+        /// `CURRENT_FILTER`: samples of the current delay's minimum; those older than an RTT do not count.
         current_filter: u32 = 4, in 1..=1024;
         /// The factor that a loss leaves of the window.
         beta: f64 = 0.5, in 0.01..=0.99;
@@ -64,7 +64,7 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }
@@ -80,7 +80,7 @@ struct Ledbat {
     signal: DelaySignal,
     base: BaseDelay,
     current: CurrentDelay,
-    /// How far the queueing delay is below `TARGET`, as a part of it.
+    /// The queueing delay below `TARGET`, as a part of it.
     off_target: f64,
     /// The queueing delay in nanoseconds.
     queuing: f64,
@@ -118,7 +118,7 @@ impl CongestionControl for Ledbat {
                 self.slow_start.on_ack(ack, &mut self.window);
             }
         } else {
-            // RFC 6817, section 2.4.2. What is in flight limits the window, so that it cannot grow unused.
+            // RFC 6817, section 2.4.2. What is in flight bounds the window, so that it does not grow unused.
             let allowed = self.window.segments(ack.in_flight) + self.parameters.allowed_increase;
             let acked = self.window.segments(ack.bytes);
             self.window.cwnd += self.parameters.gain * self.off_target * acked / self.window.cwnd;
@@ -134,7 +134,7 @@ impl CongestionControl for Ledbat {
         let cwnd = self.window.cwnd;
         match congestion.signal {
             Signal::Timeout => self.window.collapse(self.parameters.beta * cwnd),
-            // The one segment after a timeout is less than the minimum.
+            // The one segment after a timeout is below the minimum.
             _ => self.window.lower_to(self.parameters.beta * cwnd),
         }
     }
@@ -258,7 +258,8 @@ mod tests {
 
     #[test]
     fn the_base_delay_climbs_a_stair_every_ten_minutes() {
-        // S4, figure 7: TARGET above what it takes for the base, which is its own queue after ten minutes.
+        // S4, figure 7: TARGET above what it takes for the base delay, which is its self-induced queue after ten
+        // minutes.
         let mut path = Path::new("ledbat", ms(20), 200);
         for (until, expected) in [(500, 0.1), (1100, 0.2), (1700, 0.3)] {
             path.run(ms(1000 * until) - (path.now - Time::ZERO), |_| {});

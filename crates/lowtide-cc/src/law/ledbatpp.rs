@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT on round trips, with a gentler gain, a multiplicative decrease,
-//! and slowdowns in which the queue drains and the base delay shows.
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT on RTTs, with a gentler gain, a multiplicative decrease, and
+//! slowdowns in which the queue drains and the base delay can be measured.
 //!
 //! Notable differences from the draft:
-//! * A slowdown begins only in congestion avoidance: not before slow start after a timeout has come back to its
-//!   threshold. It begins and ends outside reduction episodes.
-//! * A loss while the window is held at its minimum halves the threshold that it returns to.
-//! * Idle time counts for no round of slowdowns: they are postponed by it.
+//! * A slowdown begins only in congestion avoidance: after a timeout not before slow start has reached its threshold.
+//!   It begins and ends outside reduction episodes.
+//! * A loss while the window is held at its minimum halves the threshold for the time after.
+//! * Idle time does not count for slowdowns: they are postponed by it.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
@@ -32,11 +32,11 @@ parameters! {
         slow_start_exit: f64 = 0.75, in 0.01..=10.0;
         /// Whether there are slowdowns.
         slowdown: bool = true;
-        /// Round trips from the end of the initial slow start to the initial slowdown.
+        /// RTTs from the end of the initial slow start to the initial slowdown.
         slowdown_delay: f64 = 2.0, in 0.0..=1000.0;
-        /// Round trips for which a slowdown holds the window at its minimum.
+        /// RTTs for which a slowdown holds the window at its minimum.
         slowdown_hold: f64 = 2.0, in 0.0..=1000.0;
-        /// From the end of a slowdown to the next: so many times its duration.
+        /// Time from the end of a slowdown to the next, as a multiple of its duration.
         slowdown_interval: f64 = 9.0, in 1.0..=1000.0;
         /// The least window, segments; a timeout leaves one.
         min_cwnd: f64 = 2.0, in 1.0..=1000.0;
@@ -73,7 +73,7 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }
@@ -106,10 +106,10 @@ struct LedbatPlusPlus {
     current: CurrentDelay,
     episode: Episode,
     phase: Phase,
-    /// Of the latest ACK, or the end of an idle time.
+    /// The latest ACK, or the end of an idle time.
     now: Time,
     srtt: Duration,
-    /// Segments of growth per round trip.
+    /// Segments of growth per RTT.
     gain: f64,
     /// The queueing delay as a part of `TARGET`.
     queuing: f64,
@@ -132,7 +132,7 @@ impl LedbatPlusPlus {
         true
     }
 
-    /// Moves the window by what the delay says.
+    /// Changes the window by the delay.
     fn control(&mut self, ack: &Ack) {
         let acked = f64::from(ack.packets);
         let starts = self.starts();
@@ -149,13 +149,13 @@ impl LedbatPlusPlus {
             if per_round < 0.0 || ack.window_limited {
                 window.cwnd += per_round.max(-window.cwnd / 2.0) * acked / window.cwnd;
                 window.cwnd = window.cwnd.max(window.minimum);
-                // Or the window would be below the threshold now, and slow start would bring it back at once.
+                // else slow start would restore the window at once
                 window.ssthresh = window.ssthresh.min(window.cwnd);
             }
         }
     }
 
-    /// Whether the window is below its threshold, by more than what thirds of a segment lack of whole ones.
+    /// Whether the window is below its threshold by more than what rounded thirds of segments lose.
     fn starts(&self) -> bool {
         self.window.cwnd < self.window.ssthresh - 1e-4
     }
@@ -205,13 +205,13 @@ impl CongestionControl for LedbatPlusPlus {
     fn on_ack(&mut self, ack: &Ack) -> Reaction {
         if self.measure(ack) && !ack.reducing {
             if self.is_held() {
-                self.hold(); // also where a reduction before was undone
+                self.hold(); // also after a reduction was undone
             } else {
                 self.control(ack);
             }
             self.slow_down();
         }
-        // The law announces no episode for a slowdown: it is not congestion, and the pipe is to drain at once.
+        // The law announces no episode for a slowdown: it is no congestion, and the queue should drain at once.
         Reaction::None
     }
 
@@ -384,15 +384,14 @@ mod tests {
         assert!((0.08..0.12).contains(&share), "{share}");
         assert!(count >= 10, "{count} slowdowns");
         assert_eq!(path.losses, 0);
-        // The slowdowns show the base delay, and cost little of the link.
+        // The slowdowns let the base delay be measured, and cost little of the link.
         assert!((path.value("base") - 41.0).abs() < 1.0, "{}", path.value("base"));
         assert!(path.delivered > 170_000, "{}", path.delivered);
     }
 
     #[test]
     fn it_settles_at_target_between_slowdowns() {
-        // Below 0.57·TARGET of base delay; above, the decrease overshoots: its loop gain is RTT/TARGET in each round
-        // trip.
+        // Below 0.57·TARGET of base delay; above, the decrease overshoots: its loop gain is RTT/TARGET per RTT.
         let mut path = Path::new("ledbatpp:slowdown=off", ms(10), 1000);
         path.run(ms(60_000), |_| {});
         path.run(ms(5000), |path| {

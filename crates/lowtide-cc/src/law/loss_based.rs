@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all laws that follow loss have in common: slow start × increase × a constant factor of decrease.
+//! What all loss-based laws have in common: slow start × increase × a constant factor of decrease.
 
 use crate::{
     Ack, Congestion, CongestionControl, Flow, Reaction, Recovered, Restart, Signal,
     part::{Episode, Increase, SlowStart, Window},
 };
 
-/// A law that grows until congestion is found, and then keeps a constant part of its window.
+/// A law that grows until congestion, and then keeps a constant part of its window.
 pub(super) struct LossBased {
     window: Window,
     slow_start: SlowStart,
@@ -23,7 +23,7 @@ impl LossBased {
         Self { window: Window::new(flow), slow_start, increase, episode: Episode::default(), beta, whole: false }
     }
 
-    /// Rounds at reductions as Linux does, which counts whole segments.
+    /// Rounds at reductions as Linux, which counts whole segments.
     pub(super) fn rounding(self, whole: bool) -> Self {
         Self { whole, ..self }
     }
@@ -99,7 +99,7 @@ mod tests {
 
     const MSS: u32 = 1000;
 
-    /// A path of a fixed round-trip time on which whole windows go back and forth.
+    /// A path of a fixed RTT, with rounds of whole windows.
     struct Path {
         control: Box<dyn CongestionControl>,
         rtt: Duration,
@@ -118,7 +118,7 @@ mod tests {
             self.control.window() as f64 / f64::from(MSS)
         }
 
-        /// A round trip: sends the window, then receives an ACK for each segment, evenly spaced.
+        /// One RTT: sends the window, then receives an ACK for each segment, evenly spaced.
         fn round(&mut self) -> u64 {
             let segments = (self.control.window() / u64::from(MSS)).max(1);
             let nxt = self.una + segments * u64::from(MSS);
@@ -148,8 +148,8 @@ mod tests {
             self.control.on_recovered(&Recovered { now, una, nxt });
         }
 
-        /// Loses a segment whenever the window has reached this many segments. Returns the mean window, per round trip,
-        /// and the part of segments lost.
+        /// Loses a segment whenever the window has reached this many segments. Returns the mean window, per RTT, and
+        /// the part of segments lost.
         fn sawtooth(mut self, w_max: f64) -> (f64, f64) {
             // Slow start overshoots; some losses later the window is below.
             while self.cwnd() < w_max {
@@ -186,11 +186,11 @@ mod tests {
         };
         let reno = f64::sqrt(1.5);
         check("reno", 0.1, 200.0, reno, 0.5);
-        // A short round trip: the Reno-friendly region.
+        // A short RTT: the Reno-friendly region.
         check("cubic:hystart=off", 0.001, 200.0, reno, 0.5);
         check("cubic:variant=2008,hystart=off", 0.001, 200.0, reno, 0.5);
         // E[W] = (C (3 + beta)/(4 (1 - beta)))^(1/4) (RTT/p)^(3/4) (RFC 9438, figure 7). Fast convergence would take
-        // the fractions of a segment by which one maximum misses the last for a loss of bandwidth.
+        // the fractions of a segment by which one maximum is below the last for a loss of bandwidth.
         for (rtt, w_max) in [(0.1, 1000.0), (0.05, 4000.0)] {
             check("cubic:reno_friendly=off,fast_convergence=off,hystart=off", rtt, w_max, 1.054, 0.75);
             check("cubic:variant=2008,reno_friendly=off,fast_convergence=off,hystart=off", rtt, w_max, 1.174, 0.75);
@@ -209,7 +209,7 @@ mod tests {
                 let expected = if signal == Signal::Timeout { 1.0 } else { 20.0 * beta };
                 near(path.cwnd(), expected, 1e-9);
             }
-            // Two segments are the least that a reduction leaves.
+            // Two segments are the minimum after a reduction.
             let mut path = Path::new(law, 0.1);
             for _ in 0..40 {
                 path.congestion(Signal::Loss);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP-LP (Kuzmanovic and Knightly, INFOCOM 2003), by default as Linux has it (`net/ipv4/tcp_lp.c`).
+//! TCP-LP (Kuzmanovic and Knightly, INFOCOM 2003), by default as in Linux (`net/ipv4/tcp_lp.c`).
 //!
 //! A smoothed one-way delay above a threshold between the least and the largest one is an early indication of
 //! congestion: it halves the window, and a second one within the inference time leaves one segment.
 //!
 //! Notable differences from Linux:
 //! * Delays count in nanoseconds (Linux: milliseconds), with the receiver's clock rate taken as known, and they keep
-//!   their sign: Linux takes the absolute value, by which a queue would look like a shorter delay where the offset is
+//!   their sign: Linux takes the absolute value, by which a queue would look like a shorter delay if the offset is
 //!   negative.
-//! * Without one-way delays the round trip takes their place; Linux does nothing then.
-//! * No early reaction inside a reduction episode; a window that the application does not fill does not grow.
+//! * Without one-way delays the RTT takes their place; Linux does nothing then.
+//! * No early reaction inside a reduction episode; a window that is not the limit does not grow.
 //!
-//! Notable differences of `paper` from the paper: none known. It reads the extremes during the first slow start, reacts
-//! after it, at most once per round trip, and never resets them.
+//! Notable differences of `paper` from the paper: none known. It measures the extremes during the first slow start,
+//! reacts after it, at most once per RTT, and never resets them.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal, Time,
@@ -22,12 +22,12 @@ use crate::{
 use std::time::Duration;
 
 values! {
-    /// Whose TCP-LP.
+    /// The published version.
     pub enum Variant {
-        /// Linux': every indication resets the extremes to the smoothed delay and to twice its absolute value, which
+        /// Linux: every indication resets the extremes to the smoothed delay and to twice its absolute value, which
         /// makes the law depend on the clocks' offset; the threshold of slow start stays.
         Linux = "linux",
-        /// The paper's: the extremes stay, and an early indication ends slow start.
+        /// The paper: the extremes stay, and an early indication ends slow start.
         Paper = "paper",
     }
 }
@@ -35,13 +35,13 @@ values! {
 parameters! {
     /// Parameters of TCP-LP.
     pub struct Parameters for "lp" {
-        /// Whose TCP-LP.
+        /// The published version.
         variant: Variant = Variant::Linux;
-        /// `δ`: the threshold's place between the least and the largest delay.
+        /// `δ`: the threshold as a part of the range from the minimum to the maximum delay.
         delta: f64 = 0.15, in 0.01..=1.0;
         /// `γ`: weight of a new sample in the smoothed delay.
         gamma: f64 = 0.125, in 0.001..=1.0;
-        /// The inference time in round trips.
+        /// The inference time in RTTs.
         inference: f64 = 3.0, in 0.0..=1000.0;
         /// The factor that a loss, or a first early indication, leaves of the window.
         beta: f64 = 0.5, in 0.01..=0.99;
@@ -66,7 +66,7 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }
@@ -75,12 +75,12 @@ impl Parameters {
 /// One-way delays, nanoseconds above the first: the clocks' offset would take up the precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Delays {
-    /// The first sample. Only Linux' reset needs it.
+    /// The first sample. Only the reset of Linux needs it.
     origin: i64,
     minimum: f64,
-    /// The second largest: a single outlier does not count.
+    /// The second largest delay: a single outlier does not count.
     maximum: f64,
-    /// The largest.
+    /// The largest delay.
     reserve: f64,
     smoothed: f64,
 }
@@ -106,7 +106,7 @@ impl Delays {
         self.minimum + delta * (self.maximum - self.minimum)
     }
 
-    /// Linux' reset, which its authors marked FIXME.
+    /// The reset of Linux, which its authors marked FIXME.
     const fn reset(&mut self) {
         self.minimum = self.smoothed;
         self.maximum = self.smoothed + (self.origin as f64 + self.smoothed).abs();
@@ -143,8 +143,8 @@ impl LowPriority {
         let threshold = delays.threshold(self.parameters.delta);
         let above = match self.parameters.variant {
             Variant::Linux => delays.smoothed >= threshold,
-            // The first slow start only measures. While all delays are alike nothing is known of a queue: the threshold
-            // is the least delay, and a smoothed one comes down to it but never quite.
+            // The first slow start only measures. While all delays are alike a queue cannot be recognised: the
+            // threshold is the minimum delay, which a smoothed delay approaches but never reaches.
             Variant::Paper => {
                 delays.maximum > delays.minimum && delays.smoothed > threshold && self.window.ssthresh.is_finite()
             }
@@ -197,7 +197,7 @@ impl CongestionControl for LowPriority {
         let cwnd = self.window.cwnd;
         match congestion.signal {
             Signal::Timeout => self.window.collapse(self.parameters.beta * cwnd),
-            // A loss does not raise the one segment that early indications left.
+            // A loss does not raise the one segment after early indications.
             _ => self.window.lower_to(self.parameters.beta * cwnd),
         }
     }
@@ -291,7 +291,8 @@ mod tests {
 
     #[test]
     fn delays_that_are_all_alike_indicate_nothing_to_the_papers() {
-        // A single outlier leaves the second largest delay equal to the least, and the smoothed one a trifle above it.
+        // A single outlier leaves the second largest delay equal to the minimum, and the smoothed one slightly above
+        // it.
         for offset in [0, 1_700_000_000_000] {
             let mut law = "lp:variant=paper".parse::<crate::Law>().unwrap().build(&FLOW);
             law.on_congestion(&Congestion { now: Time::ZERO, signal: Signal::Loss, una: 0, nxt: 0, in_flight: 0 });
@@ -318,13 +319,13 @@ mod tests {
     #[test]
     fn persistent_delay_by_others_leaves_one_segment() {
         for (text, alone) in [("lp", 2000), ("lp:variant=paper", 15_000)] {
-            // The clocks agree: then Linux' reset leaves a threshold of 1.15 times the delay.
+            // The clocks agree: then the reset of Linux leaves a threshold of 1.15 times the delay.
             let mut path = Path::new(text, ms(40), 1000);
             path.offset = Some(0);
             path.buffer = ms(60);
             path.run(ms(20_000), |_| {});
             assert!(path.delivered > alone, "{text} alone: {}", path.delivered);
-            // Somebody's queue grows to 40 ms within a second.
+            // The queue of cross traffic grows to 40 ms within a second.
             let mut least = f64::MAX;
             for _ in 0..100 {
                 path.others += Duration::from_micros(400);
@@ -355,7 +356,7 @@ mod tests {
             path.run(ms(1), |path| assert_eq!(path.episodes, 0));
         }
         path.run(ms(20_000), |_| {});
-        // The extremes stay: from an empty to a full queue, and the flow keeps to the lower part of it.
+        // The extremes stay: from an empty to a full queue, and the flow stays in the lower part of that range.
         assert!((path.value("owd_max") - path.value("owd_min") - 60.0).abs() < 3.0);
         assert!(path.episodes > 10);
         assert_eq!(path.losses, 1);

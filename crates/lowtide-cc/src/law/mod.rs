@@ -26,18 +26,18 @@ mod loss_based;
 #[cfg(test)]
 mod delay_based;
 
-/// The flow that a law is to control.
+/// The flow that a law controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Payload bytes of a full segment.
     pub mss: u32,
-    /// Segments of the initial window (RFC 6928: 10). Laws that define their own ignore it.
+    /// Segments of the initial window (RFC 6928: 10). Laws with their own ignore it.
     pub initial_window: u32,
-    /// Seed of the chances that the law takes.
+    /// Seed of the law's random numbers.
     pub seed: u64,
 }
 
-/// What a law asks of Explicit Congestion Notification.
+/// A law's use of Explicit Congestion Notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnUse {
     /// No ECN: packets are not ECT.
@@ -45,21 +45,22 @@ pub enum EcnUse {
     Off,
     /// RFC 3168: ECT(0), the receiver echoes until it sees CWR.
     Classic,
-    /// ECT(0) with exact feedback of every mark, as DCTCP has it (RFC 8257).
+    /// ECT(0) with exact feedback of every mark, as in DCTCP (RFC 8257).
     Accurate,
     /// ECT(1) with exact feedback (RFC 9331).
     L4s,
 }
 
 impl EcnUse {
-    /// Classic ECN, if it is wanted.
+    /// Classic ECN, if enabled.
     pub(crate) const fn classic(wanted: bool) -> Self {
         if wanted { Self::Classic } else { Self::Off }
     }
 }
 
 laws! {
-    /// A law with its parameters. Written as its name and what differs from its defaults, `reno` or `cubic:beta=0.8`.
+    /// A law with its parameters. Written as its name and its differences from the defaults: `reno` or
+    /// `cubic:beta=0.8`.
     pub enum Law {
         /// TCP Reno.
         Reno(reno),

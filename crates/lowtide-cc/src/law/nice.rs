@@ -4,11 +4,11 @@
 //!
 //! Notable differences from the paper:
 //! * The fraction is of the round's samples, not of the window's segments: ACKs may be delayed.
-//! * A halving begins a reduction episode. The round trip in which the old window's packets are still acknowledged is
-//!   not judged, so a queue is answered once, not twice.
-//! * Below one segment the window doubles in a round without congestion, and grows as Vegas' from there. (The paper
-//!   gives no rule; one segment per round would undo a row of halvings at once.)
-//! * Vegas is Linux' form, see [`vegas`](super::vegas).
+//! * A halving begins a reduction episode. The RTT in which the old window's packets are still acknowledged is not
+//!   judged, so a queue reduces the window once, not twice.
+//! * Below one segment the window doubles in a round without congestion. From there it grows as in Vegas. (The paper
+//!   gives no rule; one segment per round would undo several halvings at once.)
+//! * Vegas is Linux's form, see [`vegas`](super::vegas).
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, Reaction, Recovered, Restart, Signal,
@@ -20,7 +20,7 @@ use std::time::Duration;
 parameters! {
     /// Parameters of Nice.
     pub struct Parameters for "nice" {
-        /// `t`: a round trip above `minRTT + t·(maxRTT - minRTT)` is delayed.
+        /// `t`: an RTT above `minRTT + t·(maxRTT - minRTT)` is delayed.
         threshold: f64 = 0.1, in 0.0..=1.0;
         /// `f`: the window halves when more than this part of a round's samples is delayed.
         fraction: f64 = 0.5, in 0.0..=1.0;
@@ -59,7 +59,7 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }
@@ -82,7 +82,7 @@ struct Nice {
 }
 
 impl Nice {
-    /// A round trip that means a queue, seconds.
+    /// The least RTT that shows a queue, seconds.
     fn threshold(&self) -> f64 {
         let (least, largest) = (self.least.as_secs_f64(), self.largest.as_secs_f64());
         least + self.parameters.threshold * (largest - least)
@@ -301,7 +301,7 @@ mod tests {
     fn others_push_it_below_one_segment_and_let_it_return() {
         let mut path = Path::new("nice", ms(40), 1000);
         path.buffer = ms(60);
-        // The largest round trip is known from a full queue.
+        // The maximum RTT is known from a full queue.
         path.others = ms(50);
         path.run(ms(50), |_| {});
         path.others = Duration::ZERO;

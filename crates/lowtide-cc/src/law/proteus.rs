@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PCC Proteus (Meng, Rozen Schiff, Godfrey and Schapira, "PCC Proteus: Scavenger Transport And Beyond", SIGCOMM 2020):
-//! tries rates, and goes where utility rises. By default it is Proteus-S, the scavenger, to which a round trip that
-//! wavers is somebody else's; `d=0` is Proteus-P, the primary.
+//! tries rates, and moves to higher utility. By default it is Proteus-S, the scavenger, which takes a deviation of the
+//! RTT for competing flows; `d=0` is Proteus-P, the primary.
 //!
 //! ```text
 //! u(x) = x^t - b·x·max(0, d(RTT)/dt) - c·x·L - d·x·σ(RTT)        x in Mbit/s, times in seconds
 //! ```
 //!
-//! A rate is tried for a monitor interval, which is about a round trip; a round trip later its losses and round trips
-//! are known. The parts: [`interval`] measures, [`noise`] says what of it counts, [`ascent`] decides (PCC Vivace: Dong
-//! et al., NSDI 2018), and here all of it meets the transport. Utility and the three pairs of trials are the paper's.
-//! The other numbers, and the rules of noise, steps and intervals, are those of the authors' code
-//! (`PCCproject/PCC-Uspace`, `src/pcc`), which need not be the text's in every detail.
+//! A rate is tried for a monitor interval, which is about an RTT; an RTT later its losses and RTTs are known. The
+//! parts: [`interval`] measures, [`noise`] decides what counts, [`ascent`] decides on the rate (PCC Vivace: Dong et
+//! al., NSDI 2018), and this file connects them to the transport. Utility and the three pairs of trials are the
+//! paper's. The other numbers, and the rules of noise, steps and intervals, are those of the authors' code
+//! (`PCCproject/PCC-Uspace`, `src/pcc`), which may differ from the text in details.
 //!
 //! Notable differences from the two:
 //! * Three pairs of trials and their majority for -S as for -P, as in the paper; the code has two for -S, which must
 //!   agree, and lets -P decrease only if all three agree.
 //! * `x` is the rate that was tried. The code takes what was sent over the time that it took, which in an interval of
-//!   few packets wavers by more than the 5 % that are tried. An interval in which the sender could not send at its rate
-//!   is no trial: for want of data it is repeated, else the rate falls to what was sent. So a rate that is not used
-//!   does not grow.
-//! * The error of a slope is the distance of the round trips from their regression, in parts of the interval. The code
-//!   takes it from a line whose slope is per time and whose places are packet numbers.
-//! * The code's filter of ACKs compares the ratio of two gaps with an average of ratios, here it is compared with 50
-//!   alone; what was left out for a round trip is believed again, and no interval is made longer for it.
-//! * What is usual on a path is learnt anew, the trend of the delay as its deviation, when nearly all of the latest
-//!   intervals were unusual. In the code one quiet moment at the start can make every later trend unusual for ever.
-//! * The code starts anew, by doubling, when a decision leaves the least rate, and does not count σ and slopes of less
-//!   than a millisecond while it doubles. Here a rate is left by steps that grow, and utility is the same in all
-//!   phases.
+//!   few packets varies by more than the 5 % that are tried. An interval in which the sender could not send at its rate
+//!   is no trial: if it was application-limited it is repeated, else the rate falls to what was sent. So a rate that is
+//!   not used does not grow.
+//! * The error of a slope is the distance of the RTTs from their regression, in parts of the interval. The code takes
+//!   it from a line whose slope is per time and whose places are packet numbers.
+//! * The code's filter of ACKs compares the ratio of two gaps with an average of ratios; here it is compared with 50
+//!   alone. After an RTT of samples that were left out they count again, and no interval is made longer for it.
+//! * The usual values of a path are learnt anew, the trend of the delay like its deviation, when nearly all of the
+//!   latest intervals were unusual. In the code one quiet moment at the start can make every later trend unusual for
+//!   ever.
+//! * The code starts over, by doubling, when a decision leaves the least rate, and does not count σ and slopes of less
+//!   than a millisecond while it doubles. Here a rate is left by growing steps, and utility is the same in all phases.
 //! * Moving ends with the better of the two latest rates; the code takes back the step that it would have made.
-//! * The window is three times what the rate needs, and limits only what is lost in an outage. An idle time ends the
-//!   trials under way.
+//! * The window is three times what the rate needs, and only bounds what is lost in an outage. An idle time ends the
+//!   present trials.
 //!
-//! In a simulator that has no noise the primary leaves the link to CUBIC nearly as the scavenger does;
-//! docs/results/findings.md (26) has why.
+//! In a simulator without noise the primary leaves the link to CUBIC nearly as the scavenger does;
+//! docs/results/findings.md (26) has the reason.
 
 use crate::{Ack, Congestion, CongestionControl, EcnUse, Flow, Lost, Reaction, Restart, Sent, Time, text::parameters};
 use std::time::Duration;
@@ -54,11 +54,11 @@ parameters! {
     pub struct Parameters for "proteus" {
         /// `t`: utility grows with the rate to this power.
         t: f64 = 0.9, in 0.01..=1.0;
-        /// `b`: the price of a round trip that grows by a second in a second.
+        /// `b`: the price of an RTT that grows by a second per second.
         b: f64 = 900.0, in 0.0..=1e6;
-        /// `c`: the price of losing all; 11.35 bears a loss of 5 %.
+        /// `c`: the price of losing all; 11.35 tolerates a loss of 5 %.
         c: f64 = 11.35, in 0.0..=1e6;
-        /// `d`: the price of a second of the round trip's deviation; 0 makes the scavenger a primary flow.
+        /// `d`: the price of a deviation of the RTT by a second; 0 makes the scavenger a primary flow.
         d: f64 = 1500.0, in 0.0..=1e6;
         /// `ε`: the two rates of a pair are this part above and below the rate.
         epsilon: f64 = 0.05, in 0.001..=0.5;
@@ -66,22 +66,22 @@ parameters! {
         pairs: u32 = 3, in 1..=MOST_PAIRS as u32;
         /// `θ`: Mbit/s of a step for a utility that rises by one per Mbit/s.
         theta: f64 = 1.0, in 0.0..=1e6;
-        /// A step is as many times longer as half of the steps made in its direction, to this power (the confidence
+        /// A step is longer by the factor of half of the steps made in its direction, to this power (the confidence
         /// amplifier).
         amplifier: f64 = 1.2, in 0.0..=10.0;
         /// `ω`: a step is at most this part of the rate.
         omega: f64 = 0.05, in 0.0..=1.0;
-        /// `δ`: the bound is so much wider after each step that it cut short.
+        /// `δ`: that bound is wider by this after each step that it cut short.
         delta: f64 = 0.05, in 0.0..=1.0;
         /// The least step, Mbit/s.
         min_step: f64 = 0.5, in 0.0..=1e6;
         /// The least rate, Mbit/s.
         min_rate: f64 = 0.5, in 0.001..=1000.0;
-        /// `G1`: a trend is unusual that is more than so many mean deviations from the usual one.
+        /// `G1`: a trend is unusual if it is more than so many mean deviations from the usual one.
         g1: f64 = 2.0, in 0.0..=1e6;
-        /// `G2`: a deviation of the round trip is unusual that is so many mean deviations above the usual one.
+        /// `G2`: a deviation of the RTT is unusual if it is so many mean deviations above the usual one.
         g2: f64 = 4.0, in 0.0..=1e6;
-        /// Round trips are left out after two gaps between ACKs of which one is more than so many times the other.
+        /// RTTs are left out after two gaps between ACKs of which one is more than so many times the other.
         ack_ratio: f64 = 50.0, in 1.0..=1e9;
     }
 }
@@ -92,31 +92,31 @@ impl Parameters {
         Box::new(Proteus::new(self, flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::Off
     }
 
-    /// What sending at `rate` Mbit/s was worth.
+    /// The utility of sending at `rate` Mbit/s.
     fn utility(&self, rate: f64, seen: &Measured) -> f64 {
         let price = self.b * seen.gradient.max(0.0) + self.c * seen.loss + self.d * seen.deviation;
         libm::pow(rate, self.t) - rate * price
     }
 }
 
-/// Until a round trip is known it is taken for this: the initial window leaves in so much time.
+/// The RTT that is assumed until one is known: the initial window leaves in so much time.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
-/// The window in parts of what the rate has in flight.
+/// The window as a multiple of what the rate has in flight.
 const IN_FLIGHT: f64 = 3.0;
-/// RACK waits for this part of the least round trip before a hole is a loss (RFC 8985, section 6.2).
+/// RACK waits for this part of the minimum RTT before a hole is a loss (RFC 8985, section 6.2).
 const REORDERING: u32 = 4;
 
 struct Proteus {
     parameters: Parameters,
     flow: Flow,
-    /// From the first round trip on.
+    /// From the first RTT sample on.
     ascent: Option<Ascent>,
-    /// The trials of the next decision, of which so many have begun.
+    /// The trials of the next decision, and how many have begun.
     intervals: [Interval; MOST_TRIALS],
     begun: usize,
     filter: AckFilter,
@@ -161,7 +161,7 @@ impl Proteus {
         }
     }
 
-    /// A round trip of a segment that was sent then.
+    /// An RTT sample of a segment that was sent then.
     fn on_sample(&mut self, ack: &Ack, rtt: Duration) {
         let trusted = self.filter.trusts(ack.now, rtt, ack.srtt, self.parameters.ack_ratio);
         self.min_rtt = self.min_rtt.min(rtt);
@@ -213,7 +213,7 @@ impl Proteus {
     fn set_window(&mut self, ack: &Ack) {
         let needed = (IN_FLIGHT * self.rate() * 125e3 * ack.srtt.as_secs_f64()) as u64;
         let needed = needed.max(initial_window(&self.flow));
-        // It grows by what has arrived, and where it is used, so that after an outage it is as large as what was in
+        // It grows by what has arrived, if the window is the limit. So after an outage it is as large as what was in
         // flight.
         if needed < self.window {
             self.window = needed;
@@ -268,7 +268,7 @@ impl CongestionControl for Proteus {
         Reaction::None
     }
 
-    /// Single signals say nothing: losses have a price in the interval in which they were sent.
+    /// Single signals do not count: losses have a price in the interval in which they were sent.
     fn on_congestion(&mut self, _: &Congestion) {}
 
     fn on_restart(&mut self, _: &Restart) {
@@ -288,8 +288,8 @@ impl CongestionControl for Proteus {
         1
     }
 
-    /// Packets leave one by one, as in the authors' code: a burst's own queue would be a deviation that grows with the
-    /// rate.
+    /// Packets leave one by one, as in the authors' code: the self-induced queue of a burst would be a deviation that
+    /// grows with the rate.
     fn longest_burst(&self) -> Duration {
         Duration::ZERO
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP Reno (RFC 5681): additive increase by one segment per round trip, halving on congestion.
+//! TCP Reno (RFC 5681): additive increase by one segment per RTT, halving on congestion.
 //!
 //! Notable differences from the RFC: the window is counted in fractions of segments, so that it also grows on an ACK
 //! that completes no segment. Recovery itself (SACK, PRR) is the transport's.
@@ -20,7 +20,7 @@ parameters! {
         whole_segments: bool = false;
         /// How slow start ends before the first loss.
         hystart: HyStartKind = HyStartKind::Off;
-        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the RTT.
         paced: bool = false;
         /// Whether to use classic ECN.
         ecn: bool = false;
@@ -35,7 +35,7 @@ impl Parameters {
         Box::new(reno.rounding(self.whole_segments))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tide: submissive, and it fills the link. A law of our own, grown out of the papers':
+//! Tide: uses spare capacity, and leaves the link to cross traffic. A law of our own, grown out of the papers':
 //!
 //! * a small self-induced queue, in units of delay, which depends on no buffer (Eclipse's aim);
 //! * a queue that its own growth does not explain is caused by cross traffic (CDG's gradient, made an attribution);
-//!   then it leaves at once, to a probe now and then (overload mode's drain; the probes are of TCP Nice's kind, below
-//!   one segment per round trip);
-//! * freed capacity is taken exponentially, but bounded in delay (acceleration mode), up to what was safe before.
+//!   then it stops at once but for probes (overload mode's drain; the probes are of TCP Nice's kind, below one segment
+//!   per RTT);
+//! * spare capacity is taken exponentially, but with a bound in delay (acceleration mode), up to the safe window.
 //!
-//! LISTEN probes, FILL uses the link. A flow begins with LISTEN: trains of packets tell how long one takes on the link,
-//! and whether others are served in turn. FILL begins after good probes, and ends with a queue of cross traffic, much
-//! loss, or a timeout.
+//! LISTEN sends only probes, FILL uses the link. A flow begins with LISTEN: trains of packets measure the packet time,
+//! and show whether cross traffic has fair queues of its own. Good probes end LISTEN. A queue of cross traffic, heavy
+//! loss or a timeout ends FILL.
 //!
-//! What is safe is the whole bandwidth-delay product while it has been alone, and half of the window that met cross
-//! traffic since.
+//! The safe window is the BDP once a window of that size has met a queue. Else it is the window that last met one, or
+//! half of the window that last met cross traffic.
 //!
-//! Losses alone say nothing: they count where there is a self-induced queue, or where it sends more than the
-//! bandwidth-delay product. A small one is the exception, whose buffer may be smaller than the thresholds: there a loss
-//! that its own growth does not explain is caused by cross traffic.
+//! A loss counts only with a self-induced queue, or with a window above the BDP. Small BDPs are the exception, as their
+//! buffers may be below the thresholds: there a loss that own growth does not explain is caused by cross traffic.
 //!
-//! With a weight it is no less submissive where it can be alone, and takes its share of a link that others keep full:
-//! [`Share`], which at a weight of 1 is one ordinary flow. Without one it only probes.
+//! With a weight Tide also takes its share of a link that cross traffic keeps full: [`Share`], which at a weight of 1
+//! is one ordinary flow. Without a weight it only sends probes there.
 //!
-//! docs/tide.md has its states, thresholds and limits, docs/results/rivals.md has it beside the others.
+//! docs/tide.md has the states, thresholds and limits, docs/results/rivals.md the comparison with other laws.
 
 use crate::{
     Ack, Congestion, CongestionControl, EcnUse, Flow, LinkRates, Reaction, Recovered, Restart, Signal, Stance, Time,
@@ -48,11 +47,11 @@ use share::Share;
 parameters! {
     /// Parameters of Tide.
     pub struct Parameters for "tide" {
-        /// In a full queue, the part of the link's rate that probes may take.
+        /// While probes find queues, the greatest part of the link's rate that they take.
         probe_share: f64 = 0.005, in 0.0001..=0.1;
         /// The least probes per second, of two packets or four.
         probe_rate: f64 = 1.0, in 0.1..=100.0;
-        /// How long without a queue near empty until the base delay is measured anew; 0: never.
+        /// Time without a nearly empty queue until the base RTT is measured anew; 0: never.
         drain: Duration = Duration::from_secs(10), in Duration::ZERO..=Duration::from_secs(3600);
         /// Whether to use classic ECN.
         ecn: bool = false;
@@ -84,19 +83,19 @@ impl Parameters {
         })
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }
 }
 
-/// A pipe of fewer packets may have a buffer smaller than the thresholds: there a loss says more.
+/// Packets. In a smaller BDP buffers may be below the thresholds, so a loss counts.
 const SMALL_PIPE: f64 = 8.0;
-/// The window for pairs of probes: a host lets half of a window go at once.
+/// Window for pairs of probes, packets: hosts send up to half of a window at once.
 const PAIRS: f64 = 4.0;
-/// Times the rate of its weighted share: effectively unpaced.
+/// Times the share's rate: effectively unpaced.
 const UNPACED: f64 = 4.0;
-/// Packets that any flow begins with (RFC 6928), and at the most after a pause (RFC 5681, section 4.1).
+/// Window that any flow begins with (RFC 6928), and the greatest after an idle time (RFC 5681, section 4.1), packets.
 const BEGIN: f64 = 10.0;
 
 #[derive(Clone, Debug)]
@@ -105,20 +104,20 @@ enum Phase {
     Listen(Listen),
 }
 
-/// The samples of a round.
+/// A round: its RTT samples, in seconds, and its packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     samples: u32,
     sum: f64,
     least: f64,
     last: f64,
-    /// From each sample to the next.
+    /// Sum of the steps from one sample to the next.
     steps: f64,
     packets: f64,
     lost: f64,
     /// Whether the window has grown in it.
     grew: bool,
-    /// Whether the window was what limited it.
+    /// Whether the window was the limit.
     limited: bool,
 }
 
@@ -126,35 +125,35 @@ struct Tide {
     parameters: Parameters,
     path: Path,
     phase: Phase,
-    /// Packets, in Fill.
+    /// Of FILL, packets.
     window: f64,
-    /// A window that led to a queue: below it growth is safe.
+    /// Safe window unless `confirmed`, packets: one that met a queue, or half of one that met cross traffic.
     cap: Option<f64>,
-    /// The link's rate when a ramp last met a queue.
+    /// The rate when a ramp last met a queue, packets per second.
     last_full_rate: Option<f64>,
-    /// Whether the link's rate is known for sure, so that the window needs no more than the pipe.
+    /// Whether a window of at least 0.9 BDP met a queue, so that the rate is that of the link.
     confirmed: bool,
     /// Part of the packets lost, smoothed over rounds.
     loss: f64,
     srtt: f64,
-    /// The window before the latest loss.
+    /// The window before the latest loss, packets.
     before: Option<f64>,
     rounds: Rounds,
     round: Round,
     fair: Fair,
-    /// Queues of others in a row that were gone as soon as it had left: where queues are fair, it was its own.
+    /// Queues in a row that were gone soon after FILL: in fair queues they were self-induced.
     vanished: u32,
-    /// Connections that fill its window, 1 at the least.
+    /// Connections that fill the window, at least 1.
     senders: u32,
-    /// Times it has left for what probes may not hear of, less those that it stayed for long.
+    /// Short FILLs that loss or packets apart ended, less long ones; at most 5.
     lossy: u32,
-    /// What its weight is worth, if it has one.
+    /// The weighted share, if there is a weight.
     share: Option<Share>,
     flow: Flow,
 }
 
 impl Tide {
-    /// What it may grow to fast.
+    /// The safe window, up to which growth may be fast, packets.
     fn safe(&self) -> Option<f64> {
         if self.confirmed { self.path.pipe() } else { self.cap }
     }
@@ -174,14 +173,15 @@ impl Tide {
         round.sum += rtt;
     }
 
-    /// The path is another one than it seemed.
+    /// The path is not what it seemed, so nothing is safe.
     const fn forget(&mut self) {
         (self.cap, self.confirmed, self.last_full_rate, self.vanished) = (None, false, None, 0);
     }
 
-    /// From filling to listening; where queues are fair, until probes find that nobody else is served in turn on a link of the `whole` rate.
+    /// From FILL to LISTEN. `whole`: fair-queue LISTEN, until probes show that the link of this rate is free of cross
+    /// traffic.
     fn listen(&mut self, now: Time, nxt: u64, whole: Option<f64>) {
-        // somebody is there: what was safe before is not
+        // cross traffic: the window is no longer safe
         self.cap = Some(self.cap.unwrap_or(f64::INFINITY).min(self.window / 2.0).max(2.0));
         self.confirmed = false;
         self.path.see_queue();
@@ -210,18 +210,18 @@ impl Tide {
         self.round = Round::default();
     }
 
-    /// Packets that its weight allows.
+    /// The window of the weighted share, packets.
     fn share(&self) -> f64 {
         self.share.as_ref().map_or(0.0, Share::cwnd)
     }
 
-    /// Whether what its weight is worth is what it sends.
+    /// Whether the weighted share is what Tide sends.
     fn share_rules(&self) -> bool {
         self.share() > 0.0 && (self.share() > self.window || matches!(self.phase, Phase::Listen(_)))
     }
 
-    /// The same with a window and not just a pace. It is then paced at [`UNPACED`] times its rate, which only takes bursts apart that the receiver's
-    /// ACKs make.
+    /// Whether Tide sends as an ordinary flow: its share is a window, not just a pace of probes. The pace of
+    /// [`UNPACED`] times its rate only spreads the bursts that ACKs for many segments cause.
     fn is_ordinary(&self) -> bool {
         self.share_rules() && self.share() >= PAIRS
     }
@@ -282,10 +282,10 @@ impl CongestionControl for Tide {
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
         let beyond = pipe.is_some_and(|pipe| self.window > pipe);
         self.before = Some(self.window);
-        // what its own growth explains is nobody else's
+        // own growth explains the loss
         let grows = fill.growth > 0.0 || fill.settling > 0;
         if !grows {
-            self.path.forget_spread(); // the queue was full, and RTTs differ as that fills and drains
+            self.path.forget_spread(); // the queue was full: RTTs differ as it fills and drains
         }
         if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
             self.listen(congestion.now, congestion.nxt, None);
@@ -307,7 +307,7 @@ impl CongestionControl for Tide {
     }
 
     fn on_restart(&mut self, restart: &Restart) {
-        // nobody knows who came meanwhile
+        // cross traffic may have begun during the idle time
         if matches!(self.phase, Phase::Fill(_)) {
             self.phase = Phase::Fill(Fill::new(1.0, restart.now, 0));
             self.window = self.window.min(BEGIN);
@@ -346,7 +346,7 @@ impl CongestionControl for Tide {
         (self.srtt > 0.0).then(|| ((self.pace() * f64::from(self.flow.mss)) as u64).max(1))
     }
 
-    /// A packet by itself where it fills the link: the second of two would find a queue, which on a slow link is all that it allows itself.
+    /// In FILL a packet leaves alone: the second of two would find a queue, which on a slow link is all of `own_queue`.
     fn least_burst(&self) -> u64 {
         if self.is_ordinary() {
             return 2;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995), by default as Linux has it (`net/ipv4/tcp_vegas.c`).
+//! TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995), by default as in Linux (`net/ipv4/tcp_vegas.c`).
 //!
-//! Once per round trip the window is compared with what the path holds without a queue; the difference is the flow's
-//! own queue, and it is kept between `alpha` and `beta` segments.
+//! Once per RTT the window is compared with the BDP. The difference is the self-induced queue, and it is kept between
+//! `alpha` and `beta` segments.
 //!
 //! Notable differences from Linux:
-//! * A window that the application does not fill does not grow.
-//! * Reordering alone (Linux' state Disorder) does not switch Vegas off.
+//! * A window that is not the limit does not grow.
+//! * Reordering alone (Linux's state Disorder) does not switch Vegas off.
 //!
 //! Notable differences of `original` from the paper:
 //! * Loss detection and recovery are the transport's, and a loss leaves half of the window, as for Reno.
@@ -20,12 +20,12 @@ use crate::{
 use std::time::Duration;
 
 values! {
-    /// Whose Vegas.
+    /// The published version.
     pub enum Variant {
-        /// Linux': `diff = cwnd·(rtt - base)/base` in whole segments, with the least round trip of the round; slow
-        /// start doubles every round.
+        /// Linux: `diff = cwnd·(rtt - base)/base` in whole segments, with the minimum RTT of the round; slow start
+        /// doubles every round.
         Linux = "linux",
-        /// The paper's: `diff = cwnd·(1 - base/rtt)`; slow start doubles every other round.
+        /// The paper: `diff = cwnd·(1 - base/rtt)`; slow start doubles every other round.
         Original = "original",
     }
 }
@@ -33,7 +33,7 @@ values! {
 parameters! {
     /// Parameters of Vegas.
     pub struct Parameters for "vegas" {
-        /// Whose Vegas.
+        /// The published version.
         variant: Variant = Variant::Linux;
         /// The window grows while fewer segments than these are queued.
         alpha: f64 = 2.0, in 0.0..=1e6;
@@ -45,10 +45,10 @@ parameters! {
         backoff: f64 = 0.5, in 0.01..=0.99;
         /// `alpha` and `beta` at a weight of 1 (paper 001, section V).
         alpha_base: f64 = 15.0, in 1.0..=1e6;
-        /// The greatest `alpha` that a weight makes. The paper's is half of what its path holds: 100 segments.
+        /// The greatest `alpha` with a weight. The paper's is half of the BDP of its path: 100 segments.
         alpha_max: f64 = 100.0, in 1.0..=1e6;
-        /// How far `beta` is above an `alpha` that a weight makes. As far as the usual ones are apart: without a
-        /// distance the window would never rest.
+        /// How far `beta` is above an `alpha` that follows from a weight. That is as far as the usual ones are apart:
+        /// without a distance the window would never be constant.
         gap: f64 = 2.0, in 0.0..=1e6;
         /// Whether to use classic ECN.
         ecn: bool = false;
@@ -77,13 +77,13 @@ impl Parameters {
         }
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }
 }
 
-/// Vegas of Linux.
+/// Vegas as in Linux.
 struct Vegas {
     backoff: f64,
     window: Window,
@@ -96,7 +96,7 @@ struct Vegas {
     enabled: bool,
     /// `alpha_base`, `alpha_max` and `gap`.
     bounds: (f64, f64, f64),
-    /// The part of losses and marks that is not answered.
+    /// The part of losses and marks that has no effect.
     excused: f64,
     random: Random,
 }
@@ -109,7 +109,7 @@ impl Vegas {
         }
     }
 
-    /// Slow start alone: what it does not use is lost.
+    /// Slow start alone: what it leaves is not used.
     fn slow_start(&mut self, ack: &Ack) {
         if ack.window_limited && self.window.in_slow_start() {
             self.slow_start.on_ack(ack, &mut self.window);
@@ -223,8 +223,8 @@ impl Weighted for Vegas {
         self.set_weight_and_ratio(weight, 1.0);
     }
 
-    /// `alpha = clamp(µ·alpha_base, 1, alpha_max)` with µ = w·φ (paper 001, section IV-B). Where delay costs more than
-    /// the losses of others (φ > 1), a flow of weight 1 answers only every φ-th loss: it pays the rest in delay.
+    /// `alpha = clamp(µ·alpha_base, 1, alpha_max)` with µ = w·φ (paper 001, section IV-B). If delay costs more than the
+    /// losses of others (φ > 1), a flow of weight 1 reacts only to every φ-th loss: it pays the rest in delay.
     fn set_weight_and_ratio(&mut self, weight: f64, ratio: f64) {
         let (base, max, gap) = self.bounds;
         let mu = weight.max(0.0) * ratio.max(0.0);
@@ -234,10 +234,10 @@ impl Weighted for Vegas {
     }
 }
 
-/// Vegas of the paper; window, loss and rounds are as in Linux.
+/// Vegas as in the paper; window, loss and rounds are as in Linux.
 struct Original {
     vegas: Vegas,
-    /// The least round trip of the connection.
+    /// The minimum RTT of the connection.
     base: Duration,
     diff: f64,
     /// Whether the window stays the same in this round of slow start, so that the rates can be compared.
@@ -245,7 +245,7 @@ struct Original {
 }
 
 impl Original {
-    /// Compares the rates by the round trip of the first segment of the round.
+    /// Compares the rates by the RTT of the first segment of the round.
     fn on_round(&mut self, ack: &Ack, rtt: Duration) {
         let Self { vegas: Vegas { window, round, .. }, .. } = self;
         if !rtt.is_zero() {
@@ -419,7 +419,7 @@ mod tests {
         for (text, range) in
             [("vegas", 2.0..=4.0), ("vegas:variant=original", 2.0..=4.0), ("vegas:alpha=10,beta=12", 8.0..=9.0)]
         {
-            // The path holds 21 segments, with the one in service.
+            // The BDP is 21 segments, including the one in service.
             let mut path = Path::new(text, ms(20), 1000);
             path.run(ms(20_000), |_| {});
             path.run(ms(5000), |path| {

@@ -23,8 +23,7 @@ impl ExtraAcked {
         Self { window, epoch_start: None, epoch_acked: 0.0, current: 0.0, previous: 0.0, age: 0 }
     }
 
-    /// Takes an ACK for `acked` segments on a path whose rate is thought to be `bw`. With `short`, the window is one
-    /// round.
+    /// Takes an ACK for `acked` segments on a path whose estimated rate is `bw`. With `short`, the window is one round.
     pub(crate) fn on_ack(&mut self, now: Time, round_start: bool, short: bool, acked: f64, bw: f64, cwnd: f64) {
         if round_start {
             self.age += 1;
@@ -45,7 +44,7 @@ impl ExtraAcked {
         self.current = self.current.max((self.epoch_acked - expected).min(cwnd));
     }
 
-    /// After an idle time the epoch starts anew.
+    /// After an idle time the epoch starts over.
     pub(crate) const fn restart(&mut self, now: Time) {
         self.epoch_start = Some(now);
         self.epoch_acked = 0.0;

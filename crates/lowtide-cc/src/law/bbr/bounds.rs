@@ -7,7 +7,7 @@
 use super::{Recovery, Sample, Version, machine::Bbr, machine::State};
 use crate::{Ack, Lost};
 
-/// The bounds, and the signals from which they come.
+/// The bounds, and the signals that set them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::law) struct Bounds {
     /// Segments per second; version 3 has no `bw_hi`.
@@ -70,7 +70,7 @@ impl Bounds {
     }
 }
 
-/// What an episode of losses changed, should it prove spurious.
+/// What an episode of losses has changed, to restore it if they were spurious.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::law) struct Undo {
     bw_lo: f64,
@@ -78,12 +78,12 @@ pub(in crate::law) struct Undo {
     inflight_hi: f64,
     /// The state that the losses ended (version 3).
     state: Option<State>,
-    /// Whether this was kept for the present episode, so that its later losses leave it alone.
+    /// Whether this was kept for the present episode, so that its later losses do not overwrite it.
     pub(in crate::law) kept: bool,
 }
 
 impl Bbr {
-    /// `InflightWithHeadroom`: the bound, less room for others.
+    /// `InflightWithHeadroom`: the bound, less room for competing flows.
     pub(in crate::law) fn inflight_with_headroom(&self) -> f64 {
         let hi = self.bounds.inflight_hi;
         if hi.is_infinite() {
@@ -106,7 +106,7 @@ impl Bbr {
         over
     }
 
-    /// `UpdateCongestionSignals`: the best rate, and once a round what losses and marks say.
+    /// `UpdateCongestionSignals`: the best rate, and once a round the effect of losses and marks.
     pub(in crate::law) fn update_congestion_signals(&mut self, sample: &Sample, ack: &Ack, round_over: bool) {
         if ack.packets == 0 {
             return;
@@ -123,12 +123,12 @@ impl Bbr {
         }
     }
 
-    /// How much of a bound marks leave.
+    /// The part of a bound that marks leave.
     fn ecn_cut(&self) -> f64 {
         1.0 - self.marks.alpha * self.settings.ecn_factor
     }
 
-    /// `AdaptLowerBoundsFromCongestion`: towards what was delivered of late, but by no more than `beta` a round.
+    /// `AdaptLowerBoundsFromCongestion`: towards what was delivered recently, but by at most `beta` per round.
     pub(in crate::law) fn adapt_lower_bounds(&mut self) {
         let marked = self.bounds.ecn_in_round && self.settings.ecn_factor > 0.0;
         let lost = self.bounds.loss_in_round;
@@ -179,7 +179,7 @@ impl Bbr {
         }
     }
 
-    /// `AdaptLongTermModel`: what a probe found. Returns whether that decided the state.
+    /// `AdaptLongTermModel`: the result of a probe. Returns whether that decided the state.
     pub(in crate::law) fn adapt_upper_bounds(&mut self, ack: &Ack, sample: &Sample) -> bool {
         if self.end_of_feedback(sample) {
             return true;
@@ -195,7 +195,7 @@ impl Bbr {
             self.bounds.bw_hi = sample.bw;
         }
         if self.bounds.inflight_hi.is_finite() {
-            // To outlast random losses, the bound rises whenever more is seen to be safe.
+            // To survive random losses, the bound rises whenever more proves to be safe.
             self.bounds.inflight_hi = self.bounds.inflight_hi.max(sample.tx_in_flight);
             if self.state == State::Up {
                 self.probe_upward(ack);
@@ -243,7 +243,7 @@ impl Bbr {
         };
     }
 
-    /// `NoteLoss`: the round that begins with the first loss is watched, and the state before the episode kept.
+    /// `NoteLoss`: the round that begins with the first loss is observed, and the state before the episode kept.
     pub(in crate::law) fn note_loss(&mut self) {
         if !self.bounds.loss_in_round {
             self.bounds.loss_round_delivered = self.rounds.delivered;
@@ -285,7 +285,7 @@ impl Bbr {
         inflight_prev + lost_prefix.max(0.0)
     }
 
-    /// `HandleSpuriousLossDetection`: what the losses did is taken back.
+    /// `HandleSpuriousLossDetection`: undoes the effect of the losses.
     pub(in crate::law) fn undo_losses(&mut self) {
         let undo = std::mem::take(&mut self.undo);
         self.bounds.loss_in_round = false;

@@ -5,7 +5,7 @@ use crate::{Ack, EcnUse, text::values};
 use std::time::Duration;
 
 values! {
-    /// Which marks BBR asks for.
+    /// Which marks BBR uses.
     pub enum Ecn {
         /// None.
         Off = "off",
@@ -17,7 +17,7 @@ values! {
 }
 
 impl Ecn {
-    /// What that asks of the transport.
+    /// What that requires of the transport.
     pub const fn ecn_use(self) -> EcnUse {
         match self {
             Self::Off => EcnUse::Off,
@@ -27,7 +27,7 @@ impl Ecn {
     }
 }
 
-/// The smoothed share of marks (`ecn_alpha`), and whether to heed it.
+/// The smoothed share of marks (`ecn_alpha`), and whether it counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks {
     enabled: bool,
@@ -35,14 +35,14 @@ pub(crate) struct Marks {
     gain: f64,
     /// The smoothed share, 0 to 1.
     pub(crate) alpha: f64,
-    /// Whether the path is short enough for marks to be heeded (`ecn_eligible`). Once it was, it stays so.
+    /// Whether the path is short enough for marks to count (`ecn_eligible`). This stays set.
     pub(crate) eligible: bool,
     delivered: f64,
     marked: f64,
 }
 
 impl Marks {
-    /// Heeds marks if `ecn` asks for them and the minimum round-trip time is at most `max_rtt` (zero: any).
+    /// Marks count with `ecn` if the minimum RTT is at most `max_rtt` (zero: any).
     pub(crate) fn new(ecn: Ecn, max_rtt: Duration, gain: f64, alpha: f64) -> Self {
         Self { enabled: ecn != Ecn::Off, max_rtt, gain, alpha, eligible: false, delivered: 0.0, marked: 0.0 }
     }
@@ -53,7 +53,7 @@ impl Marks {
         self.marked += f64::from(ack.marked);
     }
 
-    /// A round is over. Returns the share of marks in it, if they are to be heeded and something was delivered.
+    /// A round is over. Returns the share of marks in it, if they count and something was delivered.
     pub(crate) fn on_round(&mut self, min_rtt: Option<Duration>) -> Option<f64> {
         self.eligible |=
             self.enabled && (self.max_rtt.is_zero() || min_rtt.is_some_and(|min_rtt| min_rtt <= self.max_rtt));

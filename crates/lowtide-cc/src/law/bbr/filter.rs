@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Maxima over a window of round trips or of probing cycles.
+//! Maxima over a window of RTTs or of probing cycles.
 
 /// The greatest sample of this round and of the `window` rounds before it.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the pipe is full: the delivery rate no longer grows (draft-ietf-ccwg-bbr, section 5.3.1.2).
+//! Whether full bandwidth is reached: the delivery rate no longer grows (draft-ietf-ccwg-bbr, section 5.3.1.2).
 
-/// The pipe is full when the rate has grown by less than `thresh` in each of `rounds` rounds.
+/// Full bandwidth is reached when the rate has grown by less than `thresh` in each of `rounds` rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullPipe {
     thresh: f64,
@@ -9,9 +9,9 @@ pub(crate) struct FullPipe {
     /// The rate to compare with (`full_bw`), segments per second.
     baseline: f64,
     count: u32,
-    /// Whether it was found full since the last [`FullPipe::look_again`] (`full_bw_now`).
+    /// Whether it was reached since the last [`FullPipe::look_again`] (`full_bw_now`).
     pub(crate) now: bool,
-    /// Whether it was ever found full (`full_bw_reached`).
+    /// Whether it was ever reached (`full_bw_reached`).
     pub(crate) reached: bool,
 }
 
@@ -20,7 +20,7 @@ impl FullPipe {
         Self { thresh, rounds, baseline: 0.0, count: 0, now: false, reached: false }
     }
 
-    /// Looks at a rate that the application did not limit. Rounds are counted where one starts.
+    /// Takes a rate that is not application-limited. Rounds are counted where one starts.
     pub(crate) fn check(&mut self, bw: f64, round_start: bool) {
         if self.now {
             return;
@@ -34,7 +34,7 @@ impl FullPipe {
         }
     }
 
-    /// Looks from now on for growth beyond this rate.
+    /// Tests from now on for growth beyond this rate.
     pub(crate) const fn look_again(&mut self, baseline: f64) {
         self.baseline = baseline;
         self.count = 0;

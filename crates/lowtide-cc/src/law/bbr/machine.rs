@@ -21,19 +21,19 @@ use crate::{
 /// The states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// The rate doubles each round until the pipe is full.
+    /// The rate doubles each round until full bandwidth is reached.
     Startup = 0,
-    /// The queue that Startup made is drained.
+    /// The queue of Startup is drained.
     Drain = 1,
-    /// ProbeBW: slower than the path delivers, until the queue is gone and there is headroom.
+    /// ProbeBW: slower than the path delivers, until the queue is drained and there is headroom.
     Down = 2,
     /// ProbeBW: as fast as the path delivers.
     Cruise = 3,
-    /// ProbeBW: one round that fills the pipe, without a queue.
+    /// ProbeBW: one round that fills the BDP, without a queue.
     Refill = 4,
-    /// ProbeBW: faster, to see whether there is more.
+    /// ProbeBW: faster, to find out whether there is more.
     Up = 5,
-    /// Little in flight, to see the least round-trip time.
+    /// ProbeRTT: little in flight, to measure the minimum RTT.
     ProbeRtt = 6,
 }
 
@@ -42,7 +42,7 @@ impl State {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// Whether the flow sends more than it knows to fit (`IsProbingBW`).
+    /// Whether the flow sends more than the model allows (`IsProbingBW`).
     pub(crate) const fn is_probing_bw(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
@@ -79,7 +79,7 @@ impl Bbr {
     pub(crate) fn new(settings: Settings, flow: &Flow) -> Self {
         let s = &settings;
         let initial_window = f64::from(flow.initial_window);
-        // With ties, a path that is empty now and then needs no ProbeRTT (Linux); the draft's comparison is strict.
+        // If ties count, a path that is empty now and then needs no ProbeRTT (Linux); the draft's comparison is strict.
         let ties = matches!(s.version, Version::V2 { .. });
         Self {
             mss: f64::from(flow.mss),
@@ -105,12 +105,12 @@ impl Bbr {
         }
     }
 
-    /// The rate that the path seems to deliver now, segments per second (`BBR.bw`).
+    /// The present estimate of the path's rate, segments per second (`BBR.bw`).
     pub(in crate::law) fn bw(&self) -> f64 {
         self.max_bw.get().min(self.bounds.bw_lo).min(self.bounds.bw_hi)
     }
 
-    /// `gain` times what the path holds at `bw` without a queue, segments (`BDPMultiple`).
+    /// `gain` times the BDP at `bw`, segments (`BDPMultiple`).
     fn bdp(&self, bw: f64, gain: f64) -> f64 {
         match self.probe_rtt.min_rtt {
             Some(min_rtt) => gain * bw * min_rtt.as_secs_f64(),
@@ -118,7 +118,7 @@ impl Bbr {
         }
     }
 
-    /// Room for what hosts hold at both ends (`QuantizationBudget`).
+    /// Room for what the hosts at both ends hold (`QuantizationBudget`).
     fn budget(&self, inflight: f64) -> f64 {
         let Settings { quantum, quantum_rtt, min_pipe_cwnd, .. } = self.settings;
         let single = matches!(self.settings.version, Version::V2 { .. });
@@ -231,7 +231,7 @@ impl Bbr {
     fn exit_probe_rtt(&mut self) {
         self.bounds.reset_short_term();
         if self.full.reached {
-            // More in flight risks a loss, so the clock of the probes starts anew; the queue is empty already.
+            // More in flight risks a loss, so the time to the next probe starts over; the queue is empty already.
             self.start_down();
             self.start_cruise();
         } else {
@@ -328,7 +328,7 @@ impl CongestionControl for Bbr {
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         match congestion.signal {
-            // Marks are heeded one by one, as they come with ACKs.
+            // Marks count one by one, as they arrive with ACKs.
             Signal::Ecn | Signal::Phantom => {}
             Signal::Loss => {
                 self.note_loss();
@@ -340,7 +340,7 @@ impl CongestionControl for Bbr {
                 self.recovery = Recovery::Timeout;
                 self.full.look_again(0.0);
                 if !self.state.is_probing_bw() && self.bounds.inflight_lo.is_infinite() {
-                    // The window is about to go; what is left of it at the end of the round says nothing.
+                    // The window is about to be reduced; its rest at the end of the round says nothing.
                     self.bounds.inflight_lo = self.cwnd.max(self.prior_cwnd);
                 }
                 self.cwnd = 1.0;

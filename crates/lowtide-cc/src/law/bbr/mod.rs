@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the versions of BBR share: a model of the path, made of the greatest rate at which it delivered and the least
-//! round-trip time, and how to pace from it.
+//! What the versions of BBR share: a model of the path, of the maximum delivery rate and the minimum RTT, and how to
+//! pace by it.
 //!
 //! Version 1 ([`bbr1`](super::bbr1)) is built from these parts directly. Versions 2 and 3 ([`bbr2`](super::bbr2),
 //! [`bbr3`](super::bbr3)) are one state machine, `machine`, whose few differences `Version` names.
 //!
-//! Inside, volumes are segments and rates segments per second, both fractional. BBR needs the delivery-rate samples of
-//! the transport ([`Ack::rate`]) and, in versions 2 and 3, is more exact when told of each loss
+//! Volumes are segments and rates segments per second, both with fractions. BBR needs the delivery-rate samples of the
+//! transport ([`Ack::rate`]). Versions 2 and 3 are more exact if the transport reports each loss
 //! ([`Lost`](crate::Lost)).
 
 mod aggregation;
@@ -61,7 +61,7 @@ pub(crate) struct Sample {
     pub(crate) lost: f64,
     /// Delivered with CE since it was sent.
     pub(crate) marked: f64,
-    /// Whether the rate may be the application's.
+    /// Whether the rate may be application-limited.
     pub(crate) app_limited: bool,
     /// Bytes delivered in total when it was sent.
     pub(crate) prior_delivered: u64,

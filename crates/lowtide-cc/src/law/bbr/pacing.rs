@@ -3,21 +3,21 @@
 
 use std::time::Duration;
 
-/// The round-trip time that is assumed before the first sample.
+/// The RTT that is assumed before the first sample.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 /// The pacing rate, segments per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacing {
     rate: f64,
-    /// What part of the rate is left: 1 less the margin.
+    /// The part of the rate that is used: 1 less the margin.
     scale: f64,
     startup_gain: f64,
     seen_rtt: bool,
 }
 
 impl Pacing {
-    /// Sends the initial window at `startup_gain` times what would fit a nominal round trip.
+    /// Sends the initial window at `startup_gain` times what would fill a nominal RTT.
     pub(crate) fn new(startup_gain: f64, margin: f64, initial_window: f64) -> Self {
         let mut pacing = Self { rate: 0.0, scale: 1.0 - margin, startup_gain, seen_rtt: false };
         pacing.set_initial(initial_window, NOMINAL_RTT);
@@ -28,7 +28,7 @@ impl Pacing {
         self.rate = self.startup_gain * cwnd / rtt.as_secs_f64() * self.scale;
     }
 
-    /// The first round-trip time: the window that was sent tells the rate.
+    /// The first RTT sample: with the window sent it gives the rate.
     pub(crate) fn on_rtt(&mut self, cwnd: f64, srtt: Duration) {
         if !self.seen_rtt && !srtt.is_zero() {
             self.seen_rtt = true;
@@ -36,7 +36,7 @@ impl Pacing {
         }
     }
 
-    /// Paces at `gain` times `bw`, less the margin. Before the pipe was full, the rate only grows.
+    /// Paces at `gain` times `bw`, less the margin. Until full bandwidth is reached, the rate only grows.
     pub(crate) fn set(&mut self, bw: f64, gain: f64, full_pipe: bool) {
         let rate = gain * bw * self.scale;
         if full_pipe && bw > 0.0 || rate > self.rate {
@@ -55,12 +55,12 @@ impl Pacing {
     }
 }
 
-/// How much a sending host hands over at once (TSO, GSO): what is sent in `time`, up to [`Quantum::MAX`].
+/// How much a host sends at once (TSO, GSO): what is sent in `time`, up to [`Quantum::MAX`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quantum {
     /// The sending time that one quantum holds.
     pub(crate) time: Duration,
-    /// 64 KiB more at once on the shortest paths, halved for each such time of minimum round trip; zero: none.
+    /// 64 KiB more at once on the shortest paths, halved for each such time of the minimum RTT; zero: none.
     pub(crate) rtt: Duration,
     /// Below [`Quantum::SINGLE_RATE`], one segment at a time instead of at least two.
     pub(crate) single: bool,
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(quantum.segments(150.0, None, 1000.0), 2.0);
         assert_eq!(quantum.segments(8000.0, None, 1000.0), 8.0);
         assert_eq!(quantum.segments(1e9, None, 1000.0), 65.536);
-        // 64 KiB at no round-trip time, halved for each 512 us.
+        // 64 KiB with an RTT of zero, halved for each 512 us.
         let quantum = Quantum { time: ms(1), rtt: Duration::from_micros(512), single: false };
         assert_eq!(quantum.segments(0.0, Some(Duration::from_micros(511)), 1000.0), 65.536);
         assert_eq!(quantum.segments(0.0, Some(Duration::from_micros(1024)), 1000.0), 16.384);

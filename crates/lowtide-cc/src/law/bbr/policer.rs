@@ -4,7 +4,7 @@
 use crate::Time;
 use std::time::Duration;
 
-/// The fewest rounds of a sampling interval; it is given up after four times as many.
+/// Least rounds of a sampling interval; it is given up after four times as many.
 const INTERVAL_MIN_RTTS: u32 = 4;
 /// An interval is lossy if at least this part was lost.
 const LOSS_THRESH: f64 = 0.2;
@@ -17,16 +17,16 @@ const BW_MAX_RTTS: u32 = 48;
 /// The shortest interval that can be measured.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
-/// What became of the estimate on an ACK.
+/// The effect of an ACK on the estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing that the law need know.
+    /// None that the law must know.
     Unchanged,
     /// The long-term rate has been used for long enough: probe again.
     ProbeAgain,
 }
 
-/// Two lossy intervals in a row with the same rate are the work of a policer, and that is its rate.
+/// Two lossy intervals in a row with the same rate show a policer, and that is its rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Policer {
     /// The long-term rate, segments per second; zero: none yet.
@@ -40,7 +40,7 @@ pub(crate) struct Policer {
     lost: f64,
 }
 
-/// What an ACK tells the estimator.
+/// What an ACK means for the estimator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
     pub(crate) now: Time,
@@ -53,12 +53,12 @@ pub(crate) struct Passage {
 }
 
 impl Policer {
-    /// The policer's rate, if there seems to be one.
+    /// The policer's rate, if there seems to be a policer.
     pub(crate) fn bw(&self) -> Option<f64> {
         self.in_use.then_some(self.bw)
     }
 
-    /// Forgets all.
+    /// Forgets everything.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }

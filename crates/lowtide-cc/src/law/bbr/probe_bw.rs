@@ -5,15 +5,15 @@ use super::{Recovery, Sample, Version, machine::Bbr, machine::State};
 use crate::{Ack, Time};
 use std::time::Duration;
 
-/// How the ACKs that arrive relate to the probes.
+/// How the present ACKs relate to the probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(in crate::law) enum AckPhase {
-    /// Not probing, no feedback of a probe.
+    /// No probe, and no feedback of one.
     #[default]
     Init,
-    /// Filling the pipe.
+    /// The BDP is filled.
     Refilling,
-    /// Probing; feedback is still to come.
+    /// A probe; its feedback is still to come.
     Starting,
     /// Feedback of a probe.
     Feedback,
@@ -21,25 +21,25 @@ pub(in crate::law) enum AckPhase {
     Stopping,
 }
 
-/// Where a flow is in its cycle of probes.
+/// The state of a flow in its cycle of probes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::law) struct Cycle {
-    /// The time of the latest event.
+    /// Time of the latest event.
     pub(in crate::law) now: Time,
     pub(in crate::law) phase: AckPhase,
     /// When the cycle, or its probe, began.
     stamp: Time,
-    /// Rounds since the latest probe, from a chance start.
+    /// Rounds since the latest probe, from a random start.
     pub(in crate::law) rounds_since_probe: u32,
     /// The longest time until the next probe.
     wait: Duration,
-    /// Whether what is acknowledged was sent by a probe, and nothing was found wrong yet (`is_bw_probe_sample`).
+    /// Whether what is acknowledged was sent by a probe that was not too high so far (`is_bw_probe_sample`).
     pub(in crate::law) probe_samples: bool,
     /// Whether the latest probe went too high.
     pub(in crate::law) prev_too_high: bool,
     /// Whether the latest probe ended early, as a precaution (`prev_probe_precautionary`).
     precautionary: bool,
-    /// Rounds in which `inflight_hi` grew in this probe.
+    /// Rounds of this probe in which `inflight_hi` grew.
     pub(in crate::law) up_rounds: u32,
     /// Segments to be acknowledged per segment that `inflight_hi` grows.
     acked_per_increment: f64,
@@ -85,7 +85,7 @@ impl Bbr {
         self.state = State::Cruise;
     }
 
-    /// Fills the pipe, so that a queue is seen as one. `inflight_hi` will grow by 2^`up_rounds` in the first round.
+    /// Fills the BDP, so that a queue can be recognised. `inflight_hi` will grow by 2^`up_rounds` in the first round.
     pub(in crate::law) fn start_refill(&mut self, up_rounds: u32) {
         self.bounds.reset_short_term();
         self.cycle.up_rounds = up_rounds;
@@ -107,7 +107,7 @@ impl Bbr {
         self.raise_slope();
     }
 
-    /// The wait is left to chance, within bounds, so that flows do not probe in step.
+    /// The wait is random, within bounds, so that flows do not probe in step.
     fn pick_probe_wait(&mut self) {
         self.cycle.rounds_since_probe = (self.random.uniform() * f64::from(self.settings.bw_probe_rand_rounds)) as u32;
         let rand = self.random.uniform() * self.settings.bw_probe_rand.as_nanos() as f64;
@@ -183,7 +183,7 @@ impl Bbr {
 
     fn is_time_to_go_down(&mut self, ack: &Ack, sample: &Sample, in_flight: f64) -> bool {
         if self.cycle.prev_too_high && in_flight >= self.bounds.inflight_hi {
-            // That much was too much the last time: see first what comes of it.
+            // that much was too much the last time: wait for the effect
             self.cycle.precautionary = true;
             return true;
         }
@@ -201,7 +201,7 @@ impl Bbr {
         }
     }
 
-    /// What the ACKs say about a probe. Returns whether that decided the state.
+    /// The feedback of a probe. Returns whether it decided the state.
     pub(in crate::law) fn end_of_feedback(&mut self, sample: &Sample) -> bool {
         if !self.rounds.start {
             return false;
@@ -234,7 +234,7 @@ impl Bbr {
         self.cycle.acked_per_increment = (self.cwnd / growth).max(1.0);
     }
 
-    /// `ProbeInflightLongtermUpward`: a bound that holds the flow back, and does no harm, grows.
+    /// `ProbeInflightLongtermUpward`: a bound that limits the flow, and does no harm, grows.
     pub(in crate::law) fn probe_upward(&mut self, ack: &Ack) {
         if ack.window_limited && self.cwnd >= self.bounds.inflight_hi {
             self.bounds.inflight_hi += f64::from(ack.packets) / self.cycle.acked_per_increment;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The least round-trip time, and when to empty the queue to see it (draft-ietf-ccwg-bbr, section 5.3.4).
+//! The minimum RTT, and when to empty the queue to measure it (draft-ietf-ccwg-bbr, section 5.3.4).
 
 use super::{Rounds, Sample};
 use crate::Time;
@@ -24,10 +24,11 @@ pub(crate) struct ProbeRtt {
     /// The least sample within `interval` (`probe_rtt_min_delay`).
     recent: Option<Duration>,
     recent_stamp: Time,
-    /// When it has been held for long enough, once the queue is empty.
+    /// When the queue has been empty for long enough.
     done: Option<Time>,
     round_done: bool,
-    /// Bytes delivered when the state began, and when the last segment sent in it will be: its samples tell no rate.
+    /// Bytes delivered when the state began, and when the last segment sent in it will be: its samples say nothing
+    /// about the rate.
     limited: Option<(u64, u64)>,
 }
 
@@ -101,7 +102,7 @@ impl ProbeRtt {
         over
     }
 
-    /// The sample, with the mark that a segment sent in this state tells no rate (`MarkConnectionAppLimited`).
+    /// The sample, marked application-limited if its segment was sent in this state (`MarkConnectionAppLimited`).
     pub(crate) fn mark(&self, mut sample: Sample) -> Sample {
         sample.app_limited |=
             self.limited.is_some_and(|(from, until)| (from..=until).contains(&sample.prior_delivered));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Round trips, counted by what was delivered (draft-ietf-ccwg-bbr, section 5.5.1).
+//! Rounds of an RTT, counted by what was delivered (draft-ietf-ccwg-bbr, section 5.5.1).
 
 use crate::Ack;
 
-/// A round trip ends when something is acknowledged that was sent after its start.
+/// A round ends when something is acknowledged that was sent after its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rounds {
     /// Bytes delivered in total (`C.delivered`).

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What versions 2 and 3 set.
+//! The settings of versions 2 and 3.
 
 use super::Ecn;
 use std::time::Duration;
 
-/// Where the versions differ in more than numbers.
+/// Where the versions differ in more than values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Version {
     /// Version 2 (Linux v2alpha).

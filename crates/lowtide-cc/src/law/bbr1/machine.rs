@@ -14,23 +14,23 @@ use std::time::Duration;
 #[cfg(test)]
 mod tests;
 
-/// Phases of the gain cycle of ProbeBW: one up, one down, the rest even.
+/// Phases of the gain cycle of ProbeBW: one up, one down, the others even.
 const CYCLE_LEN: u32 = 8;
 /// The cycle starts at any of this many phases (all but the one down).
 const CYCLE_RAND: f64 = 7.0;
-/// In Startup the window grows without regard to the model until this many segments were delivered (`TCP_INIT_CWND`).
+/// In Startup the window grows whatever the model is until this many segments were delivered (`TCP_INIT_CWND`).
 const INIT_CWND: f64 = 10.0;
 
 /// The states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The rate doubles each round until the pipe is full.
+    /// The rate doubles each round until full bandwidth is reached.
     Startup = 0,
-    /// The queue that Startup made is drained.
+    /// The queue of Startup is drained.
     Drain = 1,
     /// The gain cycles around 1.
     ProbeBw = 2,
-    /// Four segments in flight, to see the least round-trip time.
+    /// ProbeRTT: four segments in flight, to measure the minimum RTT.
     ProbeRtt = 3,
 }
 
@@ -48,12 +48,12 @@ pub(super) struct Bbr1 {
     /// The window before recovery or ProbeRTT lowered it.
     prior_cwnd: f64,
     recovery: Recovery,
-    /// The first round of recovery: what leaves the path lets as much in.
+    /// The first round of recovery: as much may leave as is delivered.
     packet_conservation: bool,
     /// Segments in flight after the latest ACK, and how many it acknowledged.
     in_flight: f64,
     acked: f64,
-    /// Whether the latest ACK told the first loss, so that the window was saved.
+    /// Whether the latest ACK reported the first loss, so that the window was saved.
     saved: bool,
     idle_restart: bool,
     rounds: Rounds,
@@ -95,12 +95,12 @@ impl Bbr1 {
         }
     }
 
-    /// The rate to reckon with, segments per second.
+    /// The rate in use, segments per second.
     fn bw(&self) -> f64 {
         self.policer.bw().unwrap_or(self.max_bw.get())
     }
 
-    /// `gain` times what the path holds at `bw` without a queue, segments.
+    /// `gain` times the BDP at `bw`, segments.
     fn bdp(&self, bw: f64, gain: f64) -> f64 {
         match self.probe_rtt.min_rtt {
             Some(min_rtt) => gain * bw * min_rtt.as_secs_f64(),
@@ -108,7 +108,7 @@ impl Bbr1 {
         }
     }
 
-    /// With room for what hosts hold at both ends, and even, for receivers that acknowledge every other segment.
+    /// With room for what the hosts at both ends hold, and even, for receivers that acknowledge every other segment.
     fn budget(&self, inflight: f64) -> f64 {
         let quantum = Quantum { time: self.parameters.quantum, rtt: Duration::ZERO, single: true };
         let offload = 3.0 * quantum.segments(self.pacing.rate(), None, self.mss);
@@ -139,7 +139,7 @@ impl Bbr1 {
         }
     }
 
-    /// The rate, the maximum over the latest rounds. A sample that the application limited counts if it is greater.
+    /// The rate, the maximum over the latest rounds. An application-limited sample counts if it is greater.
     fn update_bw(&mut self, ack: &Ack, sample: &Sample) {
         if self.rounds.start {
             self.packet_conservation = false;
@@ -162,7 +162,7 @@ impl Bbr1 {
         }
     }
 
-    /// The gain cycle starts at a phase left to chance, but not with the one down.
+    /// The gain cycle starts at a random phase, but not with the one down.
     fn start_probe_bw(&mut self, now: Time) {
         self.state = State::ProbeBw;
         let skipped = (self.random.uniform() * CYCLE_RAND) as u32;
@@ -170,8 +170,8 @@ impl Bbr1 {
         self.phase_start = now;
     }
 
-    /// The phases last for a minimum round-trip time; up until that much more is in flight or is lost, down until the
-    /// queue is gone.
+    /// A phase lasts for a minimum RTT. The phase up lasts until that much more is in flight or is lost, the phase down
+    /// until the queue is drained.
     fn update_phase(&mut self, ack: &Ack) {
         if self.state != State::ProbeBw {
             return;
@@ -256,7 +256,7 @@ impl Bbr1 {
         self.budget(self.bdp(self.bw(), self.cwnd_gain()) + extra)
     }
 
-    /// Towards the target by at most what was acknowledged; in the first round of recovery, as much as leaves the path.
+    /// Towards the target by at most what was acknowledged. In the first round of recovery, as much as is delivered.
     fn set_cwnd(&mut self, lost: f64) {
         if self.acked > 0.0 {
             if lost > 0.0 {
@@ -323,7 +323,7 @@ impl CongestionControl for Bbr1 {
                 self.recovery = Recovery::Fast;
                 self.packet_conservation = true;
                 self.rounds.restart();
-                // What was not used is cut off as well.
+                // An unused part of the window is removed, too.
                 self.cwnd = (self.in_flight + self.acked).max(1.0);
                 self.cap_cwnd();
             }

@@ -111,7 +111,7 @@ fn up_ends_at_a_quarter_more_than_the_bdp() {
 
 #[test]
 fn a_path_that_is_empty_now_and_then_needs_no_probe_rtt() {
-    // A sample that equals the minimum renews it: with an application that leaves the path empty there always is one.
+    // A sample that equals the minimum renews it: an application that leaves the path empty always gives one.
     let mut path = steady();
     path.app_rate = 250_000.0;
     let probed = path.run_until(ms(12_000), |path| path.law.state == State::ProbeRtt);
@@ -135,7 +135,7 @@ fn loss_beyond_two_percent_sets_the_bound() {
     let mut path = Path::new(law(), 20.0, 40, 20);
     path.run(ms(10_000));
     let hi = path.law.bounds.inflight_hi;
-    assert!((85.0..150.0).contains(&hi), "{hi}"); // the path holds 120 segments
+    assert!((85.0..150.0).contains(&hi), "{hi}"); // the BDP is 120 segments
     let (lost, delivered) = (path.lost, path.delivered);
     path.run(ms(10_000));
     let share = (path.lost - lost) as f64 / (path.delivered - delivered) as f64;

@@ -238,7 +238,7 @@ fn loss_beyond_two_percent_of_a_probe_sets_the_bound() {
         path.tells_losses = tells_losses;
         path.run(ms(10_000));
         let hi = path.law.bounds.inflight_hi;
-        // The path holds 120 segments.
+        // The BDP is 120 segments.
         assert!((85.0..150.0).contains(&hi), "{hi}");
         let (lost, delivered) = (path.lost, path.delivered);
         let throughput = path.throughput(ms(10_000));
@@ -323,7 +323,7 @@ fn a_lost_segment_of_a_probe_ends_the_probe() {
         app_limited: false,
     };
     let mut law = path.law.clone();
-    law.on_lost(&lost(4000)); // two percent are still well
+    law.on_lost(&lost(4000)); // two percent do not count yet
     assert_eq!(law.state, State::Up);
     assert!(law.bounds.inflight_hi.is_infinite());
     law.on_lost(&lost(5000));
@@ -333,7 +333,7 @@ fn a_lost_segment_of_a_probe_ends_the_probe() {
     law.on_lost(&lost(50_000)); // once per probe
     assert_eq!((law.bounds.inflight_hi, law.cwnd), (199.0, cwnd));
 
-    // If it was not lost after all, the probe is taken up again.
+    // If the loss was spurious, the probe is resumed.
     law.on_spurious();
     assert_eq!(law.state, State::Refill);
     assert!(law.bounds.inflight_hi.is_infinite());

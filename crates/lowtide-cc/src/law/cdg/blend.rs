@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Growth under a price weight: from one segment per round trip towards CUBIC's.
+//! Growth with a price weight: from one segment per RTT towards CUBIC's.
 //!
-//! On long paths an ordinary flow is held up by Reno's growth, and no weight buys it a deadline there. In a round trip
+//! On long paths Reno's growth limits an ordinary flow, and no weight helps it to meet a deadline there. In an RTT
 //!
 //! ```text
 //! increase = (1 - w)·Reno's + w·CUBIC's
 //! ```
 //!
-//! CUBIC's is what its own window would gain that had followed CUBIC since the last reduction. The window at hand would
-//! not do: CUBIC closes the gap to its curve within a round trip, and a tenth of that in each of ten rounds is all of
+//! CUBIC's is what its own window would gain if it had followed CUBIC since the last reduction. The present window
+//! would not do: CUBIC closes the gap to its curve within an RTT, and a tenth of that in each of ten rounds is all of
 //! CUBIC.
 //!
-//! What a loss leaves of the window goes from the law's own part to CUBIC's in the same way: with CUBIC's growth and
+//! What a loss leaves of the window changes from the law's own part to CUBIC's in the same way: with CUBIC's growth and
 //! Reno's halving, a flow of weight 1 gets between half and two thirds of a CUBIC flow's share.
 
 use crate::{
@@ -68,7 +68,7 @@ impl Blend {
         let own = self.own.get_or_insert_with(|| window.clone());
         let before = own.cwnd;
         self.cubic.on_ack(ack, rounds * before, own);
-        // Never faster than slow start, however far ahead CUBIC's own window is.
+        // Never faster than slow start, however large CUBIC's own window is.
         let gained = ((1.0 - weight) * rounds + weight * (own.cwnd - before)).min(packets);
         window.cwnd += gained;
     }

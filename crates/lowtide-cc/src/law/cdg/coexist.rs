@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How CDG holds its own against loss-based flows: the shadow window, and the end of back-offs that have no effect.
-//! A flow that wants to be less than best effort has neither.
+//! How CDG competes with loss-based flows: the shadow window, and the end of back-offs without effect. A flow that is
+//! to be less than best effort has neither.
 
 use super::Variant;
 use std::num::NonZeroU32;
 
-/// The window that a loss-based flow would have, segments: a loss leaves at least half of it, so that earlier delay
+/// The window that a loss-based flow would have, segments. A loss leaves at least half of it, so that earlier delay
 /// back-offs are not paid for twice. The versions differ in all of its rules.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
@@ -18,7 +18,7 @@ impl Shadow {
         Self { variant, window: cwnd }
     }
 
-    /// Segments; 0 while no loss-based flow is thought to compete.
+    /// Segments; 0 if no loss-based flow is thought to compete.
     pub(super) const fn window(&self) -> f64 {
         self.window
     }
@@ -35,7 +35,7 @@ impl Shadow {
         }
     }
 
-    /// The window was not used, so that nobody knows what the network would carry (thesis, section 3.4.4).
+    /// The window was not the limit, so a larger shadow window is not justified (thesis, section 3.4.4).
     pub(super) fn on_unused(&mut self, cwnd: f64) {
         if self.variant != Variant::FreeBsd {
             self.window = self.window.min(cwnd);
@@ -47,8 +47,8 @@ impl Shadow {
         self.window = 0.0;
     }
 
-    /// Delay wants a back-off from a window of `before` segments to one of `after`, which are equal if the back-off is
-    /// held back.
+    /// Delay requires a back-off from a window of `before` segments to one of `after`; they are equal if it is held
+    /// back.
     pub(super) fn on_delay(&mut self, before: f64, after: f64, held: bool) {
         match self.variant {
             Variant::Mainline if held => {}
@@ -67,7 +67,7 @@ impl Shadow {
     }
 }
 
-/// Counts back-offs after which the delay did not fall: loss-based flows fill the queue, and giving way is of no use.
+/// Counts back-offs after which the delay did not fall: loss-based flows fill the queue, and a back-off does not help.
 #[derive(Clone, Debug)]
 pub(super) struct Ineffectual {
     /// Back-offs that may have no effect; `None`: any number.
@@ -91,7 +91,7 @@ impl Ineffectual {
         self.count = 0;
     }
 
-    /// Delay wants a back-off: whether there shall be one.
+    /// Delay requires a back-off: whether there is one.
     pub(super) const fn allows(&mut self) -> bool {
         let Some(threshold) = self.threshold else { return true };
         let threshold = threshold.get();

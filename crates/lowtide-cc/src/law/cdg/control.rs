@@ -13,23 +13,23 @@ use crate::{
     part::{HyStartShape, Rounds, SlowStart, Window},
 };
 
-/// What the end of a round leads to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
-    /// Growth goes on.
+    /// Growth continues.
     Grow,
-    /// Delay wanted a back-off that was held back as ineffectual.
+    /// Delay required a back-off that was held back as ineffectual.
     Held,
-    /// The window is lower now.
+    /// The window was reduced.
     BackedOff,
 }
 
-/// The scale of the price of delay under a weight, ms: the largest G that the Linux module can have.
+/// The scale of the price of delay with a weight, ms: the greatest G of the Linux module.
 const G0: f64 = 125.0;
 
 pub(super) struct Cdg {
     parameters: Parameters,
-    /// The price weight, once it was set; then it takes the place of G.
+    /// The price weight, once set: it replaces G.
     weight: Option<f64>,
     window: Window,
     slow_start: SlowStart,
@@ -41,17 +41,17 @@ pub(super) struct Cdg {
     queue: Queue,
     shadow: Shadow,
     ineffectual: Ineffectual,
-    /// The episode of the last reduction without a loss, while it lasts: what was `snd_nxt` at its start.
+    /// The episode of the last reduction without a loss, while it lasts: `snd_nxt` at its start.
     episode: Option<u64>,
-    /// Whether recovery from a timeout goes on.
+    /// Whether the recovery of a timeout goes on.
     timeout: bool,
-    /// Whether the latest reduction was for a loss, and can have been a mistake.
+    /// Whether the latest reduction was for a loss, and may be spurious.
     undoable: bool,
     /// The latest smoothed gradients of least and greatest delay and the one that decided, ms per round.
     shown: (f64, f64, f64),
     probability: f64,
     backoffs: u64,
-    /// What delay has cost so far: g⁺/G₀ of each round, the expected number of back-offs at a price of 1.
+    /// Sum of the price of delay so far: g⁺/G₀ of each round, the expected number of back-offs at a price of 1.
     price: f64,
 }
 
@@ -91,13 +91,13 @@ impl Cdg {
         self.window.in_slow_start() || !self.is(Variant::Mainline) && self.window.cwnd <= self.window.ssthresh
     }
 
-    /// What a round with this gradient (ms) costs: it backs off with probability `1 - exp(-hazard)`.
+    /// The hazard of a round with this gradient (ms): it backs off with probability `1 - exp(-hazard)`.
     fn hazard(&self, gradient: f64) -> f64 {
         let rising = gradient.max(0.0);
         self.weight.map_or(rising / self.parameters.g, |weight| rising / G0 * (1.0 / weight - 1.0))
     }
 
-    /// A round with samples is over.
+    /// A round with samples has ended.
     fn on_round(&mut self, ack: &Ack) -> Decision {
         let gradient = self.measure();
         let no_queue = self.delays.queue_was_empty(self.parameters.floor);
@@ -111,7 +111,7 @@ impl Cdg {
         if hazard > 0.0 && self.random.uniform() < self.probability { self.on_delay(ack) } else { Decision::Grow }
     }
 
-    /// The gradient of the round that is over, ms; 0 if there is none.
+    /// The gradient of the round that has ended, ms; 0 if there is none.
     fn measure(&mut self) -> f64 {
         let (Some(current), Some(previous)) = (self.delays.current, self.delays.previous) else { return 0.0 };
         let slow_start = self.in_slow_start();
@@ -129,7 +129,7 @@ impl Cdg {
         measured.gradient
     }
 
-    /// Delay wants a back-off.
+    /// Delay requires a back-off.
     fn on_delay(&mut self, ack: &Ack) -> Decision {
         let held = !self.ineffectual.allows();
         if self.is(Variant::FreeBsd) {
@@ -161,7 +161,7 @@ impl Cdg {
         self.growth.on_ack(ack, left, round_over && !slow_start, &mut self.window);
         let leaves = slow_start && ack.window_limited && !self.window.in_slow_start();
         if leaves && self.growth.is_stepwise() && !self.is(Variant::Mainline) {
-            self.window.cwnd = self.window.ssthresh + 1.0; // so far the slow start of the former versions goes
+            self.window.cwnd = self.window.ssthresh + 1.0; // the end of the former versions' slow start
         }
         if !ack.window_limited {
             self.shadow.on_unused(self.window.cwnd);
@@ -170,7 +170,7 @@ impl Cdg {
         }
     }
 
-    /// What a factor leaves of the window, segments.
+    /// The window that a factor leaves, segments.
     fn part(&self, factor: f64) -> f64 {
         let cwnd = self.window.cwnd;
         if self.parameters.whole_segments { (factor * cwnd.floor()).floor() } else { factor * cwnd }
@@ -181,7 +181,7 @@ impl Cdg {
         let cwnd = self.window.cwnd;
         let newreno = self.part(self.growth.beta_loss().unwrap_or(self.parameters.beta_loss));
         if signal != Signal::Loss && self.is(Variant::FreeBsd) {
-            return newreno; // without a look at the shadow or the queue
+            return newreno; // whatever the shadow and the queue are
         }
         if matches!(signal, Signal::Ecn | Signal::Phantom) && self.is(Variant::Thesis) {
             self.queue = Queue::Unknown;
@@ -222,7 +222,7 @@ impl CongestionControl for Cdg {
         let timeout = congestion.signal == Signal::Timeout;
         let cwnd = self.window.cwnd;
         let ssthresh = match self.episode {
-            // The window has just been reduced. FreeBSD's timeouts go by NewReno all the same.
+            // The window has just been reduced. FreeBSD's timeouts follow NewReno all the same.
             Some(_) if !timeout => return,
             Some(_) if !self.is(Variant::FreeBsd) => self.window.ssthresh,
             _ => self.after_congestion(congestion.signal),
@@ -293,7 +293,7 @@ impl CongestionControl for Cdg {
         Some(self)
     }
 
-    /// Under a weight the back-offs that come are those of the inflated price.
+    /// With a weight the back-offs are those of the inflated price.
     fn prices(&self, prices: &mut Prices) {
         if self.weight.is_some() {
             prices.delay = Price { indications: self.price, removed: self.price * (1.0 - self.parameters.beta) };
@@ -314,10 +314,10 @@ impl CongestionControl for Cdg {
 }
 
 impl Weighted for Cdg {
-    /// The price of a round is g⁺/G₀; a weight multiplies prices by 1/w, that is, adds (1/w - 1) times as much. At w =
-    /// 1 nothing is added to the losses that an ordinary flow reacts to, so that no delay back-off is left.
+    /// The price of a round is g⁺/G₀. A weight multiplies prices by 1/w, that is, adds (1/w - 1) times as much. At w =
+    /// 1 nothing is added to the losses that an ordinary flow reacts to, so no delay back-off is left.
     fn set_weight(&mut self, weight: f64) {
-        // What is no number is as submissive as can be.
+        // a weight that is not a number counts as the least
         let weight = if weight.is_nan() { 0.0 } else { weight };
         let weight = weight.clamp(f64::MIN_POSITIVE, 1.0);
         self.weight = Some(weight);

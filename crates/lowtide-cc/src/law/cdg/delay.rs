@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What CDG knows of the delay: clock, delayed-ACK filter, and the extremes of each round.
+//! How CDG measures the delay: clock, delayed-ACK filter, and the extremes of each round.
 
 use crate::{
     Ack,
@@ -9,12 +9,12 @@ use crate::{
 use std::time::Duration;
 
 values! {
-    /// The delay whose gradient is looked at.
+    /// The delay whose gradient counts.
     pub enum Delay {
-        /// The round-trip time, as in all published versions.
+        /// The RTT, as in all published versions.
         Rtt = "rtt",
-        /// The one-way delay. Only its differences matter, so the clocks' offset does not; the ACKs' path does not
-        /// count.
+        /// The one-way delay. Only its differences matter, so the clocks' offset does not count, nor does the return
+        /// path.
         Owd = "owd",
     }
 }
@@ -24,7 +24,7 @@ values! {
     pub enum Clock {
         /// Whole microseconds, as in Linux.
         Micro = "us",
-        /// Sender's and receiver's time in whole milliseconds, and one added, as FreeBSD's ERTT helper has it:
+        /// Sender's and receiver's time in whole milliseconds, and one added, as in FreeBSD's ERTT helper:
         /// `0 < measured - true < 2 ms` (thesis, bound 4.4).
         Milli = "ms",
     }
@@ -43,7 +43,7 @@ impl Clock {
 /// Credit of the delayed-ACK filter at most (`DLYACK_SMOOTH` of FreeBSD's `h_ertt.c`; 5 in Linux too).
 const CREDIT_MAX: u32 = 5;
 
-/// The least and the greatest delay of a round, microseconds.
+/// The minimum and the maximum delay of a round, microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extremes {
     pub(super) min: i64,
@@ -66,7 +66,7 @@ pub(super) struct Delays {
     credit: u32,
     pub(super) current: Option<Extremes>,
     pub(super) previous: Option<Extremes>,
-    /// The least delay and the least round-trip time since the start, microseconds.
+    /// The minimum delay and the minimum RTT since the start, microseconds.
     base: i64,
     base_rtt: i64,
 }
@@ -76,12 +76,12 @@ impl Delays {
         Self { delay, clock, filter, credit: 0, current: None, previous: None, base: i64::MAX, base_rtt: i64::MAX }
     }
 
-    /// The path may be another one.
+    /// The path may have changed.
     pub(super) const fn clear(&mut self) {
         *self = Self::new(self.delay, self.clock, self.filter);
     }
 
-    /// Folds an ACK's sample into the round.
+    /// Adds an ACK's sample to the round.
     pub(super) fn on_ack(&mut self, ack: &Ack) {
         let Some(sample) = self.sample(ack) else { return };
         let delayed = self.was_delayed(ack);
@@ -100,8 +100,8 @@ impl Delays {
         self.previous = self.current.take();
     }
 
-    /// Whether the least delay of the present round is so near the least ever seen that there was no queue: no more
-    /// than `floor` or a sixteenth of the base round-trip time above it.
+    /// Whether the queue was empty: the minimum delay of the present round is at most `floor`, or a sixteenth of the
+    /// base RTT, above the minimum so far.
     pub(super) fn queue_was_empty(&self, floor: Duration) -> bool {
         let slack = micros(floor).max(self.base_rtt / 16);
         !floor.is_zero() && self.current.is_some_and(|round| round.min - self.base <= slack)
@@ -118,8 +118,9 @@ impl Delays {
         }
     }
 
-    /// Whether an ACK may have waited for the receiver's timer rather than in a queue: ACKs of several segments were
-    /// seen before, and this one is of one segment. With holes at the receiver every segment is acknowledged at once.
+    /// Whether an ACK may have waited for the receiver's delayed-ACK timer, not in a queue: ACKs of several segments
+    /// were seen before, and this one is of one segment. With holes at the receiver every segment is acknowledged at
+    /// once.
     fn was_delayed(&mut self, ack: &Ack) -> bool {
         if !self.filter || ack.sacked {
             return false;

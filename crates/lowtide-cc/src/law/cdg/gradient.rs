@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Smoothed gradients of the extremes, the one that decides, and what they say of the queue.
+//! Smoothed gradients of the extremes, the one that decides, and the state of the queue that they show.
 
 use super::{Parameters, Variant, delay::Extremes};
 
@@ -8,9 +8,9 @@ use super::{Parameters, Variant, delay::Extremes};
 pub(super) enum Queue {
     /// Not known.
     Unknown,
-    /// The least delay rises, the greatest no longer does.
+    /// The minimum delay rises, the maximum no longer does.
     Full,
-    /// The greatest delay falls, the least no longer does.
+    /// The maximum delay falls, the minimum no longer does.
     Empty,
     /// Both rise.
     Rising,
@@ -30,20 +30,21 @@ impl Queue {
         }
     }
 
-    /// Whether a loss is hardly one of a full queue. Linux calls these states together `NONFULL`.
+    /// Whether the queue is hardly full, so that a loss is not for congestion. Linux calls these states together
+    /// `NONFULL`.
     pub(super) const fn excuses_loss(self) -> bool {
         matches!(self, Self::Empty | Self::Rising | Self::Falling)
     }
 }
 
-/// What the end of a round showed.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
-    /// The gradient that decides, milliseconds per round. Without effect unless positive.
+    /// The gradient that decides, milliseconds per round. It has an effect only if it is positive.
     pub(super) gradient: f64,
-    /// The smoothed gradients of the least and the greatest delay, milliseconds per round.
+    /// The smoothed gradients of the minimum and the maximum delay, milliseconds per round.
     pub(super) smoothed: (f64, f64),
-    /// The state of the queue, where there is a new one.
+    /// The state of the queue, if there is a new one.
     pub(super) queue: Option<Queue>,
     /// The queue falls: earlier back-offs had an effect.
     pub(super) falling: bool,
@@ -54,7 +55,7 @@ pub(super) struct Measured {
 /// A window sum (µs) at or below which Linux calls a gradient falling.
 const RESET_US: i64 = -32;
 
-/// By this Linux divides window sums before it looks at their signs, so that noise does not count.
+/// Linux divides window sums by this before it takes their signs, so that noise does not count.
 const TOLERANCE_DIVISOR: i64 = 64;
 
 /// The averages over the last gradients. They are sums over a ring, not differences of two delays, because there are
@@ -85,13 +86,13 @@ impl Gradients {
         }
     }
 
-    /// The path may be another one.
+    /// The path may have changed.
     pub(super) fn clear(&mut self) {
         self.ring.fill(ZERO);
         (self.sum, self.tail, self.filled) = (ZERO, 0, false);
     }
 
-    /// A round is over that had this gradient (µs).
+    /// A round with this gradient (µs) has ended.
     pub(super) fn on_round(&mut self, raw: Extremes, slow_start: bool) -> Measured {
         let entries = self.push(raw);
         let min = self.smoothed(self.sum.min, entries);

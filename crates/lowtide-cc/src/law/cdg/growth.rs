@@ -11,7 +11,7 @@ use crate::{
 values! {
     /// How the window grows in congestion avoidance.
     pub enum Growth {
-        /// One segment per round trip, spread over its ACKs (mainline Linux).
+        /// One segment per RTT, spread over its ACKs (mainline Linux).
         Reno = "reno",
         /// CUBIC's (RFC 9438).
         Cubic = "cubic",
@@ -44,14 +44,14 @@ impl Grower {
         }
     }
 
-    /// The price weight is this.
+    /// Sets the price weight.
     pub(super) const fn set_weight(&mut self, weight: f64) {
         if let Self::Blend(blend) = self {
             blend.set_weight(weight);
         }
     }
 
-    /// What a loss leaves of the window, if growth decides that.
+    /// The part of the window that a loss leaves, if growth decides that.
     pub(super) const fn beta_loss(&self) -> Option<f64> {
         if let Self::Blend(blend) = self { Some(blend.beta_loss()) } else { None }
     }
@@ -61,8 +61,8 @@ impl Grower {
         matches!(self, Self::Round(_))
     }
 
-    /// Grows the window by `packets` acknowledged segments that slow start left over, or by the step that is due at the
-    /// end of a round.
+    /// Grows the window by `packets` acknowledged segments that slow start left over, or by the step at the end of a
+    /// round.
     pub(super) fn on_ack(&mut self, ack: &Ack, packets: f64, step: bool, window: &mut Window) {
         match self {
             Self::Ack(increase) => increase.on_ack(ack, packets, window),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CDG, CAIA Delay-Gradient: backs off by chance, the likelier the faster the delay rises.
+//! CDG, CAIA Delay-Gradient: backs off at random, with a probability that rises with the delay gradient.
 //!
-//! D. A. Hayes and G. Armitage, "Revisiting TCP congestion control using delay gradients", IFIP Networking 2011; as
-//! mainline Linux has it (`net/ipv4/tcp_cdg.c`), as the thesis that brought it there (K. K. Jonassen, 2015, appendix
-//! B), and as FreeBSD (`sys/netinet/cc/cc_cdg.c`). Once per round, with the smoothed gradient g > 0 of the least (or
-//! else of the greatest) delay in a round:
+//! D. A. Hayes and G. Armitage, "Revisiting TCP congestion control using delay gradients", IFIP Networking 2011; as in
+//! mainline Linux (`net/ipv4/tcp_cdg.c`), in the thesis behind it (K. K. Jonassen, 2015, appendix B), and in FreeBSD
+//! (`sys/netinet/cc/cc_cdg.c`). Once per round, with the smoothed gradient g > 0 of the minimum (else of the maximum)
+//! delay in a round:
 //!
 //! ```text
 //! P = 1 - exp(-g/G)      cwnd = beta*cwnd with probability P
@@ -14,20 +14,21 @@
 //! back-offs, no tolerance of losses. The module's own defaults there are `shadow=on,ineff=5`.
 //!
 //! Notable differences from the sources:
-//! - Windows are fractional (Linux': `whole_segments=on`), slow start counts segments and not ACKs, and no reduction of
-//!   any variant leaves less than two segments (FreeBSD's has no minimum).
+//! - Windows are fractional (Linux's: `whole_segments=on`), slow start counts segments and not ACKs, and no reduction
+//!   of any variant leaves less than two segments (FreeBSD's has no minimum).
 //! - G is any positive number. Linux has an integer factor instead, `1000/(G*window)` in mainline and `1000/G` in the
 //!   thesis, so with a window of 8 only G = 125/k exists there: 0.0019 (k = 65535), …, 2.976 (the default, k = 42), …,
-//!   62.5, 125. A paper's "G = 120" is 125. Mainline's product of factor and gradient wraps at 32 bits, ours does not.
+//!   62.5, 125. A paper's "G = 120" is 125. Mainline's product of factor and gradient wraps at 32 bits, this one does
+//!   not.
 //! - The window of gradients need not be a power of two.
-//! - Hybrid Slow Start sees every round-trip sample, not only those that the delayed-ACK filter lets pass.
+//! - Hybrid Slow Start uses every RTT sample, not only those that pass the delayed-ACK filter.
 //! - FreeBSD's rounds end with its marked packets, here as in Linux; its window does not grow in recovery, nor while it
-//!   is not used; a delayed ACK may lower a minimum here.
-//! - Where half the shadow window is above the window, a loss raises the threshold and slow start follows, instead of
-//!   the window at once.
-//! - A price weight (the DA-LBE framework; until one is set, nothing of this holds) takes the place of G, as `G =
-//!   G0*w/(1 - w)`, and towards w = 1 turns growth and the answer to a loss into CUBIC's (`blend`). A loss's own
-//!   inflation is the [actuator](crate::actuator)'s.
+//!   is not the limit; a delayed ACK may lower a minimum here.
+//! - If half of the shadow window is above the window, a loss raises the threshold and slow start follows, not the
+//!   window at once.
+//! - A price weight (the DA-LBE framework; until one is set, nothing of this holds) replaces G, as `G = G0*w/(1 - w)`,
+//!   and towards w = 1 turns growth and the reaction to a loss into CUBIC's (`blend`). The [actuator](crate::actuator)
+//!   inflates the price of losses.
 //! - A loss within the episode of a delay back-off or a mark reduces nothing more, as in all three, and a timeout there
 //!   keeps the threshold, as in Linux.
 
@@ -54,7 +55,7 @@ pub use probability::Exp;
 
 values! {
     /// Which published version. It decides what no other parameter names: when a gradient counts as falling, the rules
-    /// of the shadow window, the rounding before the state of the queue is read, and what happens in a reduction
+    /// of the shadow window, the rounding before the state of the queue is determined, and what happens in a reduction
     /// episode.
     pub enum Variant {
         /// Linux since 4.2.
@@ -71,7 +72,7 @@ parameters! {
     pub struct Parameters for "cdg" defaults by of {
         /// The published version that the other defaults come from.
         variant: Variant = Variant::Mainline;
-        /// The scale G of the gradient, milliseconds. Below 0.0019 no source goes; at the end of the range there are no
+        /// The scale G of the gradient, milliseconds. No source goes below 0.0019; at the end of the range there are no
         /// delay back-offs (mainline's factor 0).
         g: f64 = 1000.0 / (42.0 * 8.0), in 0.0001..=1e9;
         /// How many gradients are averaged. 1: no smoothing.
@@ -85,7 +86,7 @@ parameters! {
         whole_segments: bool = false;
         /// How slow start ends early.
         hystart: HyStartKind = HyStartKind::On;
-        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the round trip.
+        /// Whether the transport paces, so that Hybrid Slow Start must expect ACKs spread over the RTT.
         paced: bool = false;
         /// Growth in congestion avoidance.
         increase: Growth = Growth::Reno;
@@ -95,7 +96,7 @@ parameters! {
         /// With `increase=alpha_inc`: rounds for each further segment per round; 0: always one. Linux has no such
         /// growth: there it is as many rounds as gradients are averaged. FreeBSD's default is 0.
         alpha_inc: u32 = 8, in 0..=20;
-        /// Whether `alpha_inc` is as FreeBSD's code has it, where its first rounds add nothing, instead of as
+        /// Whether `alpha_inc` is as in FreeBSD's code, where its first rounds add nothing, instead of as
         /// documented.
         alpha_as_coded: bool = false;
         /// Whether losses leave at least half of the shadow window.
@@ -108,7 +109,7 @@ parameters! {
         tolerance: bool = false;
         /// Whether to use classic ECN.
         ecn: bool = false;
-        /// The delay whose gradient is looked at.
+        /// The delay whose gradient counts.
         delay: Delay = Delay::Rtt;
         /// The clock that delays are read from.
         clock: Clock = Clock::Micro;
@@ -123,9 +124,9 @@ parameters! {
         /// Whether the transport walks to a lower window in a reduction episode of its own (PRR). Without, the window
         /// falls at once and the next packets wait.
         prr: bool = true;
-        /// A round whose least delay is no more than this (or a sixteenth of the base round-trip time) above the least
-        /// ever seen had no queue, and backs off never; 0: no such rule, as in the sources. With a small G the noise of
-        /// the gradients alone keeps a flow from filling an idle link.
+        /// A round whose minimum delay is at most this (or a sixteenth of the base RTT) above the minimum so far had no
+        /// queue, and never backs off; 0: no such rule, as in the sources. With a small G the noise of the gradients
+        /// alone keeps a flow from filling an idle link.
         floor: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(1);
     }
 }
@@ -169,7 +170,7 @@ impl Parameters {
         Box::new(control::Cdg::new(self, flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         EcnUse::classic(self.ecn)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The probability of a back-off: `P = 1 - exp(-x)` for a hazard `x`.
 //!
-//! A back-off happens where a uniform number is *below* P. Equation 5 of the deadline paper prints the contrary.
+//! A back-off happens if a uniform number is *below* P. Equation 5 of the deadline paper has it reversed.
 
 use crate::text::values;
 

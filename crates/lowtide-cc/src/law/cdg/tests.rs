@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The law as a whole, and what tells the versions apart.
+//! The law as a whole, and the differences of its versions.
 
 mod driver;
 
@@ -198,7 +198,7 @@ fn a_timeout_inside_the_episode() {
 
 #[test]
 fn backoffs_come_at_most_every_second_round() {
-    // The delay rises by 10 ms a round, and every gradient means a back-off.
+    // The delay rises by 10 ms a round, and every gradient is a back-off.
     let backoffs = |variant: &str| {
         let mut driver = Driver::of(variant, "g=0.0001,ineff=0");
         let mut times = Vec::new();
@@ -214,7 +214,7 @@ fn backoffs_come_at_most_every_second_round() {
     // Mainline: the round of the episode has samples, which its end makes the previous round.
     assert_eq!(backoffs("mainline"), [1, 3, 5, 7, 9, 11]);
     assert_eq!(backoffs("thesis"), [1, 3, 5, 7, 9, 11]);
-    // FreeBSD has no episode of the transport; it forgets the round before instead.
+    // With FreeBSD the transport has no episode; the law forgets the round before instead.
     assert_eq!(backoffs("freebsd"), [1, 3, 5, 7, 9, 11]);
 }
 
@@ -242,7 +242,7 @@ fn the_end_of_an_episode_begins_a_round_except_in_freebsd() {
     }
 }
 
-/// Ever-rising delay, so that every second round wants a back-off.
+/// Ever-rising delay, so that every second round requires a back-off.
 fn rising(driver: &mut Driver, rounds: u32) {
     for n in 0..=rounds {
         driver.live(20.0 + 2.0 * f64::from(n));
@@ -293,10 +293,10 @@ fn losses_of_a_rising_queue_are_tolerated() {
         assert_eq!(after("tolerance=on", &rising, Signal::Loss), 1.0, "{variant}");
         assert!(near(after("tolerance=off", &rising, Signal::Loss), 0.5));
         assert!(near(after("tolerance=on", &[20.0, 20.0], Signal::Loss), 0.5)); // nothing known
-        // A mark is no noise of the path; mainline does not say so.
+        // A mark is not noise of the path; mainline does not make that distinction.
         let mark = after("tolerance=on", &rising, Signal::Ecn);
         assert!(near(mark, if variant == "mainline" { 1.0 } else { 0.5 }), "{variant}: {mark}");
-        // FreeBSD leaves timeouts to NewReno.
+        // FreeBSD's timeouts follow NewReno.
         let timeout = after("tolerance=on", &rising, Signal::Timeout);
         assert!(near(timeout, if variant == "freebsd" { 0.5 } else { 1.0 }), "{variant}: {timeout}");
     }
@@ -404,7 +404,7 @@ fn a_weight_takes_the_place_of_g() {
         driver.rounds(&[20.0, 32.5]);
         -libm::log1p(-driver.probe("probability"))
     };
-    assert_eq!(hazard(1.0), 0.0); // an ordinary flow: loss is all that it heeds
+    assert_eq!(hazard(1.0), 0.0); // an ordinary flow: only losses count
     for (weight, expected) in [(0.5, 0.1), (0.2, 0.4), (0.1, 0.9), (0.04, 2.4)] {
         assert!((hazard(weight) - expected).abs() < 1e-9, "{weight}: {}", hazard(weight));
     }

@@ -208,7 +208,7 @@ fn texts_name_the_modes() {
     }
 }
 
-/// Marks per round trip, long after the start, on a path that marks by itself and never fills.
+/// Marks per RTT, long after the start, on a path that marks by itself and never fills.
 fn marks_per_round(law: &str, marking: Marking) -> f64 {
     let mut path = Path::new(law, 1e5, 0.015, marking);
     path.run(10.0);
@@ -216,16 +216,16 @@ fn marks_per_round(law: &str, marking: Marking) -> f64 {
     marked as f64 / f64::from(rounds)
 }
 
-/// In a cycle of one episode (a round trip) and the wait for the next mark (`1/m`), the window loses `m/2` and gains
-/// one segment per round trip in which it grows.
+/// In a cycle of one episode (an RTT) and the wait for the next mark (`1/m`), the window loses `m/2` and gains one
+/// segment per RTT in which it grows.
 #[test]
 fn marks_per_round_trip() {
     let near = |marks: f64, expected: f64| (marks / expected - 1.0).abs() < 0.1;
     for p in [0.005, 0.02] {
-        // Target A-10: two, where marks come evenly and the window grows in every round.
+        // Target A-10: two, if marks are evenly spaced and the window grows in every round.
         let marks = marks_per_round("dctcp:cwr_increase=on", Marking::Even(1.0 / p));
         assert!(near(marks, 2.0), "{p}: {marks}");
-        // By chance: m/2 = 1 + 1/m, so m = 1 + sqrt(3).
+        // At random: m/2 = 1 + 1/m, so m = 1 + sqrt(3).
         let marks = marks_per_round("dctcp:cwr_increase=on", Marking::Chance(p, Random::new(7)));
         assert!(near(marks, 1.0 + 3f64.sqrt()), "{p}: {marks}");
         // And growing only while it waits, as in Linux: m/2 = 1/m.
@@ -234,7 +234,7 @@ fn marks_per_round_trip() {
     }
 }
 
-/// A flow that has settled at one capacity (Mbit/s) behind a step of 3 ms and gets another.
+/// A flow that has converged at one capacity (Mbit/s) behind a step of 3 ms gets another.
 struct Step {
     path: Path,
     at: f64,
@@ -273,7 +273,7 @@ fn acceleration_claims_capacity_within_its_overshoot() {
         assert!((slow_time - plain).abs() <= 0.1, "{slow_time}");
         assert!((fast_time - accelerated).abs() <= 0.1, "{fast_time}");
         assert!(slow_time >= 4.0 * fast_time);
-        // The step's 3 ms and Q, and what feedback is late by.
+        // The step's 3 ms and Q, and the delay of the feedback.
         assert!(fast.seen.longest < 0.0045, "{}", fast.seen.longest);
         assert!(fast.path.utilisation(fast.at) > slow.path.utilisation(slow.at) + 0.01);
         assert_eq!(fast.seen.reduced, 0);
@@ -296,7 +296,7 @@ fn overload_drains_the_queue() {
     assert!((1..=2).contains(&fast.seen.reduced), "{}", fast.seen.reduced);
 }
 
-/// 200 and 100 Mbit/s in turns, as in the paper's figure 4: no oscillation builds up, and `q_max` ends above the step.
+/// 200 and 100 Mbit/s alternately, as in the paper's figure 4: no oscillation grows, and `q_max` ends above the step.
 #[test]
 fn the_modes_do_not_feed_each_other() {
     let mut path = Path::new(BOTH, 200.0, 0.015, Marking::Step(0.003));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The adaptation interval (section III-C2): the extremes of the delay in it, when they were, and how long the next is.
+//! The adaptation interval (section III-C2): the extremes of the delay in it, when they occurred, and the length of the
+//! next.
 
 use crate::{Time, time::millis};
 use std::time::Duration;
@@ -47,8 +48,8 @@ impl Interval {
         millis(self.max.1.saturating_sub(self.min.1)) - millis(self.min.1.saturating_sub(self.max.1))
     }
 
-    /// The next interval, before its bounds: half where the delay was stable, double where a trend runs through, else
-    /// the rise of the delay, which the next period may complete; but not much shorter than now.
+    /// The next interval, before its bounds: half of this one if the delay was stable, twice this one if a trend runs
+    /// through it, else the rise of the delay, which the next period may complete; but not much shorter than this one.
     pub(super) fn next_mu(&self, now: Time, mu: f64, stable: f64) -> f64 {
         if self.max.0 - self.min.0 < stable {
             return mu / 2.0;

@@ -52,7 +52,7 @@ impl Driver {
         });
     }
 
-    /// What a round trip at this delay, and all of the window acknowledged, adds to the window.
+    /// The growth of the window in an RTT with this delay, if all of the window is acknowledged.
     fn round(&mut self, tau: f64) -> f64 {
         let before = self.law.window.cwnd;
         self.ack(tau, before.round() as u32, 20);
@@ -232,7 +232,7 @@ fn the_interval_follows_the_delay_within_its_bounds() {
     let sawtooth = |ms: u64| (ms % 3000) as f64 / 30.0;
     let drift = |ms: u64| ms as f64 / 100.0;
     assert_eq!(mu_after("", &stable), 200.0);
-    assert_eq!(mu_after("mu_min=0s", &stable), 80.0); // four round-trip times
+    assert_eq!(mu_after("mu_min=0s", &stable), 80.0); // four RTTs
     assert_eq!(mu_after("mu=fixed", &stable), 1000.0);
     assert_eq!(mu_after("mu=literal", &stable), 0.0);
     assert_eq!(mu_after("", &drift), 30_000.0);
@@ -245,8 +245,7 @@ fn the_interval_follows_the_delay_within_its_bounds() {
 
 #[test]
 fn compressed_acks_make_no_ripple_of_ones_own_a_variation() {
-    // Alone on a link that takes 12 ms for a segment, with a ripple of less; ACKs of some rounds are held up and come
-    // in pairs.
+    // Alone on a link with a packet time of 12 ms, and a ripple of less; ACKs of some rounds wait and arrive in pairs.
     let mu_after = |held_up: &dyn Fn(u64) -> bool, one_way: bool| {
         let mut driver = Driver::new("");
         driver.law.window.ssthresh = 4.0;
@@ -274,7 +273,7 @@ fn compressed_acks_make_no_ripple_of_ones_own_a_variation() {
 
 #[test]
 fn the_interval_grows_to_the_period_of_what_has_most_of_the_link() {
-    // The paper's figure 2: four segments of ours in a round trip of 180 ms, and a sawtooth of 9.4 s that is Reno's.
+    // The paper's figure 2: four own segments per RTT of 180 ms, and a sawtooth of 9.4 s that is Reno's.
     let mut driver = Driver::new("");
     driver.rtt = Duration::from_millis(180);
     driver.law.window.ssthresh = 4.0;
@@ -308,7 +307,7 @@ fn a_drain_empties_the_queue_and_slow_start_leads_back() {
     assert_eq!(driver.law.window(), 4 * MSS);
     driver.ack(0.0, 2, 49);
     assert_eq!(driver.law.window(), 4 * MSS);
-    driver.ack(0.0, 2, 1); // 2.5 round-trip times
+    driver.ack(0.0, 2, 1); // 2.5 RTTs
     driver.ack(0.0, 4, 1);
     assert_eq!(driver.law.window(), 10 * MSS);
     driver.ack(0.0, 100, 1);

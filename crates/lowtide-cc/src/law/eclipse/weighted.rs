@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Eclipse under a price weight.
+//! Eclipse with a price weight.
 //!
-//! The law grows by `1 - d/δ` segments per round trip, with d the delay above the least: one segment, which is any
-//! ordinary flow's growth, less a price. At the published `δ = β·R`, with R the range of delays, that price is
-//! `(1/β)·d/R`. So the delay's natural price is `d/R`, which is 1 where the buffer is full, and β the weight that it is
-//! inflated by. The framework has a source see `q/w`, that is, adds `q(1/w - 1)` to what an ordinary flow reacts to. To
-//! that flow delay costs nothing, so
+//! The law grows by `1 - d/δ` segments per RTT, with d the delay above the minimum: one segment, which is any ordinary
+//! flow's growth, less a congestion price. At the published `δ = β·R`, with R the range of delays, that price is
+//! `(1/β)·d/R`. So the natural price of delay is `d/R`, which is 1 if the buffer is full, and 1/β is its inflation. In
+//! the framework a source gets `q/w`, that is, adds `q(1/w - 1)` to what an ordinary flow reacts to. To that flow delay
+//! has no price, so
 //!
 //! ```text
 //! growth = 1 - (1/w - 1)·d/R      or      δ = R·w/(1 - w)
 //! ```
 //!
-//! as CDG's `G = G₀·w/(1 - w)`. The published β = 0.15 is w = 0.13; from w = 1/2 on the window never shrinks but by
-//! losses; at w = 1 the law is Reno. What else has to differ from the law without weight:
+//! as CDG's `G = G₀·w/(1 - w)`. The published β = 0.15 is w = 0.13. From w = 1/2 on the window never shrinks but by
+//! losses. At w = 1 the law is Reno. What else has to differ from the law without weight:
 //!
-//! - An empty queue has no price: δ is no less than 2 ms or a sixteenth of the least round-trip time (the bound of
-//!   CDG's `floor`), or else a small w gives a δ below the ripple of the flow's own packets, and the link is not
-//!   filled.
-//! - Such a floor can make `s_min` climb, as can any above half of that ripple, so it rises only by delays that the
-//!   law's own queue cannot explain (`guard`).
-//! - With a small δ the bound on the decrease, (1/β - 1) segments per round trip, would be hundreds. It is half of the
-//!   window, as for any other signal.
+//! - An empty queue has no price: δ is at least 2 ms or a sixteenth of the minimum RTT (the bound of CDG's `floor`).
+//!   Else a small w gives a δ below the ripple of the flow's own packets, and the link is not filled.
+//! - Such a floor can make `s_min` climb, as can any above half of that ripple. So it rises only by delays that the
+//!   self-induced queue cannot explain (`guard`).
+//! - With a small δ the bound on the decrease, (1/β - 1) segments per RTT, would be hundreds. It is half of the window,
+//!   as for any other signal.
 
-/// The least δ, milliseconds: below the 5 ms that CoDel and PIE aim at, above the noise of a least delay.
+/// The minimum of δ, milliseconds: below the 5 ms that CoDel and PIE aim at, above the noise of a minimum delay.
 const FLOOR: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +34,14 @@ impl Threshold {
         Self { weight: weight.clamp(f64::MIN_POSITIVE, 1.0) }
     }
 
-    /// δ for this range of delays; all in milliseconds. `least` is what it is at least in any case.
+    /// δ for this range of delays; all in milliseconds. `least` is its minimum in any case.
     pub(super) fn delta(self, range: f64, least: f64, base_rtt: f64) -> f64 {
         let sixteenth = if base_rtt.is_finite() { base_rtt / 16.0 } else { 0.0 };
         let floor = least.max(FLOOR).max(sixteenth);
         if self.weight >= 1.0 { f64::INFINITY } else { floor.max(range * self.weight / (1.0 - self.weight)) }
     }
 
-    /// What this delay costs per round trip, segments, to a flow of weight 1/2, whose price is added once.
+    /// The price of this delay per RTT, segments, for a flow of weight 1/2, whose price is added once.
     pub(super) fn price(self, delay: f64, range: f64) -> f64 {
         if range > 0.0 { (delay / range).clamp(0.0, 1.0) } else { 0.0 }
     }

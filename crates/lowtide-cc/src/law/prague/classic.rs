@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detection of a classic ECN queue (`tcp_prague.c` v0.6, `prague_classic_ecn_detection()`).
 //!
-//! A queue that marks as it would drop varies a lot and stands high. A score adds up both, once per update of `alpha`;
-//! where it is high the law lowers its window by at least a classic amount.
+//! A queue that marks as it would drop varies a lot, and is long. A score adds up both, once per update of `alpha`. If
+//! it is high the law lowers its window by at least a classic amount.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use std::time::Duration;
 const V0: f64 = 9.550746785383243;
 /// `lg` of the reference depth, 2 ms.
 const D0: f64 = 10.965784284662087;
-/// Weight of either.
+/// Weight of each.
 const WEIGHT: f64 = 0.5;
 /// Up to here the score means L4S (`L_STICKY`); from one above, classic.
 const L4S: f64 = 8.0;
 /// The highest score (`C_STICKY`): as far above classic as zero is below L4S.
 const MOST: f64 = 17.0;
-/// The least `alpha` for a queue that is surely classic.
+/// The least `alpha` for a queue that is certainly classic.
 const FLOOR: f64 = 0.625;
 /// The slowest gain is `2^-18`.
 const SLOWEST: u32 = 18;
@@ -36,7 +36,7 @@ impl ClassicDetector {
         Self { srtt: None, mdev: 1.0, least: f64::INFINITY, shift: SLOWEST, score: 0.0 }
     }
 
-    /// Takes a round-trip sample into slow averages.
+    /// Adds an RTT sample to slow averages.
     pub(super) fn on_sample(&mut self, rtt: Duration) {
         let rtt = rtt.as_secs_f64() * 1e6;
         self.least = self.least.min(rtt);
@@ -61,7 +61,7 @@ impl ClassicDetector {
         self.score = (self.score + WEIGHT * (deviation + depth)).clamp(0.0, MOST);
     }
 
-    /// The least `alpha` to reduce by.
+    /// The least `alpha` for a reduction.
     pub(super) fn alpha_floor(&self) -> f64 {
         FLOOR * (self.score - L4S).clamp(0.0, 1.0)
     }

@@ -6,18 +6,17 @@
 //!
 //! Notable differences from the source:
 //! - Real numbers instead of fixed point; what is rounded there by half a unit is not rounded here.
-//! - The window comes down at once and the transport walks to it by PRR; there it falls by a segment per ACK.
+//! - The window is reduced at once and the transport walks to it by PRR; there it falls by a segment per ACK.
 //! - After a timeout, slow start from one segment to half of the window (RFC 5681); there the window falls to two, and
 //!   slow start ends at an older threshold.
-//! - v0.7 chooses smaller segments below 1 Mbit/s and limits bursts to 250 us, v0.6 too: both are the transport's.
-//! - v0.7 has no other [`RttMode`] than `rate`; here all can be had.
-//! - Whether ECN was negotiated a law cannot know. With `ecn=off` it is Reno, as Prague is then.
-//! - When steering by rate, the window follows the rate no faster than slow start would let it, and both are continuous
-//!   when that begins: a long average of round-trip times converts one into the other, where the source starts with the
-//!   latest.
+//! - v0.7 chooses smaller segments below 1 Mbit/s and limits bursts to 250 us, v0.6 too: both belong to the transport.
+//! - v0.7 has no other [`RttMode`] than `rate`; here all are available.
+//! - A law does not know whether ECN was negotiated. With `ecn=off` it is Reno, as Prague is then.
+//! - When steered by rate, the window follows the rate no faster than in slow start, and both are continuous when that
+//!   begins: a long-term average of RTTs converts one into the other, where the source starts with the latest.
 //!
-//! A made-up signal ([`Signal::Phantom`]) lowers the window by `alpha` too. Whoever makes it up counts it in
-//! [`Ack::marked`], or `alpha` does not see it.
+//! A phantom signal ([`Signal::Phantom`]) lowers the window by `alpha`, too. Its source must count it in
+//! [`Ack::marked`], else `alpha` does not include it.
 
 mod classic;
 mod parameters;
@@ -37,35 +36,34 @@ use crate::{
 use classic::ClassicDetector;
 use rate::Rate;
 
-/// What IP and TCP with timestamps add to a segment's payload, bytes.
+/// Bytes that IP and TCP with timestamps add to a segment's payload.
 const HEADERS: f64 = 52.0;
 
-/// The segment that the additive increase of v0.7 counts in, bytes with headers (`MTU_SYS`).
+/// v0.7 counts the additive increase in segments of so many bytes with headers (`MTU_SYS`).
 const MTU_SYS: f64 = 1500.0;
 
-/// Segments per second without a `min_rate`, since a rate that only ever halves would vanish: one in the longest
-/// timeout.
+/// Segments per second without a `min_rate`, since a rate that is only halved would vanish: one in the longest timeout.
 const LEAST_RATE: f64 = 1.0 / 60.0;
 
-/// Least window that a transport can send by, segments.
+/// The least window that a transport can use, segments.
 const MIN_CWND: f64 = 2.0;
 
 struct Prague {
     parameters: Parameters,
     window: Window,
-    /// What v0.7 multiplies the additive increase by, as segments differ in size.
+    /// Factor of the additive increase of v0.7, as segments differ in size.
     size: f64,
     rate: Rate,
     average: MarkAverage,
     marks: Marks,
-    /// The time between two updates of `alpha`, in sequence numbers.
+    /// The period between two updates of `alpha`, in sequence numbers.
     period: Rounds,
     /// Periods since slow start.
     periods: u32,
     updated: Option<Time>,
     reduced: Option<Time>,
     saw_ce: bool,
-    /// Whether the first signal has come, which halves the window if `alpha` starts at 0.
+    /// Whether the first signal has arrived, which halves the window if `alpha` starts at 0.
     halved: bool,
     /// From a loss to the end of its recovery.
     in_loss: bool,
@@ -73,7 +71,7 @@ struct Prague {
     before_loss: Option<(f64, f64)>,
     classic: Option<ClassicDetector>,
     transients: Transients,
-    /// Smoothed round-trip time, seconds.
+    /// Smoothed RTT, seconds.
     srtt: f64,
     pacing: Option<f64>,
 }
@@ -109,7 +107,7 @@ impl Prague {
         self.parameters.mode.target(self.parameters.target.as_secs_f64(), self.srtt)
     }
 
-    /// Whether the flow is old enough to be independent of its round-trip time.
+    /// Whether the flow is old enough to be independent of its RTT.
     fn is_independent(&self) -> bool {
         self.parameters.mode != RttMode::None
             && !self.window.in_slow_start()
@@ -120,7 +118,7 @@ impl Prague {
         self.rate.is_chosen() && self.is_independent() && self.srtt > 0.0
     }
 
-    /// The additive increase, segments per round trip.
+    /// The additive increase, segments per RTT.
     fn increase(&self) -> f64 {
         let scaled = self.periods >= self.parameters.transition
             && self.srtt > 0.0
@@ -128,7 +126,7 @@ impl Prague {
         if scaled { self.parameters.mode.increase(self.parameters.target.as_secs_f64(), self.srtt) } else { 1.0 }
     }
 
-    /// The time since an event in seconds is shorter than the target.
+    /// Whether the time since an event in seconds is shorter than the target.
     fn is_within_target(&self, since: Option<Time>, now: Time) -> bool {
         since.is_some_and(|since| (now - since).as_secs_f64() < self.target())
     }
@@ -150,7 +148,7 @@ impl Prague {
         }
     }
 
-    /// `alpha` is updated once per round trip; once independent, not before the target round-trip time has passed.
+    /// `alpha` is updated once per RTT; once independent, not before the target RTT has passed.
     fn update_alpha(&mut self, ack: &Ack) {
         let early = self.is_independent() && self.is_within_target(self.updated, ack.now);
         if early || !self.period.next(ack.una, ack.nxt) {
@@ -170,7 +168,7 @@ impl Prague {
         }
     }
 
-    /// The least window that a reduction leaves, segments.
+    /// The least window after a reduction, segments.
     fn floor(&self) -> f64 {
         match self.parameters.variant {
             Variant::V06 => MIN_CWND,
@@ -178,7 +176,7 @@ impl Prague {
         }
     }
 
-    /// Window and rate come down to `left` of them.
+    /// Reduces window and rate to the part `left`.
     fn reduce(&mut self, left: f64) {
         self.before_loss = None;
         self.window.minimum = self.floor().min(self.window.cwnd);
@@ -189,7 +187,7 @@ impl Prague {
         }
     }
 
-    /// A mark came, the first since the last episode.
+    /// A mark, the first since the last episode.
     fn on_mark(&mut self, now: Time) {
         let slow_start = self.window.in_slow_start();
         let first = !std::mem::replace(&mut self.halved, true);
@@ -241,7 +239,7 @@ impl CongestionControl for Prague {
             Some(left) if left < 1.0 && self.window.cwnd > self.floor() => {
                 self.reduced = Some(ack.now);
                 self.reduce(left);
-                // Not where this ACK's own growth was more.
+                // false if this ACK's own growth was more
                 if self.window.cwnd < before { Reaction::Reduced } else { Reaction::None }
             }
             _ => Reaction::None,
@@ -335,7 +333,7 @@ impl CongestionControl for Prague {
 }
 
 impl Weighted for Prague {
-    /// The price is the marked fraction.
+    /// The congestion price is the marked fraction.
     fn set_weight(&mut self, weight: f64) {
         self.average.set_weight(weight);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Prague can be set to.
+//! Prague's parameters.
 
 use super::{Prague, RttMode};
 use crate::{
@@ -22,7 +22,7 @@ values! {
 }
 
 values! {
-    /// Where `alpha` starts; it moves from the first mark on.
+    /// Where `alpha` starts; it changes from the first mark on.
     pub enum AlphaMode {
         /// At 0; the first mark halves the window.
         Halve = "halve",
@@ -32,7 +32,7 @@ values! {
 }
 
 values! {
-    /// What steers the flow, once it is independent of its round-trip time.
+    /// What steers the flow, once it is independent of its RTT.
     pub enum CwndMode {
         /// The window.
         Window = "window",
@@ -57,24 +57,24 @@ parameters! {
         alpha_mode: AlphaMode = AlphaMode::Halve;
         /// The factor that a loss leaves of the window.
         beta: f64 = 0.5, in 0.01..=0.99;
-        /// Independence of the round-trip time (`prague_rtt_scaling`).
+        /// Independence of the RTT (`prague_rtt_scaling`).
         mode: RttMode = RttMode::Rate;
-        /// The round-trip time that shorter ones are scaled to (`prague_rtt_target`).
+        /// The RTT that shorter ones are scaled to (`prague_rtt_target`).
         target: Duration = Duration::from_millis(25), in TARGET;
-        /// Round trips after slow start until then (`prague_rtt_transition`).
+        /// RTTs after slow start until then (`prague_rtt_transition`).
         transition: u32 = 4, in 0..=1_000_000;
-        /// Above this round-trip time the increase is not scaled (`MAX_SCALED_RTT`).
+        /// Above this RTT the increase is not scaled (`MAX_SCALED_RTT`).
         max_rtt: Duration = Duration::from_millis(100), in MAX_RTT;
         /// What steers (`prague_cwnd_mode`).
         cwnd_mode: CwndMode = CwndMode::Switch;
         /// The window up to which the rate steers, in units of 1500 bytes (`prague_cwnd_transit`).
         cwnd_transit: f64 = 4.0, in 0.0..=1000.0;
-        /// How much faster than its rate the flow sends in the first half of a virtual round trip, and slower in the
-        /// second, when the rate steers (`RATE_OFFSET`).
+        /// How much faster than its rate the flow sends in the first half of a virtual RTT, and slower in the second,
+        /// when the rate steers (`RATE_OFFSET`).
         rate_offset: f64 = 4.0 / 128.0, in 0.0..=0.5;
         /// The least rate, kbit/s (`MINIMUM_RATE`).
         min_rate: f64 = 100.0, in 0.0..=1e6;
-        /// Whether to detect classic ECN queues, and to yield to flows there as they do (`prague_ecn_fallback` of
+        /// Whether to detect classic ECN queues, and to yield to flows there as these do (`prague_ecn_fallback` of
         /// v0.6).
         fallback: bool = false;
         /// Paced sending.
@@ -87,19 +87,19 @@ parameters! {
         accel_q: Overshoot = Overshoot::MILLISECOND;
         /// Gain of acceleration's averages (Misund, section 3.3).
         accel_gain: f64 = 1.0 / 16.0, in 0.001..=1.0;
-        /// Cycles to be seen before acceleration.
+        /// Cycles that must have been seen before acceleration.
         accel_cycles: u32 = 4, in 0..=1000;
-        /// Whether to read the paper's formulas by the letter.
+        /// Whether to use the formulas exactly as the paper prints them.
         accel_literal: bool = false;
         /// Overload mode (Misund, sections 1 and 6.2).
         overload: bool = false;
-        /// How far above its usual delay the queue is overload.
+        /// How far above its usual delay a queue is overload.
         overload_q: Overshoot = Overshoot::MILLISECOND;
         /// Gain of the average of the queue's usual delay.
         overload_gain: f64 = 1.0 / 16.0, in 0.001..=1.0;
-        /// Queueing delay that the queue discipline keeps anyway, and overload's reduction leaves.
+        /// Standing queue of an AQM, which is left after a reduction for overload.
         overload_aqm: Duration = Duration::ZERO, in OverloadSettings::Q_AQM;
-        /// How long the least round-trip time holds as the path's; 0s: for the connection's life.
+        /// How long a minimum RTT counts as that of the path; 0s: for the connection's life.
         overload_base: Duration = Duration::ZERO, in OverloadSettings::BASE_WINDOW;
         /// Which rounds overload judges.
         overload_rounds: Judged = Judged::Fresh;
@@ -130,7 +130,7 @@ impl Parameters {
         Box::new(Prague::new(self.clone(), flow))
     }
 
-    /// What it asks of ECN.
+    /// The law's use of ECN.
     pub const fn ecn_use(&self) -> EcnUse {
         if self.ecn { EcnUse::L4s } else { EcnUse::Off }
     }

@@ -3,7 +3,7 @@
 
 use super::CwndMode;
 
-/// How slowly the round-trip time is averaged that converts rates into windows (`HSRTT_SHIFT`).
+/// Shift of the average of RTTs that converts rates into windows (`HSRTT_SHIFT`).
 const GAIN: f64 = 1.0 / 128.0;
 
 /// A rate in segments per second, and when to use it.
@@ -15,7 +15,7 @@ pub(super) struct Rate {
     chosen: bool,
     rate: f64,
     least: f64,
-    /// Slowly averaged round-trip time, seconds; zero before the first.
+    /// Long-term average of the RTT, seconds; zero before the first.
     srtt: f64,
 }
 
@@ -44,7 +44,7 @@ impl Rate {
         self.least
     }
 
-    /// The first round-trip time starts the average.
+    /// The first RTT starts the average.
     pub(super) fn on_ack(&mut self, srtt: f64) {
         if self.srtt == 0.0 {
             self.srtt = srtt;
@@ -55,19 +55,19 @@ impl Rate {
         self.srtt += GAIN * (srtt - self.srtt);
     }
 
-    /// The window that lets the rate through.
+    /// The window of the rate.
     pub(super) fn window(&self) -> f64 {
         self.rate * self.srtt
     }
 
-    /// The rate that a window gives.
+    /// The rate of a window.
     pub(super) fn follow(&mut self, cwnd: f64) {
         if self.srtt > 0.0 {
             self.rate = (cwnd / self.srtt).max(self.least);
         }
     }
 
-    /// One segment per virtual round trip, once in it.
+    /// One segment per virtual RTT, once in it.
     pub(super) fn grow(&mut self, segments: f64, virtual_rtt: f64) {
         let window = libm::ceil(self.rate * virtual_rtt);
         if window > 0.0 {

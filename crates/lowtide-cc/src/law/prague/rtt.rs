@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Independence of the round-trip time (RFC 9331, section 4.3; `tcp_prague.c`, note 1).
+//! Independence of the RTT (RFC 9331, section 4.3; `tcp_prague.c`, note 1).
 
 use crate::text::values;
 
 values! {
-    /// How the rate of a flow depends on its round-trip time.
+    /// How the rate of a flow depends on its RTT.
     pub enum RttMode {
         /// As that of any window-based law.
         None = "none",
-        /// Not, below the target: one segment per target round-trip time, at the same rate.
+        /// Not at all, below the target: one segment per target RTT, at the same rate.
         Rate = "rate",
-        /// Partly: more than with [`RttMode::Rate`] at very short ones, so that at least one mark comes in eight round
-        /// trips.
+        /// Partly: more than with [`RttMode::Rate`] at very short RTTs, so that at least one mark comes in eight RTTs.
         Scalable = "scalable",
         /// As if it were longer by the target.
         Additive = "additive",
@@ -23,12 +22,12 @@ const R0: f64 = 0.016384;
 const R1: f64 = 0.001536;
 
 impl RttMode {
-    /// The round-trip time that the flow behaves as having, seconds.
+    /// The RTT that the flow behaves like, seconds.
     pub fn target(self, target: f64, srtt: f64) -> f64 {
         if self == Self::Additive { target + srtt } else { target }
     }
 
-    /// The additive increase, segments per round trip. Times are seconds.
+    /// The additive increase, segments per RTT. Times are seconds.
     pub fn increase(self, target: f64, srtt: f64) -> f64 {
         match self {
             Self::None => 1.0,

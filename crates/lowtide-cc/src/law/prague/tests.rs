@@ -26,7 +26,7 @@ impl Driver {
         Self { law: law.parse::<Law>().unwrap().build(&flow), now: Time::ZERO, una: 0, srtt, reducing: false }
     }
 
-    /// A round trip: one ACK of so many segments.
+    /// An RTT: one ACK of so many segments.
     fn round(&mut self, packets: u32, marked: u32) {
         assert_eq!(self.ack(packets, marked), Reaction::None);
     }
@@ -87,7 +87,7 @@ fn a_rate_without_a_least_one_does_not_vanish() {
     }
 }
 
-/// Out of slow start by a loss, and old enough to be independent of its round-trip time.
+/// Past slow start by a loss, and old enough to be independent of its RTT.
 fn settled(law: &str, srtt: Duration) -> Driver {
     let mut driver = Driver::new(law, srtt);
     for _ in 0..4 {
@@ -169,7 +169,7 @@ fn unmarked_segments_grow_the_window_also_during_a_reduction() {
         driver.reducing = reducing;
         let before = driver.cwnd();
         driver.round(10, 4);
-        assert!(near(driver.cwnd(), before + 6.0 / before)); // 1 - p of a segment per round trip
+        assert!(near(driver.cwnd(), before + 6.0 / before)); // 1 - p of a segment per RTT
         driver.round(10, 10);
         assert!(near(driver.cwnd(), before + 6.0 / before));
     }
@@ -291,7 +291,7 @@ fn below_two_segments_the_rate_limits() {
     assert_eq!(driver.law.window(), 2 * u64::from(MSS));
     let rate = driver.law.pacing_rate().unwrap() as f64;
     assert!((12_500.0 / 1.04..=12_500.0 * 1.04).contains(&rate), "{rate}"); // 100 kbit/s
-    // In the first half of a virtual round trip 1/32 more than in the second.
+    // In the first half of a virtual RTT 1/32 more than in the second.
     let mut rates: Vec<u64> = Vec::new();
     for _ in 0..6 {
         driver.round(1, 1);
@@ -324,7 +324,7 @@ fn a_classic_queue_gets_a_classic_reduction() {
         driver.cwnd() / before
     };
     assert!(near(reduction("prague:variant=v0.6,fallback=on"), 1.0 - 0.625 / 2.0));
-    assert!(reduction("prague:variant=v0.6") > 0.999); // alpha has faded
+    assert!(reduction("prague:variant=v0.6") > 0.999); // alpha has decayed
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn rate(law: &str, every: f64, rtt: f64) -> f64 {
     acked as f64 * 1500.0 * 8.0 / 60e6
 }
 
-/// v0.7: `r = (1/p - 1) Mbit/s`, whatever the round-trip time is below 25 ms, and `25 ms/RTT` of that above.
+/// v0.7: `r = (1/p - 1) Mbit/s`, for any RTT below 25 ms, and `25 ms/RTT` of that above.
 #[test]
 fn the_rate_of_a_marking_probability() {
     for (every, rtt, expected) in [(50.0, 0.010, 49.0), (50.0, 0.020, 49.0), (100.0, 0.010, 99.0), (50.0, 0.050, 24.5)]
@@ -382,7 +382,7 @@ fn two_marks_per_round_trip() {
         marked as f64 / f64::from(rounds)
     };
     assert!((marks(Marking::Even(100.0)) / 2.0 - 1.0).abs() < 0.1); // target A-10
-    // By chance, as with DCTCP: an episode waits for its first mark, 1 + sqrt(3).
+    // At random, as with DCTCP: an episode waits for its first mark, 1 + sqrt(3).
     assert!((marks(Marking::Chance(0.01, Random::new(7))) / (1.0 + 3f64.sqrt()) - 1.0).abs() < 0.1);
 }
 

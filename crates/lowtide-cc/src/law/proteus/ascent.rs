@@ -7,12 +7,12 @@ use crate::Random;
 
 /// The most pairs of trials.
 pub(super) const MOST_PAIRS: usize = 5;
-/// The most trials that one decision rests on.
+/// The most trials of one decision.
 pub(super) const MOST_TRIALS: usize = 2 * MOST_PAIRS;
-/// No rate is above, Mbit/s.
+/// Greatest rate, Mbit/s.
 const MOST_RATE: f64 = 1e6;
 
-/// A rate, and what it was worth.
+/// A rate, and its utility.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Trial {
     pub(super) rate: f64,
@@ -23,16 +23,16 @@ pub(super) struct Trial {
 pub(super) enum Phase {
     /// The rate doubles until utility falls.
     Starting,
-    /// Pairs of trials above and below the rate say where to go.
+    /// Pairs of trials above and below the rate show the direction.
     Probing,
-    /// The rate goes that way for as long as utility rises.
+    /// The rate moves in that direction as long as utility rises.
     Moving,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Ascent {
     phase: Phase,
-    /// The rate, Mbit/s: of the next trial, or in the middle of the pairs.
+    /// The rate of the next trial, or in the middle of the pairs, Mbit/s.
     rate: f64,
     /// The rates of the pairs, in the order in which they are tried.
     pairs: [f64; MOST_TRIALS],
@@ -78,7 +78,7 @@ impl Ascent {
         if self.phase == Phase::Probing { self.pairs[n] } else { self.rate }
     }
 
-    /// Decides by these trials, as many as asked for.
+    /// Decides by these trials, as many as required.
     pub(super) fn decide(&mut self, trials: &[Trial], parameters: &Parameters) {
         match (self.phase, trials) {
             (Phase::Starting, &[trial]) => {
@@ -103,12 +103,12 @@ impl Ascent {
         }
     }
 
-    /// The rate could not be had, only this one.
+    /// The rate could not be reached, only this one.
     pub(super) fn falls_short(&mut self, rate: f64, parameters: &Parameters) {
         self.probe(rate.min(self.rate), parameters);
     }
 
-    /// The majority of the pairs says where to go; none: they are tried again.
+    /// The majority of the pairs gives the direction; if there is none they are tried again.
     fn choose(&mut self, trials: &[Trial], parameters: &Parameters) {
         let higher_is_better = |pair: &[Trial]| {
             let (low, high) = if pair[0].rate < pair[1].rate { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
@@ -120,7 +120,7 @@ impl Ascent {
             return self.probe(self.rate, parameters);
         }
         self.up = 2 * ups > pairs;
-        // What agrees counts, in the mean of all.
+        // The mean of all that agree counts.
         let mut difference = 0.0;
         for pair in trials.chunks_exact(2).filter(|pair| higher_is_better(pair) == self.up) {
             difference += (pair[0].utility - pair[1].utility).abs();
@@ -132,7 +132,7 @@ impl Ascent {
         self.step(self.rate * (1.0 + epsilon), rises, parameters);
     }
 
-    /// A step from this rate where utility rises by so much per Mbit/s.
+    /// A step from this rate, if utility rises by `rises` per Mbit/s.
     fn step(&mut self, from: f64, rises: f64, parameters: &Parameters) {
         let confidence = libm::pow(f64::from(self.steps.div_ceil(2)), parameters.amplifier);
         let wanted = parameters.theta * rises.abs() * confidence;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Plays decisions with this utility of rates; the rates before each.
+    /// Runs decisions with this utility of rates. Returns the rates before each.
     fn climb(ascent: &mut Ascent, decisions: usize, utility: impl Fn(f64) -> f64) -> Vec<(Phase, f64)> {
         let parameters = Parameters::default();
         let mut rates = Vec::new();
@@ -179,7 +179,7 @@ mod tests {
         rates
     }
 
-    /// Worth its rate up to a peak, and nothing above.
+    /// Utility is the rate up to a peak, and falls steeply above.
     fn tent(peak: f64) -> impl Fn(f64) -> f64 {
         move |rate| if rate > peak { peak - 50.0 * (rate - peak) } else { rate }
     }
@@ -208,7 +208,7 @@ mod tests {
         assert!((110..190).contains(&first_is_high), "{first_is_high}");
     }
 
-    /// Three pairs around 100, of which so many say up.
+    /// Three pairs around 100, of which so many show up.
     fn pairs(ups: usize) -> Vec<Trial> {
         let pair = |n: usize| {
             let (high, low) = if n < ups { (3.0, 1.0) } else { (1.0, 3.0) };
@@ -247,7 +247,7 @@ mod tests {
     fn confidence_and_bound_grow_while_utility_rises() {
         let mut ascent = Ascent::new(1.0, 1);
         ascent.probe(10.0, &Parameters::default());
-        // A slope of one: the bound of 5 % is what limits at first.
+        // A slope of one: the bound of 5 % is the limit at first.
         let rates = climb(&mut ascent, 12, |rate| 10.0 * rate);
         let factors: Vec<f64> = rates[1..].windows(2).map(|pair| pair[1].1 / pair[0].1).collect();
         assert!((factors[0] - 1.1).abs() < 1e-9 && (factors[1] - 1.15).abs() < 1e-9, "{factors:?}");

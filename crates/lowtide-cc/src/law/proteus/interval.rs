@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A monitor interval: what was sent at one rate, and what became of it.
+//! A monitor interval: what was sent at one rate, and how it arrived.
 
 use crate::Time;
 use std::time::Duration;
 
-/// An interval ends no sooner than so many of its round trips are known.
+/// An interval does not end before so many of its RTT samples are known.
 const LEAST_SAMPLES: u32 = 4;
 
-/// A monitor interval with running sums over its round trips, so that it needs no list of them.
+/// A monitor interval with running sums over its RTT samples, so that it needs no list of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Interval {
-    /// The rate that was meant, Mbit/s.
+    /// The intended rate, Mbit/s.
     pub(super) rate: f64,
     start: Time,
     end: Option<Time>,
     sent: u64,
     lost: u64,
-    /// Whether there was not enough to send.
+    /// Whether it was application-limited.
     pub(super) app_limited: bool,
     samples: u32,
-    /// The first round trip, seconds. Sums are of differences to it, lest they lose digits.
+    /// The first RTT sample, seconds. Sums are of differences to it, to keep digits.
     first: f64,
-    /// Sums over samples of the time of sending since the start `t` and of the round trip `y`, seconds.
+    /// Sums over samples of the time of sending since the start `t` and of the RTT `y`, seconds.
     t: f64,
     y: f64,
     tt: f64,
@@ -34,13 +34,13 @@ pub(super) struct Interval {
 pub(super) struct Measured {
     /// The part of what was sent that was lost, `L`.
     pub(super) loss: f64,
-    /// The mean round trip, seconds.
+    /// The mean RTT, seconds.
     pub(super) mean: f64,
     /// Its standard deviation, seconds: `σ(RTT)`.
     pub(super) deviation: f64,
     /// The slope of its regression over the time of sending: `d(RTT)/dt`.
     pub(super) gradient: f64,
-    /// How far from that regression the round trips are, root mean square, in parts of the interval's length: a slope.
+    /// Distance of the RTTs from that regression, root mean square, in parts of the interval's length: a slope.
     pub(super) error: f64,
 }
 
@@ -59,7 +59,7 @@ impl Interval {
         self.app_limited |= app_limited;
     }
 
-    /// Ends it before what is sent now, if it has been as long as `least` and has heard enough of itself.
+    /// Ends it before what is sent now, if it is at least `least` long and has enough samples.
     pub(super) fn ends(&mut self, now: Time, least: Duration) -> bool {
         let ends = now - self.start >= least && self.samples >= LEAST_SAMPLES;
         if ends {
@@ -68,7 +68,7 @@ impl Interval {
         ends
     }
 
-    /// Whether a segment that was sent then is of this interval.
+    /// Whether a segment that was sent then belongs to this interval.
     fn has(&self, sent: Time) -> bool {
         sent >= self.start && self.end.is_none_or(|end| sent < end)
     }
@@ -80,7 +80,7 @@ impl Interval {
         }
     }
 
-    /// A round trip, perhaps of a segment that was sent in it.
+    /// An RTT sample, perhaps of a segment that was sent in it.
     pub(super) fn on_sample(&mut self, sent: Time, rtt: Duration) {
         if !self.has(sent) {
             return;
@@ -98,8 +98,8 @@ impl Interval {
         self.yy += y * y;
     }
 
-    /// Whether all of it is known to have arrived or to be lost, if what was sent then has arrived. Losses show a
-    /// little later.
+    /// Whether all of it is known to have arrived or to be lost, if what was sent then has arrived. Losses are detected
+    /// a little later.
     pub(super) fn is_over(&self, sent: Time, little: Duration) -> bool {
         self.end.is_some_and(|end| sent >= end + little)
     }
@@ -108,7 +108,7 @@ impl Interval {
         self.end.map_or(0.0, |end| (end - self.start).as_secs_f64())
     }
 
-    /// The rate at which it was really sent, Mbit/s.
+    /// The actual rate of sending, Mbit/s.
     pub(super) fn real_rate(&self) -> f64 {
         let length = self.length();
         if length > 0.0 { 8e-6 * self.sent as f64 / length } else { 0.0 }
@@ -120,7 +120,7 @@ impl Interval {
         let variance = (self.yy / n - y * y).max(0.0);
         let spread = self.tt / n - t * t;
         let together = self.ty / n - t * y;
-        // Samples of one moment have no slope.
+        // samples of one moment have no slope
         let gradient = if spread > 1e-12 { together / spread } else { 0.0 };
         let residual = (variance - gradient * together).max(0.0).sqrt();
         let length = self.length();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is noise and what is not (Proteus' noise tolerance): round trips that bursts of ACKs have spoilt, slopes that
-//! are less than their error, and what is usual on the path.
+//! Proteus' noise tolerance: RTTs that bursts of ACKs have distorted, slopes that are less than their error, and the
+//! usual values of the path.
 
 use super::interval::Measured;
 use crate::Time;
 use std::time::Duration;
 
-/// Leaves out the round trips after ACKs were held up: those from a pair of unlike gaps on, until one is below the
-/// average.
+/// Leaves out RTT samples after ACKs were held up: those from a pair of unlike gaps on, until one is below the average.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckFilter {
     latest: Option<Time>,
@@ -17,8 +16,7 @@ pub(super) struct AckFilter {
 }
 
 impl AckFilter {
-    /// Whether to believe this round trip. Two gaps between ACKs are unlike when one is more than `ratio` times the
-    /// other.
+    /// Whether this RTT sample counts. Two gaps between ACKs are unlike when one is more than `ratio` times the other.
     pub(super) fn trusts(&mut self, now: Time, rtt: Duration, srtt: Duration, ratio: f64) -> bool {
         let gap = self.latest.map_or(Duration::ZERO, |latest| now - latest);
         self.latest = Some(now);
@@ -35,7 +33,7 @@ impl AckFilter {
         self.since.is_none()
     }
 
-    /// Nothing was sent for a while, which makes a gap that says nothing.
+    /// Nothing was sent for a while, so that gap does not count.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }
@@ -45,12 +43,12 @@ impl AckFilter {
 const HISTORY: usize = 6;
 /// Weight of the newest value in an average.
 const ALPHA: f64 = 0.1;
-/// An average begins anew when so large a part of the latest values was unusual.
+/// An average starts over when so large a part of the latest values was unusual.
 const MOSTLY: f64 = 0.95;
 /// A deviation below is never unusual, seconds.
 const LEAST_DEVIATION: f64 = 0.001;
 
-/// What a value usually is, and how far from it it usually is. Learns from usual values only.
+/// The usual value, and its usual deviation. Learns from usual values only.
 #[derive(Clone, Debug, Default)]
 struct Usual {
     mean: f64,
@@ -66,7 +64,7 @@ impl Usual {
         *self = Self { mean, deviation, known: true, unusual: 0.0 };
     }
 
-    /// Takes a value, of which the caller says whether it is usual and how far from what was expected.
+    /// Takes a value. The caller says whether it is usual, and how far it is from what was expected.
     fn take(&mut self, value: f64, far: f64, usual: bool) {
         self.unusual *= 1.0 - ALPHA;
         if usual {
@@ -79,7 +77,7 @@ impl Usual {
     }
 }
 
-/// What of an interval's delay counts, the rest being noise.
+/// Which parts of an interval's delay count; the rest is noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Whether the slope does.
@@ -91,7 +89,7 @@ pub(super) struct Counts {
 /// The latest intervals of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    /// Mean round trips, the oldest first, seconds.
+    /// Mean RTTs, the oldest first, seconds.
     means: [f64; HISTORY],
     number: usize,
     trend: Usual,
@@ -100,7 +98,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Takes the next interval, and tells what of it counts: all of it where the slope is greater than its error; else
+    /// Takes the next interval, and returns what of it counts: all of it if the slope is greater than its error; else
     /// what is unusual by more than `g1` or `g2` mean deviations.
     pub(super) fn judge(&mut self, measured: &Measured, g1: f64, g2: f64) -> Counts {
         let significant = measured.gradient.abs() > measured.error;
@@ -137,7 +135,7 @@ impl History {
     }
 }
 
-/// The slope of the regression of values that are one apart.
+/// The slope of the regression of equidistant values.
 fn slope(values: &[f64; HISTORY]) -> f64 {
     let middle = (HISTORY as f64 - 1.0) / 2.0;
     let (mut together, mut spread) = (0.0, 0.0);
@@ -197,7 +195,7 @@ mod tests {
         assert_eq!(history.judge(&Measured { gradient: 0.011, ..quiet() }, 2.0, 4.0), all);
     }
 
-    /// A history of intervals whose mean wavers by 0.1 ms.
+    /// A history of intervals whose mean varies by 0.1 ms.
     fn wavering() -> History {
         let mut history = History::default();
         for n in 0..60 {

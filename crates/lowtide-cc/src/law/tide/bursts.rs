@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where each flow has a queue of its own, a ramp up to its fair part of the link meets no queue, whoever else is there. So its packets leave in
-//! bursts: nobody else's come in between, but where others are served in turn.
+//! A ramp sends bursts. Behind fair queues a ramp up to the fair share meets no queue, whatever the cross traffic is;
+//! but then bursts come apart. In a FIFO nothing comes between their packets.
 
 use crate::{Ack, Time};
 
-/// What the bursts of a ramp tell.
+/// The bursts of a ramp, and how they arrive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bursts {
     on: bool,
-    /// Of the data that left so the first byte, and the last.
+    /// The first byte sent in bursts.
     from: u64,
+    /// The end of the latest data sent in bursts.
     to: u64,
     acknowledged: Time,
     /// Whether the latest ACK was for such data.
@@ -19,17 +20,17 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    /// Packets that leave together: two ACKs tell whether they arrived together.
+    /// Packets that leave together: two ACKs show whether they arrived together.
     pub(super) const BURST: u64 = 4;
-    /// Of a link with packets of a longer time a burst would be a queue for others, of more than two milliseconds. Seconds.
+    /// Longest packet time for bursts, seconds: with longer ones they are a queue of more than 2 ms to cross traffic.
     const PACKET: f64 = 1e-3;
-    /// Packets' times on the link: another's packet after each of its own makes two, after every other one, as where its queue is a new one to a
-    /// link that serves others in turn, one and a half; and a link that gives a little less than it did is none.
+    /// In packet times. A packet of cross traffic after each own packet makes the distance 2, one after every other
+    /// 1.5, as with a queue that is new to the scheduler. A link that is a little slower than before stays below.
     const APART: f64 = 1.4;
-    /// The first ACK of each burst comes apart in any case.
+    /// The first ACK of a burst comes apart in any case.
     const MOST: f64 = 0.875;
 
-    /// From the byte `nxt` on a ramp's packets, of so many seconds each, leave so, or no longer.
+    /// From the byte `nxt` on packets leave in bursts if `ramps` and the `packet` time (seconds) is short, else alone.
     pub(super) fn leave(&mut self, ramps: bool, packet: f64, nxt: u64) {
         let on = ramps && packet <= Self::PACKET;
         if on && !self.on {
@@ -39,18 +40,18 @@ impl Bursts {
         }
     }
 
-    /// Whether so many packets, which left together, took so many seconds that others' came in between.
+    /// Whether an ACK came more than 1.4 packet times per packet after the one before.
     pub(super) fn apart(seconds: f64, packets: u32, whole: f64) -> bool {
         seconds * whole > Self::APART * f64::from(packets)
     }
 
-    /// An ACK. Whether bursts come apart on a link that carries so many packets per second.
+    /// An ACK. True: bursts come apart on a link of this rate, packets per second.
     pub(super) fn on_ack(&mut self, ack: &Ack, whole: f64) -> bool {
         let passed = (ack.now - self.acknowledged).as_secs_f64();
         self.acknowledged = ack.now;
         self.heard = self.from < ack.una && (self.on || ack.una <= self.to);
         let limited = ack.window_limited && !ack.reducing && !ack.app_limited();
-        // one ACK for all of a burst tells nothing
+        // one ACK for a whole burst shows no spacing
         if !self.heard || !limited || !(1..=2).contains(&ack.packets) {
             self.apart = 0.0;
             return false;
@@ -70,7 +71,7 @@ impl Bursts {
         if self.on { Self::BURST } else { 1 }
     }
 
-    /// How long the last one of a burst waits for the others.
+    /// How long the last packet of a burst waits for the others, seconds.
     pub(super) fn wait(&self, packet: f64) -> f64 {
         if self.on { (Self::BURST - 1) as f64 * packet } else { 0.0 }
     }
@@ -81,12 +82,12 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// The time of a packet on the link.
+    /// Packet time of the link.
     const PACKET: Duration = Duration::from_micros(240);
     const MSS: u64 = 1448;
 
-    /// A ramp from the byte `from` on, and an ACK for each of so many packets; the first of each burst comes a while after the one before, the others
-    /// this long. Whether these bursts come apart.
+    /// A ramp from the byte `from` on. Each of `packets` has an ACK: that of the first of a burst comes `first` after
+    /// the one before, the others `others`. Whether these bursts come apart.
     fn come(bursts: &mut Bursts, first: Duration, others: Duration, packets: u64, change: impl Fn(&mut Ack)) -> bool {
         let (mut now, mut apart) = (Time::from_nanos(1_000_000_000), false);
         for n in 0..packets {
@@ -116,7 +117,7 @@ mod tests {
     fn bursts_with_others_between_their_packets_are_apart_within_five_of_them() {
         assert!(!come(&mut ramp(), 2 * PACKET, 2 * PACKET, 12, |_| {}));
         assert!(come(&mut ramp(), 2 * PACKET, 2 * PACKET, 20, |_| {}));
-        // an ACK for two, and for two with one of others' in between
+        // ACKs for two packets, with two of cross traffic between, or one
         assert!(come(&mut ramp(), 4 * PACKET, 4 * PACKET, 20, |ack| ack.packets = 2));
         assert!(come(&mut ramp(), 3 * PACKET, 3 * PACKET, 20, |ack| ack.packets = 2));
     }

@@ -1,60 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where each flow has a queue of its own (FQ-CoDel, RFC 8290), a queue tells nothing of others: Tide would take its fair part of a link that
-//! others want. What gives it away: with a queue the link gives exactly a half, a third or a quarter of the rate that is known of it. The same may
-//! be chance, or other scavengers in one queue. Therefore it is put to the test: packets that leave together arrive together, but where others are
-//! served in turn. So is a ramp that has come to what is safe without a queue, as one to its part of the link does.
+//! Behind fair queues (FQ-CoDel, RFC 8290) a queue shows no cross traffic: Tide would take its fair share of a link
+//! that cross traffic needs. A sign is a rate, with a queue, of exactly a half, a third or a quarter of the known one.
+//! That may also be chance, or other scavengers in the same FIFO. Therefore a test follows: packets that leave together
+//! arrive together unless cross traffic has fair queues of its own. The test also follows a ramp that reached the safe
+//! window or the BDP, as a ramp to a fair share does.
 
 use super::bursts::Bursts;
 use crate::{Ack, Time};
 
-/// What the link gives in rounds with a queue.
+/// Rates of rounds with a queue, and the test.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fair {
-    /// The end of the latest round.
+    /// End of the latest round.
     ended: Option<Time>,
     rounds: u32,
     packets: f64,
     seconds: f64,
-    /// Looks that found a part, in a row.
+    /// Readings in a row that found a part of the rate.
     found: u32,
-    /// Rounds of the test that are left.
+    /// Rounds of the test left; above `TEST`: it begins with the next round.
     test: u32,
     acknowledged: Time,
-    /// ACKs in a row that came as close as the link's rate allows.
+    /// ACKs in a row as close as the rate of the whole link allows.
     close: u32,
-    /// Whether packets did arrive together: more than two, which a fair queue may serve in one turn, too.
+    /// Whether packets did arrive together, more than the two that a fair queue may serve in one turn, or the ACKs
+    /// cannot show it.
     together: bool,
 }
 
 impl Fair {
-    /// So many rounds and packets are looked at together.
+    /// Least rounds and packets of a reading.
     const ROUNDS: u32 = 4;
     const PACKETS: f64 = 64.0;
-    /// Looks in a row that tell a part from chance.
+    /// Readings in a row that tell a part of the rate from chance.
     const LOOKS: u32 = 2;
-    /// As much as a part may be off.
+    /// Greatest relative error of a part.
     const TOLERANCE: f64 = 0.05;
-    /// With more flows a part is not told from chance.
+    /// The least part is a quarter: smaller ones cannot be told from chance.
     const PARTS: f64 = 4.0;
-    /// Rounds of the test: one with packets held back, one in which they leave together, one until they have arrived.
+    /// Rounds of the test: packets are held back, leave together, are acknowledged.
     const TEST: u32 = 3;
-    /// Packets that leave together: two ACKs in a row are close then, whichever of them they are for.
+    /// Packets that leave together: two ACKs in a row are then close, whichever packets they are for.
     const BURST: u64 = 6;
-    /// Packets that are apart by more than this many times their own time on the link have others' between them.
+    /// In packet times: packets farther apart have cross traffic between them.
     const APART: f64 = 1.25;
 
     pub(super) fn on_ack(&mut self, ack: &Ack, whole: f64) {
         if (1..Self::TEST).contains(&self.test) && ack.packets > 0 {
             let apart = Bursts::apart((ack.now - self.acknowledged).as_secs_f64(), ack.packets, whole);
             self.close = if apart { 0 } else { self.close + 1 };
-            // where that says nothing, nothing is found
+            // ACKs that cannot show it count as close: the test then finds nothing
             let tells = !ack.reducing && !ack.app_limited() && u64::from(ack.packets) <= Self::BURST / 2;
             self.together |= self.close >= 2 || !tells;
         }
         self.acknowledged = ack.now;
     }
 
-    /// A round is over in which so many packets arrived. True where the link gives no more than a fair part of the `whole` rate (packets per second).
+    /// A round of FILL has ended. `packets` were acknowledged in it; `queued`: it had a queue. True: the test found
+    /// packets apart. Two readings in a row of a half, a third or a quarter of the `whole` rate (packets per second)
+    /// start the test.
     pub(super) fn on_round(&mut self, now: Time, packets: f64, queued: bool, whole: f64) -> bool {
         if self.test > 0 {
             self.test -= 1;
@@ -82,10 +86,10 @@ impl Fair {
         false
     }
 
-    /// Puts the link to the test, where what is held back is a fifth of the window (packets) at the most.
+    /// Starts the test with the next round, if the packets held back are at most a fifth of the window (packets).
     pub(super) fn put_to_test(&mut self, window: f64) {
         if self.test == 0 && window >= (5 * Self::BURST) as f64 {
-            // with the next round
+            // begins with the next round
             *self = Self { test: Self::TEST + 1, acknowledged: self.acknowledged, ..Self::default() };
         }
     }
@@ -95,17 +99,17 @@ impl Fair {
         if self.test > 0 { Self::BURST } else { 1 }
     }
 
-    /// Packets that are held back until then.
+    /// Packets by which the window is reduced, so that they leave together in the next round.
     pub(super) fn held_back(&self) -> f64 {
         if self.test == Self::TEST { Self::BURST as f64 } else { 0.0 }
     }
 
-    /// Whether these packets, which left together, arrived in so many seconds with nobody else's between them.
+    /// Whether packets that left together arrived without cross traffic between them: within 1.25 packet times each.
     pub(super) fn together(seconds: f64, packets: f64, whole: f64) -> bool {
         seconds * whole <= Self::APART * packets
     }
 
-    /// Whatever was seen has nothing to do with what comes.
+    /// Earlier rounds say nothing about what follows.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }

@@ -1,53 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tide fills the link: ramps that end where a queue begins, a queue of its own that it holds, looks at the empty link.
+//! FILL: Tide uses the link. Ramps end where a queue begins; a self-induced queue is held; drains measure the base RTT.
 
 use crate::{Ack, Time};
 use std::time::Duration;
 
 use super::{Phase, Round, SMALL_PIPE, Tide, bursts::Bursts, listen::Listen};
 
-/// Rounds that a change of the window is waited for: the rest of the one in which it is made, one until it is on the link, one until it is seen.
+/// Rounds until a change of the window shows: the rest of the present one, one until it is on the link, one until it is
+/// seen.
 const SETTLE: u32 = 3;
-/// Growth that is a ramp.
+/// Growth of a ramp: the window doubles per RTT.
 const RAMP: f64 = 1.0;
-/// Smoothed loss above it is no chance.
+/// Smoothed loss above it is not chance.
 const HEAVY_LOSS: f64 = 0.04;
-/// The pause after that in base round trips: twice as long each time, so many times at the most.
+/// The pause after heavy loss, base RTTs, doubled each time up to [`LOSS_PAUSES`] times.
 const LOSS_PAUSE: u32 = 2;
 const LOSS_PAUSES: u32 = 5;
-/// Queues that vanish, in a row, for which fair queues are looked for.
+/// Vanished queues in a row that lead to a fair-queue LISTEN.
 const VANISHED: u32 = 3;
-/// It was on the link for so long at the most in between, where the same happens again.
+/// A FILL that ends sooner counts as the same event.
 const BRIEFLY: Duration = Duration::from_secs(10);
 
-/// It uses the link.
+/// State of FILL.
 #[derive(Clone, Debug)]
 pub(super) struct Fill {
     began: Time,
-    /// Growth per packet acknowledged, so that the window is 1 + growth times as large after a round trip.
+    /// Packets that the window gains per packet acknowledged: after an RTT it is 1 + growth times as large.
     pub(super) growth: f64,
-    /// That of the ramp that has just ended: the queue that it makes is its own.
+    /// Growth of the latest ramp or of the end of drain: its queue is self-induced.
     ramp: f64,
-    /// And what was sent up to here may have met it; `None`: until it has settled.
+    /// Data sent up to here may have met the queue of the ramp; `None` once it is acknowledged.
     ramp_sent: Option<u64>,
+    /// Rounds of settle left.
     pub(super) settling: u32,
-    /// The longest queue that may be of the latest ramp: none once a round after it has shown what it led to. Seconds.
+    /// Longest queue that the latest ramp may have caused, seconds; 0: it has settled.
     ramped: f64,
-    /// Rounds without a queue worth the name, in a row.
+    /// Rounds in a row below 0.75 own_queue, with a window beyond the safe one.
     clean: u32,
-    /// To look at the empty queue: rounds left, and the window to return to.
+    /// Rounds of drain left, and the window after it.
     pub(super) drain: Option<(u32, f64)>,
+    /// The latest round with a queue below own_queue / 2.
     near_empty: Time,
-    /// Samples in a row above its own queue while it grows, and what was in flight when the first of these packets left.
+    /// RTT samples in a row above own_queue while the window grows.
     found: u32,
+    /// Packets in flight when the first of these packets left.
     led: f64,
-    /// What was sent up to here belongs to the probes before.
+    /// Data up to here was sent in LISTEN.
     sent: u64,
     pub(super) bursts: Bursts,
 }
 
 impl Fill {
-    /// What was sent up to `sent` comes back first.
+    /// `sent`: data up to here was sent in LISTEN.
     pub(super) fn new(growth: f64, now: Time, sent: u64) -> Self {
         Self {
             began: now,
@@ -68,13 +72,13 @@ impl Fill {
 }
 
 impl Tide {
-    /// Whether its window holds what the link is known to carry: a queue is met with less where others have a part of it.
+    /// Whether the window is at least 0.9 BDP. With less a queue is met if cross traffic has a part of the link.
     fn has_all(&self) -> bool {
         self.path.pipe().is_some_and(|pipe| self.window >= 0.9 * pipe)
     }
 
-    /// Linear growth per round: by the root of what is the same delay on any link, since the rate that a flow knows is its own part: so a small
-    /// one grows more for its size than a large one, and they come to be equal.
+    /// Packets that the window gains per round: the root of a gain that is the same delay on any link. A flow knows
+    /// only its own part of the rate, so a small one gains more for its size, and several Tides converge.
     fn step(&self) -> f64 {
         let Some(rate) = self.path.rate() else { return 0.1 };
         let same_delay = (rate * self.path.base() / 256.0).min(0.25e-3 * rate);
@@ -85,7 +89,8 @@ impl Tide {
         (self.path.own_queue() / self.path.base()).min(1.0)
     }
 
-    /// Somebody else's queue, or its own in a link whose queues are fair: then one after the other is gone as soon as it has left.
+    /// A queue of cross traffic ends FILL. Behind fair queues it was self-induced, and vanishes as soon as FILL has
+    /// ended: [`VANISHED`] such queues in a row lead to a fair-queue LISTEN.
     fn leave_queue(&mut self, ack: &Ack) {
         if matches!(&self.phase, Phase::Fill(fill) if ack.now - fill.began > BRIEFLY) {
             self.vanished = 0;
@@ -96,7 +101,8 @@ impl Tide {
         }
     }
 
-    /// Much loss, or others that are served in turn, where probes may hear of nobody: those of a policer, or with noise.
+    /// Heavy loss, or packets apart, end FILL where probes may find nothing: with a policer, or with noise. So LISTEN
+    /// lasts for a pause.
     fn leave_unheard(&mut self, ack: &Ack) {
         let Phase::Fill(fill) = &self.phase else { return };
         self.lossy = if ack.now - fill.began > BRIEFLY {
@@ -110,7 +116,8 @@ impl Tide {
         }
     }
 
-    /// Packets that left together come apart: others are served in turn, which probes tell, too, where there is little noise.
+    /// Packets that left together came apart: cross traffic behind fair queues. Probes find that, too, where noise is
+    /// small.
     fn leave_apart(&mut self, ack: &Ack) {
         if let Some(whole) = self.path.whole() {
             self.listen(ack.now, ack.nxt, Some(whole));
@@ -119,7 +126,8 @@ impl Tide {
         }
     }
 
-    /// A ramp's packets leave in bursts; not behind a token bucket, by whose rate they always come apart, nor among those of other connections.
+    /// A ramp sends bursts. Not behind a token bucket, by whose rate they always come apart, nor among packets of other
+    /// connections.
     pub(super) fn set_bursts(&mut self, nxt: u64) {
         let (packet, sure) = (self.path.packet(), self.senders < 2 && !self.path.lets_bursts_pass());
         if let Phase::Fill(fill) = &mut self.phase {
@@ -127,13 +135,14 @@ impl Tide {
         }
     }
 
-    /// A ramp ends: it has met a queue, or what is known to be safe.
+    /// A ramp ends: it has met a queue, or reached the safe window or the BDP.
     fn end_ramp(fill: &mut Fill, nxt: u64) {
         (fill.ramp, fill.ramp_sent) = (fill.growth, Some(nxt));
         (fill.growth, fill.settling, fill.ramped) = (0.0, SETTLE, f64::INFINITY);
     }
 
-    /// What was sent after a ramp tells nothing of it, where a round trip has samples enough to show that.
+    /// Packets sent after a ramp do not meet its queue. In BDPs of enough packets a round has samples enough to see
+    /// that.
     fn outlive_ramp(&mut self, una: u64) {
         let large = self.path.sure_pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
         let Phase::Fill(fill) = &mut self.phase else { return };
@@ -143,7 +152,7 @@ impl Tide {
         }
     }
 
-    /// A ramp looks for a queue, sample by sample: it does not grow into what may be one.
+    /// Looks for a queue in each RTT sample while the window grows, so that a ramp does not grow into it.
     fn find(&mut self, ack: &Ack, own: f64) {
         let (Phase::Fill(fill), Some(rtt)) = (&mut self.phase, ack.rtt) else { return };
         if ack.una <= fill.sent {
@@ -162,11 +171,11 @@ impl Tide {
         fill.found += 1;
     }
 
-    /// A ramp has met a queue: back to what was in flight when the first packet left that found it.
+    /// A ramp has met a queue. The window returns to what was in flight when the first packet that found it left.
     fn meet(&mut self, nxt: u64) {
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.path.see_queue();
-        // what grew in two round trips at the most: a sample of a packet that left in a lull says little
+        // at most by two RTTs of growth: that packet may have left when little was in flight
         let led = fill.led.max(self.window / (1.0 + fill.growth) / (1.0 + fill.growth));
         self.window = self.window.min(led).max(2.0);
         self.cap = Some(self.window);
@@ -180,12 +189,13 @@ impl Tide {
         self.last_full_rate = rate;
     }
 
-    /// A token bucket may have hidden this queue from the ramp that made it: that shows when what fills the queue is taken back. What is
-    /// left then is taken back, too, if it is half of what the queue was in between, or less.
+    /// A token bucket may have hidden this queue from the ramp that caused it. That shows when the packets that fill
+    /// the queue are taken back. If half of the longest queue or less is left, that is taken back, too.
     fn take_back(&mut self, ack: &Ack, queue: f64) {
         let base = self.path.base();
         let Phase::Fill(fill) = &mut self.phase else { return };
-        // it still grows, twice as long at the most; a round begins here: one until less is on the link, one until that is seen
+        // until then the queue may become twice as long; a round begins here: it ends when less is in flight, the next
+        // one shows it
         (fill.ramp, fill.ramp_sent) = (2.0 * queue / base, None);
         (fill.growth, fill.settling, fill.ramped) = (0.0, SETTLE - 1, queue / 2.0);
         self.window = (self.window * base / (base + queue) - 1.0).max(2.0);
@@ -194,9 +204,9 @@ impl Tide {
         self.start_round(ack.nxt);
     }
 
-    /// An ACK while it fills the link.
+    /// An ACK in FILL.
     pub(super) fn fill(&mut self, ack: &Ack) {
-        // an ordinary flow by construction, whatever is believed of the link
+        // at weight 1 an ordinary flow, whatever Tide finds
         if let Some(share) = self.share.as_mut().filter(|share| share.is_whole() && !ack.reducing) {
             share.on_ack(ack);
         }
@@ -212,7 +222,7 @@ impl Tide {
                 return;
             }
         }
-        // what its own connections send outside of the window is nobody else's
+        // packets of the transfer's other connections outside of the window are no cross traffic
         let foreign = self.path.foreign_queue() + f64::from(ack.beside) * self.path.packet();
         let own = self.path.own_queue() + f64::from(ack.burst) * self.path.packet();
         self.find(ack, own);
@@ -244,7 +254,7 @@ impl Tide {
             }
         }
         self.outlive_ramp(ack.una);
-        // what its own growth makes is its own, until it has been seen to end
+        // own growth explains so much of a queue; in settle, the growth of the ramp does
         let Phase::Fill(fill) = &mut self.phase else { return };
         let ramp = if fill.settling > 0 { fill.ramp } else { fill.growth } * self.path.base();
         let ramped = if fill.growth > 0.0 { f64::INFINITY } else { fill.ramped };
@@ -269,9 +279,9 @@ impl Tide {
         let Phase::Fill(fill) = &mut self.phase else { return };
         let queue = round.least - base;
         let samples = f64::from(round.samples);
-        // growth makes the later ones longer
+        // with growth later RTTs are longer
         let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
-        // in bursts one packet waits for another
+        // in bursts packets wait for each other
         if !fill.bursts.heard() {
             self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
         }
@@ -285,7 +295,8 @@ impl Tide {
         if queue < own / 2.0 {
             fill.near_empty = ack.now;
         }
-        // several connections have begun without a look: where round trips differ by more than their own packets cause they look now
+        // Several connections have skipped the measurement of the spread. RTTs differ by more than their own packets
+        // explain, so it is due now.
         if self.path.learns_spread() && self.path.noise() > self.path.packet().max(Listen::SAME) {
             self.listen(ack.now, ack.nxt, None);
             return;
@@ -303,7 +314,7 @@ impl Tide {
         if let Some((left, window)) = fill.drain {
             fill.drain = Some((left - 1, window)).filter(|(left, _)| *left > 0);
             if fill.drain.is_none() {
-                // what comes back at once is a ramp, too
+                // the return to the old window is a ramp, too
                 (fill.ramp, fill.ramp_sent, fill.settling) = (window / self.window - 1.0, None, SETTLE);
                 (self.window, fill.near_empty) = (window, ack.now);
             }
@@ -332,13 +343,14 @@ impl Tide {
         self.start_round(ack.nxt);
     }
 
-    /// No growth, until rounds are clean again.
+    /// No growth, until rounds without a queue follow.
     fn hold(&mut self) {
         let Phase::Fill(fill) = &mut self.phase else { return };
         (fill.growth, fill.clean) = (0.0, 0);
     }
 
-    /// A round without a queue worth the name.
+    /// A round below 0.75 own_queue, in a window that is the limit. Growth doubles: to at most 1 up to the safe window,
+    /// to at most 1/2 up to the BDP. Beyond, it first stays at the least.
     fn regrow(&mut self) {
         let (least, safe, pipe) = (self.least_growth(), self.safe(), self.path.sure_pipe());
         let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
@@ -355,8 +367,8 @@ impl Tide {
         }
     }
 
-    /// After a long time with a queue the base may be one that was measured in it. What comes back at once is a ramp, which hides a queue of
-    /// others that is as long: so a look goes no deeper than what is somebody else's.
+    /// Drain. After a long time with a queue the base RTT may have been measured in it. The return to the old window is
+    /// a ramp, and hides a queue of cross traffic that is as long. So the drain is at most `foreign_queue` deep.
     fn look_at_base(&mut self, now: Time, queue: f64) {
         let (base, drain) = (self.path.base(), self.parameters.drain);
         let depth = (base / 20.0).min(self.path.foreign_queue());

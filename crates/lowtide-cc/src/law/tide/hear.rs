@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Tide makes of what its probes hear: somebody else, a free link, another path.
+//! LISTEN: what Tide concludes from its probes: cross traffic, a free link, or a changed path.
 
 use crate::Ack;
 use std::{mem, time::Duration};
 
 use super::{BEGIN, PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, listen::Listen};
 
-/// Good probes in a row that say that the link is free; and in a fair queue, which is empty now and then.
+/// Good probes in a row that end LISTEN.
 const GOOD: u32 = 3;
+/// The same in a fair-queue LISTEN: competing fair queues are empty now and then.
 const GOOD_APART: u32 = 6;
-/// Base round trips of somebody else's queue without an end.
+/// Base RTTs in LISTEN after which the safe window may rise.
 const LONG: f64 = 32.0;
-/// A receiver that keeps an ACK back does so for 40 ms or more.
+/// Delayed ACKs come 40 ms or more later.
 const ACK_DELAY: Duration = Duration::from_millis(30);
-/// How long it waits at the most for others in a fair queue to go, before it takes their part for the link's loss: a route may change.
+/// The longest fair-queue LISTEN. Then the rate is forgotten: packets come apart on a link that has become slower, too.
 const FAIR_WAIT: Duration = Duration::from_secs(300);
 
 impl Tide {
-    /// An ACK while it listens.
+    /// An ACK in LISTEN.
     pub(super) fn hear(&mut self, ack: &Ack) {
         let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
-        // with more packets than these there are no trains, and before them it knows little of the path
+        // While trains are due little is known of the path, so the share does not grow. With `PAIRS` or more there are
+        // none.
         let first_measures = probes_only && listen.trains > 0;
         if let Some(share) = self.share.as_mut().filter(|_| !ack.reducing && !first_measures) {
             share.on_ack(ack);
         }
         let passed = ack.now - listen.acknowledged;
-        // the first packets of a probe end the round of the one before, and what comes after four is the next one's; the ACK of a single one
-        // may have waited for another, and a program that has little to send tells nothing
+        // The first ACK of a probe ends the round of the one before. Packets after the fourth belong to the next probe.
+        // The ACK of a single packet may be delayed. An application-limited sender may not have sent the packets
+        // together.
         let told = ack.packets > 0
             && listen.packets + f64::from(ack.packets) < Listen::FOUR as f64
             && !ack.app_limited()
@@ -39,7 +42,7 @@ impl Tide {
             listen.arrive(f64::from(ack.packets), passed, rtt, self.path.packet());
         }
         (listen.acknowledged, listen.rtt) = (ack.now, rtt);
-        // what was sent before still comes back for a while
+        // packets that were sent before the round are still acknowledged
         if !self.rounds.ended(ack.una) || self.round.samples == 0 {
             return;
         }
@@ -51,7 +54,7 @@ impl Tide {
         self.probe(ack, least);
     }
 
-    /// A round of listening is over that found this round trip at least.
+    /// A round of LISTEN has ended. `rtt` is its least RTT, seconds.
     fn probe(&mut self, ack: &Ack, rtt: f64) {
         let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
@@ -63,7 +66,7 @@ impl Tide {
             self.path.forget_rate();
         }
         let whole = self.path.whole();
-        // what other connections of the transfer send makes a queue, too
+        // packets of the transfer's other connections queue, too
         let alone = self.senders < 2 || ack.beside + ack.burst == 0;
         listen.on_probe(ack.now, rtt, base, alone);
         if alone {
@@ -74,7 +77,7 @@ impl Tide {
         let known = look_back.min(listen.probes as usize);
         let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (mem::take(&mut listen.seconds), mem::take(&mut listen.packets));
-        // among the packets of other connections trains tell nothing
+        // between the packets of other connections trains do not measure the packet time
         if self.senders > 1 {
             listen.trains = 0;
         }
@@ -86,22 +89,22 @@ impl Tide {
             if let Some(share) = &mut self.share {
                 share.begin(self.srtt / self.path.packet());
             }
-            // no queue, but somebody else is served in turn
+            // trains found no queue, but cross traffic: it has a fair queue of its own
             if queue < middle && whole.is_some() && listen.comes_apart() {
                 listen.whole = whole;
             }
         }
         let stale = mem::take(&mut listen.stale);
         listen.measure(packets, seconds, self.path.packet());
-        // what its weight sends leaves otherwise
+        // packets of a weighted share of `PAIRS` or more do not leave together
         let told = listen.whole.or(whole.filter(|_| listen.confirming())).filter(|_| probes_only);
         let apart = !stale && told.is_some_and(|whole| packets >= 2.0 && !Fair::together(seconds, packets, whole));
         let anew = listen.first && listen.trains == 0 && !looks;
-        // in doubt whether the path is another one, only an empty link is free
+        // while the path may have changed, only an empty queue is a good probe
         if !anew && (queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart) {
             listen.good = 0;
             if apart && listen.whole.is_none() {
-                // it waits for them from now on
+                // a fair-queue LISTEN from now on
                 (listen.whole, listen.began) = (told, ack.now);
             }
             if probes_only && listen.doubts() {
@@ -111,7 +114,7 @@ impl Tide {
             }
             return;
         }
-        // what was sent before tells nothing of others in turn
+        // the round began before LISTEN, so its packets do not show cross traffic
         if stale && told.is_some() {
             return;
         }
@@ -122,22 +125,22 @@ impl Tide {
             return;
         }
         self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };
-        // whoever held a queue for long has a buffer that takes a ramp of as much
+        // a long standing queue implies a buffer that can absorb a ramp of that size
         if since.as_secs_f64() > LONG * base
             && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe())
         {
             self.cap = Some(cap.max((listen.peak / base).clamp(0.5, 1.0) * pipe));
         }
-        // an ACK comes for two packets, of which the second has waited for the first; in a small pipe that is a queue as any
+        // the ACK of a pair is for its second packet, which waited for the first; in a small BDP that counts as a queue
         let packet = self.path.packet();
         let waited = if base >= SMALL_PIPE * packet { packet } else { 0.0 };
         self.begin_again(ack, if !anew && queue - waited > 0.75 * own { 0.0 } else { 1.0 });
     }
 
-    /// From listening to filling.
+    /// From LISTEN to FILL.
     fn begin_again(&mut self, ack: &Ack, growth: f64) {
         self.phase = Phase::Fill(Fill::new(growth, ack.now, ack.nxt));
-        // a 16th of the pipe in small ones
+        // BDP/16 if that is less
         (self.window, self.loss) = (self.path.pipe().map_or(BEGIN, |pipe| BEGIN.min(pipe / 16.0)).max(2.0), 0.0);
         self.path.restart_filters();
         self.start_round(ack.nxt);

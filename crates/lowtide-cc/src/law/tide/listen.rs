@@ -1,77 +1,85 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Tide hears while others have the link. Two things look like others and are none: a link that has become slower, and a route that has become
-//! longer. They stand still, and others do not: a packet waits for the one in service, one longer than another. So where the round trips of probes
-//! differ by less than a part of a packet's time, it looks closer: by probes of four, whose ACKs tell how long a packet takes on the link now, and
-//! which are out of step with whatever is periodic there. What stands still by that measure as well is the path.
+//! LISTEN: Tide sends probes, and measures what they find. Two events mimic cross traffic: a drop of the link's rate,
+//! and a longer route. They leave the RTTs of probes alike, while with cross traffic each probe waits a different time
+//! for the packet in service. So where RTTs differ by less than a part of a packet time, Tide looks closer. Closer
+//! probes are of four packets: their ACKs show the present packet time. They are out of step with whatever is periodic
+//! on the link. If RTTs are still alike by that packet time, the path has changed.
 
 use super::{fair::Fair, path::Path};
 use crate::{Stance, Time};
 
-/// It sends a probe now and then, to hear whether the link is free: two packets at once, as a receiver may keep the ACK of a single one back.
+/// State of LISTEN. A probe is two packets at once, since a receiver may delay the ACK of a single one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listen {
-    /// When it began to listen.
+    /// When LISTEN began, or when packets came apart in it.
     pub(super) began: Time,
-    /// Seconds that it listens at the least.
+    /// Least duration of LISTEN, seconds.
     pub(super) pause: f64,
-    /// The greatest queue that was heard, seconds.
+    /// Longest queue of a probe, seconds.
     pub(super) peak: f64,
-    /// Whether what comes back first was sent before.
+    /// Whether what is acknowledged first was sent before LISTEN.
     pub(super) stale: bool,
-    /// Whether it has never filled the link: so it does not know its noise.
+    /// Whether there was no FILL yet, so that noise is unknown.
     pub(super) first: bool,
-    /// Heard of so far.
+    /// Probes measured since LISTEN began.
     pub(super) probes: u32,
-    /// The latest of them that found a free link, in a row.
+    /// The latest of them in a row that were good.
     pub(super) good: u32,
-    /// Round trips of the latest eight, the latest first.
+    /// RTTs of the latest eight probes, the latest first, seconds.
     pub(super) heard: [f64; 8],
-    /// How many in a row came soon after each other, and when the latest did.
+    /// Probes in a row, less than 3 base RTTs apart, that met no other packets of the transfer.
     pub(super) close: u32,
+    /// When the latest probe was measured.
     pub(super) probed: Time,
-    /// In a fair queue: the rate of the whole link, packets per second.
+    /// Fair-queue LISTEN: the rate of the whole link, packets per second.
     pub(super) whole: Option<f64>,
-    /// Probes of four to come that measure how long a packet takes on the link; the least that it has taken so far, seconds; and how many of them
-    /// came with others' packets in between.
+    /// Trains left: probes of four that measure the packet time.
     pub(super) trains: u32,
+    /// Packet time of the fastest train so far, seconds.
     pub(super) least_packet: Option<f64>,
+    /// Trains with cross traffic between their packets.
     pub(super) apart: u32,
-    /// Whether four packets can confirm what a pair has found: in a pipe large enough for them, where they tell of others.
+    /// Whether a good pair is confirmed by a probe of four: in BDPs of enough packets, where `whole()` is known.
     pub(super) confirms: bool,
-    /// Probes since it looks closer, as round trips stand still though they tell of a queue; 0: it does not.
+    /// Closer probes so far: RTTs are alike although they find a queue. 0: no closer look.
     pub(super) closer: u32,
-    /// The time of a packet on the link, as far as known: seconds.
+    /// Packet time as far as known, seconds.
     pub(super) packet: f64,
-    /// Whether it left for a queue.
+    /// Whether a queue was the reason for LISTEN.
     pub(super) queue: bool,
-    /// From the first ACK of what left together in the latest probe to the last: packets, and the time that they took.
+    /// Packets of the latest probe, as far as it left together, that were acknowledged after its first ACK.
     pub(super) packets: f64,
+    /// The time from that ACK to the last one, seconds.
     pub(super) seconds: f64,
-    /// The latest ACK, and the round trip that it has found.
+    /// Time of the latest ACK.
     pub(super) acknowledged: Time,
+    /// RTT of the latest ACK, seconds.
     pub(super) rtt: f64,
 }
 
 impl Listen {
-    /// Packets of a probe in a fair queue, of a train, or if it looks closer: two ACKs tell whether they arrived together, and how long one took.
+    /// Packets of a train, a closer probe, or a probe of fair-queue LISTEN: ACKs show whether they arrived together,
+    /// and the packet time.
     pub(super) const FOUR: u64 = 4;
-    /// Packets' times on the link: round trips of probes that differ by less have not waited for others' packets in service.
+    /// In packet times: RTTs of probes that differ by less did not wait for packets of cross traffic.
     pub(super) const ALIKE: f64 = 0.2;
-    /// Trains that tell how long a packet takes on the link.
+    /// Trains that measure the packet time.
     pub(super) const TRAINS: u32 = 3;
 
-    /// Of eight round trips that differ at random, evenly, the second longest is longer than the empty one by 7/9 of what they differ by.
+    /// Of eight RTTs that differ evenly at random, the second longest exceeds the base RTT by 7/9 of their range.
     const SPREAD: f64 = 9.0 / 7.0;
-    /// Steps from one to the next add up to three times their range where they differ at random, and to twice at the most where a queue grows and drains.
+    /// Least sum of the steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
+    /// queue that grows and drains at most 2.
     const WALK: f64 = 2.5;
-    /// So many probes are enough where they are alike.
+    /// Probes that suffice if their RTTs are alike.
     const FEW: u32 = 3;
-    /// Those that differ by less are alike: there is nothing to look at. Seconds.
+    /// RTTs that differ by less are alike, seconds.
     pub(super) const SAME: f64 = 0.25e-3;
-    /// Probes that tell for the first time how much round trips differ.
+    /// Probes that may measure the spread for the first time.
     pub(super) const LOOKS: u32 = Stance::LOOK_ROUND_TRIPS;
 
-    /// Whether it still measures how much round trips differ. Several connections begin without it: they make queues of their own.
+    /// Whether the spread is still measured. Several connections skip that in the first LISTEN, as their own packets
+    /// queue.
     pub(super) fn looks(&self, path: &Path, senders: u32) -> bool {
         let begins = self.first && path.is_spread() && self.probes < Self::LOOKS;
         (path.learns_spread() || begins) && !(self.first && senders > 1)
@@ -82,7 +90,7 @@ impl Listen {
         if self.whole.is_some() || self.closer > 0 || self.trains > 0 || self.confirming() { Self::FOUR } else { 2 }
     }
 
-    /// A probe has come back that found this round trip, and met no other packets of the transfer if it was `alone`.
+    /// Records the RTT of a probe, seconds. `alone`: it met no other packets of the transfer.
     pub(super) fn on_probe(&mut self, now: Time, rtt: f64, base: f64, alone: bool) {
         self.peak = self.peak.max(rtt - base);
         self.heard.rotate_right(1);
@@ -94,12 +102,13 @@ impl Listen {
         }
     }
 
-    /// Whether it still measures how much RTTs differ after the first few, which were not alike.
+    /// Whether the spread is still measured after the first few probes, which were not alike.
     pub(super) const fn looks_on(&self, path: &Path) -> bool {
         self.close >= Self::FEW && path.learns_spread()
     }
 
-    /// How much longer than the empty one round trips of this path are at the most where it is free, if it is, and the latest probes tell.
+    /// The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link,
+    /// seconds. `None`: no reading, or the link is not free.
     pub(super) fn spread(&self, base: f64) -> Option<f64> {
         let heard = &self.heard[..(self.close as usize).min(self.heard.len())];
         if heard.len() < self.heard.len() {
@@ -108,7 +117,7 @@ impl Listen {
         }
         let mut sorted = self.heard;
         sorted.sort_unstable_by(f64::total_cmp);
-        // the longest may have met a scheduling stall
+        // a scheduling stall may cause the longest
         let (least, most) = (sorted[0], sorted[6]);
         let walk: f64 = heard.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
         let spread = Self::SPREAD * (most - base).max(0.0);
@@ -116,22 +125,25 @@ impl Listen {
         (free && self.close.is_multiple_of(2)).then_some(spread)
     }
 
-    /// A fair queue serves a pair in one turn, whoever else is there: so what one has found four have to find again, together.
+    /// A fair queue may serve a pair in one turn despite cross traffic. Therefore a probe of four has to confirm a good
+    /// pair.
     pub(super) const fn confirming(&self) -> bool {
         self.confirms && self.good > 0
     }
 
-    /// So many packets have arrived `passed` seconds after the one before. The first packet of a probe may leave alone, into what is left of the
-    /// window, and what has not left together tells nothing by how it arrives.
+    /// `packets` of a probe were acknowledged `passed` seconds after the ACK before. The ACK interval less the change
+    /// of the RTT is the interval at which the packets left. The first one may leave alone, into what is left of the
+    /// window. Packets that left apart show nothing by how they arrive, so counting starts over.
     pub(super) fn arrive(&mut self, packets: f64, passed: f64, rtt: f64, packet: f64) {
         let left_apart = self.confirms && (passed - (rtt - self.rtt)).abs() > packet / 2.0;
         (self.packets, self.seconds) =
             if left_apart { (0.0, 0.0) } else { (self.packets + packets, self.seconds + passed) };
     }
 
-    /// The pace of probes of four, out of step with the packets of others: from one to the next it takes eighths of a packet's time longer, five
-    /// more each time, so that seven of eight waits for packets of others, of four fifths of its own length or more, differ by a fifth of a packet's
-    /// time at the least, whatever the distance of probes is.
+    /// The pace of probes of four, out of step with the packets of cross traffic: the distance to the next probe is
+    /// longer by eighths of a packet time, five more each time. So, whatever that distance is, seven of eight waits for
+    /// packets of cross traffic differ by at least a fifth of a packet time if these are at least 0.85 as long as the
+    /// own ones.
     pub(super) fn out_of_step(&self, pace: f64) -> f64 {
         if self.burst() < Self::FOUR {
             return pace;
@@ -140,8 +152,9 @@ impl Listen {
         packets / (packets / pace + eighths / 8.0 * self.packet)
     }
 
-    /// Whether the round trips of the latest probes stand still by the time of a packet: nobody else is served then, as a packet would wait for the
-    /// one in service, one longer than another. A host that was slow once is no sign: the longest does not count.
+    /// Whether the RTTs of the latest probes differ by less than a fifth of a packet time. Then there is no cross
+    /// traffic: each probe would wait a different time for the packet in service. A scheduling stall may cause the
+    /// longest, so it does not count.
     fn still(&self) -> bool {
         let (mut most, mut longest) = (0.0f64, 0.0f64);
         for rtt in self.heard {
@@ -150,13 +163,14 @@ impl Listen {
         self.probes as usize > self.heard.len() && most - self.least() < Self::ALIKE * self.packet
     }
 
-    /// Of the latest probes.
+    /// The least RTT of the latest probes, seconds.
     pub(super) fn least(&self) -> f64 {
         self.heard.iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
     }
 
-    /// A probe of four has come back. With the last of them the time that a packet took in the fastest: what comes between makes it longer. `whole`:
-    /// the link's rate, where packets that left together tell of others.
+    /// Counts a train that was acknowledged. Returns the packet time of the fastest train after the last one: cross
+    /// traffic between its packets makes a train slower. `whole`: the rate of the link if packets that left together
+    /// can show cross traffic.
     pub(super) fn train(&mut self, packets: f64, seconds: f64, whole: Option<f64>) -> Option<f64> {
         if self.trains == 0 || self.stale {
             return None;
@@ -170,13 +184,14 @@ impl Listen {
         self.least_packet.filter(|_| self.trains == 0)
     }
 
-    /// Whether most trains came with others' packets in between: in one queue none does, and in fair ones each while others' are not empty.
+    /// Whether most trains had cross traffic between their packets. In a FIFO none has, in fair queues each has while
+    /// competing flows are queued.
     pub(super) const fn comes_apart(&self) -> bool {
         2 * self.apart > Self::TRAINS
     }
 
-    /// The packets of a closer probe took this long, the first ACK left out: what a packet takes on the link now is at most that. One that is
-    /// `known` to take eight times as long is an ACK that waited for another.
+    /// A closer probe bounds the packet time from above: its ACKs but the first took this long. Less than an eighth of
+    /// the `known` time shows that ACKs waited for each other.
     pub(super) fn measure(&mut self, packets: f64, seconds: f64, known: f64) {
         if self.closer == 0 {
             self.packet = known;
@@ -185,7 +200,7 @@ impl Listen {
         }
     }
 
-    /// The latest probe told of somebody else. Whether the path is another one than it was, as round trips have stood still for so long as it looked closer.
+    /// A probe was not good. True if the path has changed: RTTs were alike for all of the closer look.
     pub(super) fn doubts(&mut self) -> bool {
         let still = self.still();
         if self.closer > 0 {
@@ -227,7 +242,7 @@ mod tests {
         let mut listen = Listen { packet: PACKET, ..Listen::default() };
         assert!(!(0..200).any(|probe| hear(&mut listen, 0.05 + PACKET * f64::from(probe % 3) / 6.0)));
         assert_eq!(listen.closer, 0);
-        // looking closer it may find that a packet takes less than was known
+        // a closer look may find a shorter packet time than was known
         let mut listen = Listen { packet: PACKET, ..Listen::default() };
         let moves = |probe: u32| 0.05 + PACKET * f64::from(probe % 3) / 12.0;
         assert!(!(0..9).any(|probe| hear(&mut listen, moves(probe))));
@@ -236,7 +251,7 @@ mod tests {
         assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
     }
 
-    /// What eight probes tell, a round trip of 40 ms after each other, whose round trips are so many milliseconds longer than the empty one.
+    /// The spread in ms from eight probes, one per RTT of 40 ms, whose RTTs exceed the base RTT by these ms.
     fn spread(longer: [f64; 8]) -> Option<f64> {
         let mut listen = Listen::default();
         for (n, longer) in longer.into_iter().enumerate() {
@@ -268,10 +283,10 @@ mod tests {
             (80, 40.9e-3, None),
             (120, 41e-3, Some(0.0)),
             (160, 40.9e-3, Some(0.0)),
-            (600, 40.9e-3, None), // what comes later than three round trips begins anew
-            (640, 41.5e-3, None), // one of them differs
-            (680, 41.5e-3, None),
-            (720, 41.5e-3, None), // nor are all
+            (600, 40.9e-3, None), // more than three base RTTs later: counting starts over
+            (640, 41.5e-3, None),
+            (680, 41.5e-3, None), // one of three differs
+            (720, 41.5e-3, None), // one of four differs
         ] {
             listen.on_probe(Time::ZERO + Duration::from_millis(ms), rtt, 40e-3, true);
             assert_eq!(listen.spread(40e-3), told, "{ms}");
@@ -282,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_has_not_left_together_tells_nothing_by_how_it_arrives() {
-        // passed and round trip of each ACK of one packet, in packets' times
+        // ACK interval and RTT of each ACK for one packet, in packet times
         let together = [(1.0, 21.0), (1.0, 22.0), (1.0, 23.0)];
         let one_before = [(9.0, 20.0), (1.0, 21.0), (1.0, 22.0)];
         let others_between = [(1.0, 21.0), (3.0, 24.0), (1.0, 25.0)];
@@ -313,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Whatever the distance of probes is, of eight waits for others in service seven differ by more than what counts as still.
+    /// Whatever the distance of probes is, of eight waits for packets in service seven differ by more than `ALIKE`.
     #[test]
     fn probes_of_four_are_out_of_step_with_others() {
         for length in [0.85, 0.9, 1.0, 2.5] {
@@ -322,7 +337,7 @@ mod tests {
         }
     }
 
-    /// As a part of the others' time in service.
+    /// As a part of the packet time of cross traffic.
     fn worst_of_eight_waits(others: f64) -> f64 {
         let mut worst = f64::INFINITY;
         for (first, pace) in

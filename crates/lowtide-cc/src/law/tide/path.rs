@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Tide knows of its path: the empty round trip, the link's rate, the noise of both, and from these the queue that is its own and the one
-//! that is somebody else's.
+//! What Tide knows of its path: base RTT, rate, noise, spread; and the thresholds that follow from them.
 
 use super::listen::Listen;
 use crate::{Ack, Time};
 use std::time::Duration;
 
-/// The least or greatest value of the last one or two spans of this length.
+/// Least or greatest value of the present span and the one before.
 #[derive(Clone, Copy, Debug)]
 struct Extreme {
     span: Duration,
@@ -42,13 +41,13 @@ impl Extreme {
     }
 }
 
-/// The least round trip of two spans with enough samples each, so that one packet's luck or bad luck decides nothing. A host that stands still for a
-/// moment, or a radio, makes all packets of a round trip late, and passes them on together: what counts of the time between two samples is a third of
-/// a span at the most.
+/// The least RTT of the present span and the one before, each with enough samples, so that no single packet decides. A
+/// scheduling stall or a radio link delays all packets of an RTT and delivers them together. Therefore the time between
+/// two samples counts as a third of a span at most.
 #[derive(Clone, Copy, Debug, Default)]
 struct Filter {
     latest: Time,
-    /// Seconds.
+    /// Time of the span so far, seconds.
     covered: f64,
     samples: u32,
     least: f64,
@@ -56,10 +55,10 @@ struct Filter {
 }
 
 impl Filter {
-    /// A third, so that four samples may make a span.
+    /// In spans: the most that the time between two samples counts. Four samples may make a span.
     const GAP: f64 = 0.34;
 
-    /// A span is over after so many samples and so many seconds.
+    /// A span is over after `samples` samples and `seconds` seconds.
     fn add(&mut self, now: Time, rtt: f64, samples: u32, seconds: f64) {
         if self.samples == 0 {
             (self.covered, self.least) = (0.0, rtt);
@@ -74,7 +73,7 @@ impl Filter {
         }
     }
 
-    /// `None` before the first span is over.
+    /// Seconds; `None` before the first span is over.
     fn value(&self) -> Option<f64> {
         self.before.map(|before| if self.samples > 0 { before.min(self.least) } else { before })
     }
@@ -89,23 +88,23 @@ impl Filter {
 pub(super) struct Path {
     base: Extreme,
     rate: Extreme,
-    /// Whether a queue has been seen yet at all.
+    /// Whether a queue has been seen, so that the rate may be that of the link.
     queued: bool,
-    /// The time of a packet on the link as trains of packets told it last, and when.
+    /// When trains last ended, and the packet time that they measured.
     train: Option<(Time, f64)>,
-    /// That as it was measured, however short.
+    /// The same packet time, without a lower bound.
     fastest: Option<f64>,
-    /// How much the round trips of the latest rounds differed, the latest first.
+    /// Noise of the latest rounds, the latest first.
     differences: [f64; Self::ROUNDS],
-    /// How many of them there have been.
+    /// Rounds that measured noise.
     rounds: usize,
-    /// The least of their medians: what others do to round trips for a while is none of the path's noise.
+    /// The least of their medians: cross traffic makes the noise of some rounds greater.
     noise: Extreme,
-    /// How much longer than the empty one round trips of a free link take at the most, as probes told: seconds.
+    /// How much longer than the base RTT the RTTs of a free link are, as probes measured; 0: no more, or unknown.
     spread: f64,
-    /// The empty round trip as it was known then.
+    /// The base RTT when the spread was measured.
     spread_base: f64,
-    /// Probes that have looked for it; more than [`Listen::LOOKS`]: it is known, or none.
+    /// Probes that were to measure the spread; above [`Listen::LOOKS`]: that is over.
     looks: u32,
     fast: Filter,
     slow: Filter,
@@ -113,21 +112,22 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// The time of a packet on a link of 10 Mbit/s, seconds.
+    /// Packet time at 10 Mbit/s, seconds.
     const PACKET: f64 = 1.2e-3;
-    /// How long a base delay counts: a route may change.
+    /// After twice that a base RTT no longer counts: routes change.
     const BASE_SPAN: Duration = Duration::from_secs(300);
-    /// How long a greatest rate counts, and a least noise: capacity may go, and a path may change.
+    /// The same for a rate and for noise: capacity changes, and so do paths.
     const RATE_SPAN: Duration = Duration::from_secs(30);
-    /// Where order is kept, a packet waits for those that are late before it: the closer packets come, the more of the spread is in every round trip.
-    /// So much of it may be there without a queue, and may be for a moment.
+    /// Packets stay in order and wait for late ones. So the closer they follow each other, the more of the spread is in
+    /// each RTT. This part may stand there without a queue.
     const SPREAD_OWN: f64 = 0.75;
+    /// This part may be there for a moment, without a queue.
     const SPREAD_FOREIGN: f64 = 1.0;
-    /// The least of eight probes of a free link finds less than this part of it.
+    /// The least RTT of eight probes of a free link is below this part of the spread.
     const SPREAD_FREE: f64 = 0.5;
-    /// RTTs that differ at random are in the mean longer than the least by half of the spread.
+    /// The mean of RTTs that differ at random is this part of the spread above the least.
     const SPREAD_NOISE: f64 = 0.5;
-    /// Rounds of which the middle one shows the noise: what somebody else's queue does to single ones is none of the path's.
+    /// Rounds whose median is the noise: a queue of cross traffic in a few rounds does not count.
     const ROUNDS: usize = 8;
 
     pub(super) fn new(mss: u32) -> Self {
@@ -149,15 +149,15 @@ impl Path {
         }
     }
 
-    /// A round-trip sample. True if the path turned out to be much shorter than it seemed: all that was learned before was learned behind
-    /// somebody's queue.
+    /// An RTT sample, seconds, with the window, packets. True: the path is much shorter than it seemed, so what was
+    /// learned was learned in a queue.
     pub(super) fn on_sample(&mut self, now: Time, rtt: f64, window: f64) -> bool {
         let shorter = rtt < 0.9 * self.base();
         self.base.add(now, rtt);
         if shorter {
             self.forget();
         }
-        // that none of eight RTTs is in the lower half of what they differ by at random is rare: cross traffic caused a queue then
+        // eight RTTs that differ at random rarely miss the lower half of the spread: there was a queue of cross traffic
         if self.fell() > self.spread / 2.0 {
             self.forget_spread();
         }
@@ -173,29 +173,29 @@ impl Path {
         self.base.previous = None;
     }
 
-    /// The path is another one: all is anew, and this the empty round trip.
+    /// The path has changed: everything is forgotten, and `rtt` is the base RTT, seconds.
     pub(super) fn renew(&mut self, now: Time, rtt: f64) {
         *self = Self { looks: Listen::LOOKS + 1, ..Self::new(self.mss as u32) };
         self.base.add(now, rtt);
     }
 
-    /// The link's rate may be this.
+    /// A sample of the delivery rate.
     pub(super) fn on_rate(&mut self, ack: &Ack) {
         let Some(sample) = ack.rate.filter(|sample| !sample.interval.is_zero()) else { return };
         let rate = sample.delivered as f64 / self.mss / sample.interval.as_secs_f64();
-        // a rate that the program limited says only that the link can do as much
+        // an application-limited sample is a lower bound
         if !sample.app_limited || self.rate().is_some_and(|known| rate > known) {
             self.rate.add(ack.now, rate);
         }
     }
 
-    /// The link's rate may have changed without a sign.
+    /// The link's rate may have changed.
     pub(super) fn forget_rate(&mut self) {
         self.rate = Extreme::greatest(Self::RATE_SPAN);
         (self.train, self.fastest) = (None, None);
     }
 
-    /// The round trips of a round differed by so much.
+    /// A round of FILL has ended, of this noise, seconds.
     pub(super) fn on_round(&mut self, now: Time, difference: f64) {
         self.differences.rotate_right(1);
         self.differences[0] = difference;
@@ -207,7 +207,7 @@ impl Path {
         }
     }
 
-    /// What is seen from now on has nothing to do with what was before.
+    /// Earlier samples say nothing about the queue from now on.
     pub(super) fn restart_filters(&mut self) {
         self.fast.restart();
         self.slow.restart();
@@ -217,37 +217,38 @@ impl Path {
         self.queued = true;
     }
 
-    /// The empty round trip, as far as known: nothing before the first sample.
+    /// The base RTT, seconds; 0 before the first sample.
     pub(super) fn base(&self) -> f64 {
         self.base.value().unwrap_or(0.0)
     }
 
-    /// The link's rate, once known.
+    /// The greatest delivery rate, packets per second.
     pub(super) fn rate(&self) -> Option<f64> {
         self.rate.value()
     }
 
-    /// Packets that fill the link without a queue.
+    /// BDP, packets.
     pub(super) fn pipe(&self) -> Option<f64> {
         self.rate().map(|rate| rate * self.base())
     }
 
-    /// The same, but where a token bucket may have let more pass than the link carries.
+    /// BDP, but not behind a token bucket, which may have let more pass than the link carries.
     pub(super) fn sure_pipe(&self) -> Option<f64> {
         self.pipe().filter(|_| !self.lets_bursts_pass())
     }
 
-    /// How much round trips differ without a queue.
+    /// How much RTTs differ without a queue, seconds.
     pub(super) fn noise(&self) -> f64 {
         self.measured_noise().max(Self::SPREAD_NOISE * self.spread())
     }
 
-    /// As rounds have shown it.
+    /// As rounds have shown it, seconds.
     fn measured_noise(&self) -> f64 {
         self.noise.value().unwrap_or(0.0)
     }
 
-    /// A probe came back: with those before it it tells how much longer than the empty one round trips of a free link take, or nothing. By chance that differs from one time to the next.
+    /// A probe was measured. `told`: the spread that the latest ones show. Readings differ by chance, so each is
+    /// averaged with the one before.
     pub(super) fn on_probe(&mut self, told: Option<f64>) {
         if !self.learns_spread() && !self.is_spread() {
             return;
@@ -259,70 +260,71 @@ impl Path {
         }
     }
 
-    /// Where the probes told of a spread, it was a queue that they met: it is measured anew.
+    /// The spread that probes measured was a queue: it is measured anew.
     pub(super) fn forget_spread(&mut self) {
         if self.spread > 0.0 {
             (self.spread, self.looks) = (0.0, 0);
         }
     }
 
-    /// Whether probes may still tell that for the first time: what so many have not found is caused by cross traffic later.
+    /// Whether probes may still measure the spread for the first time. What they did not find by then is cross traffic.
     pub(super) const fn learns_spread(&self) -> bool {
         self.spread == 0.0 && self.looks <= Listen::LOOKS
     }
 
-    /// Whether they differ on this path.
+    /// Whether the path has a spread.
     pub(super) fn is_spread(&self) -> bool {
         self.spread() > 0.0
     }
 
-    /// Probes told of an RTT, which stays where the base RTT falls.
+    /// The spread, seconds. Probes measured the longest RTT, which stays as it is if the base RTT falls.
     fn spread(&self) -> f64 {
         if self.spread > 0.0 { (self.spread + self.fell()).min(self.base()) } else { 0.0 }
     }
 
-    /// By how much the base RTT has fallen since probes told of the spread.
+    /// How much the base RTT has fallen since the spread was measured, seconds.
     fn fell(&self) -> f64 {
         (self.spread_base - self.base()).max(0.0)
     }
 
-    /// Whether that has been measured.
+    /// Whether rounds have measured the noise.
     pub(super) fn knows_noise(&self) -> bool {
         self.noise.value().is_some()
     }
 
-    /// The link's rate, where little noise lets packets tell whether others are served in turn, and a slower link from these.
+    /// The link's rate if packets that left together can show cross traffic: noise is below a fifth of a packet time.
     pub(super) fn whole(&self) -> Option<f64> {
         self.rate().filter(|rate| self.noise() * rate < Listen::ALIKE)
     }
 
-    /// So many samples say something: of delays of up to J, whose mean step from one to the next is J/3, the least of n is longer than the own
-    /// queue with a chance of about exp(-n own/J): one in a thousand for n = 3 ln(1000) noise/own.
-    /// Not more than this window has in four round trips, where an ACK comes for two.
+    /// RTT samples that suffice for a standing queue. Of delays of up to J, with a mean step of J/3, the least of n
+    /// exceeds the own queue with a probability of about exp(-n own/J): 1/1000 for n = 3 ln(1000) noise/own. At most
+    /// what the window has in four RTTs, with an ACK for two packets.
     pub(super) fn samples(&self, window: f64) -> u32 {
         let sure = ((20.0 * self.noise() / self.own_queue()).clamp(4.0, 32.0) as u32).next_power_of_two();
         sure.min((2.0 * window) as u32).max(4)
     }
 
-    /// Packets that left together took this long each. Eight times less than at its own rate, or at 10 Mbit/s, are ACKs that waited for each other.
+    /// Trains measured this packet time, seconds. Less than an eighth of the known one, or of that of 10 Mbit/s, shows
+    /// that ACKs waited for each other.
     pub(super) fn on_train(&mut self, now: Time, packet: f64) {
         self.fastest = Some(packet);
         self.train = None;
         self.train = Some((now, packet.max(self.packet().min(Self::PACKET) / 8.0)));
     }
 
-    /// Whether packets that left together have passed as on a link eight times as fast as it is known to be: a token bucket lets them, and hides the
-    /// queue that a ramp makes until it is empty.
+    /// Whether packets that left together passed as on a link more than eight times as fast as the known rate. Then a
+    /// token bucket lets them pass, and hides the queue of a ramp until it is empty.
     pub(super) fn lets_bursts_pass(&self) -> bool {
         self.fastest.zip(self.rate()).is_some_and(|(packet, rate)| 8.0 * packet * rate < 1.0)
     }
 
-    /// Whether trains have told the time of a packet lately.
+    /// Whether trains measured the packet time within the last `RATE_SPAN`.
     pub(super) fn knows_packet(&self, now: Time) -> bool {
         self.train.is_some_and(|(told, _)| now - told < Self::RATE_SPAN)
     }
 
-    /// The time of a packet on the link, seconds; on one of 10 Mbit/s before anything is known. Its own rate tells only its own part.
+    /// The packet time of the link, seconds. A flow's own rate shows only its part of the link, trains all of it.
     pub(super) fn packet(&self) -> f64 {
         let alone = self.link().map(|rate| 1.0 / rate);
         match (alone, self.train) {
@@ -332,12 +334,12 @@ impl Path {
         }
     }
 
-    /// Packets per second that the link is known to carry: what it has carried is that only if there was a queue.
+    /// The link's rate, packets per second: the greatest rate if there was a queue.
     pub(super) fn link(&self) -> Option<f64> {
         self.rate().filter(|_| self.queued)
     }
 
-    /// That of 2 Mbit/s at the least: below, a packet of its own is a queue.
+    /// The packet time, at most that of 2 Mbit/s, seconds: on slower links each own packet is a queue.
     pub(super) fn packet_at_most(&self) -> f64 {
         self.packet().min(6.25e-3)
     }
@@ -346,37 +348,37 @@ impl Path {
         self.measured_noise().min(self.base() / 16.0)
     }
 
-    /// Well under what AQM drops for, and what ends Hybrid Slow Start.
+    /// Well below the queue at which AQM drops, and that which ends Hybrid Slow Start.
     fn own(&self) -> f64 {
         self.packet_at_most().max(1e-3) + self.allowance()
     }
 
-    /// Windows are of whole packets, and an ACK comes for two, so two packets more may be its own.
+    /// Two packets more may be self-induced: windows are of whole packets, and an ACK is for two.
     fn foreign(&self) -> f64 {
         self.own() + (2.0 * self.packet_at_most()).max(2e-3) + self.allowance()
     }
 
-    /// The queue that Tide keeps itself at the most, and what looks like one.
+    /// The self-induced queue, and the part of the spread that looks like one, seconds.
     pub(super) fn own_queue(&self) -> f64 {
         self.own() + Self::SPREAD_OWN * self.spread()
     }
 
-    /// A queue that can only be somebody else's.
+    /// A longer standing queue is caused by cross traffic, seconds.
     pub(super) fn foreign_queue(&self) -> f64 {
         self.foreign() + Self::SPREAD_FOREIGN * self.spread()
     }
 
-    /// Between the two: what probes may find on a link that nobody uses.
+    /// The mean of both without their spread, and half of the spread, seconds. Probes find less on a free link.
     pub(super) fn middle(&self) -> f64 {
         (self.own() + self.foreign()) / 2.0 + Self::SPREAD_FREE * self.spread()
     }
 
-    /// The queue of the last few packets.
+    /// Standing queue of the last few packets, seconds.
     pub(super) fn fast_queue(&self) -> Option<f64> {
         self.fast.value().map(|rtt| rtt - self.base())
     }
 
-    /// The queue over a quarter of a round trip or more.
+    /// Standing queue over a quarter of an RTT or more, seconds.
     pub(super) fn slow_queue(&self) -> Option<f64> {
         self.slow.value().map(|rtt| rtt - self.base())
     }
@@ -397,8 +399,9 @@ mod tests {
         assert_eq!([2.0, 4.0, 8.0, 16.0, 100.0].map(|window| path.samples(window)), [4, 8, 16, 32, 32]);
     }
 
-    /// The longest slow queue, seconds, where a packet is acknowledged each 0.6 ms after 40 ms, but those of one round trip at the time after these
-    /// `late` says, and what was sent then so much after it.
+    /// The longest slow queue, seconds. A packet is acknowledged each 0.6 ms, at an RTT of 40 ms. ACKs that are due
+    /// within one RTT from time 0 on come at the time that `late` gives, later ones `after` seconds late, as their
+    /// packets left late.
     fn longest(after: f64, late: impl Fn(f64) -> f64) -> f64 {
         let (mut path, mut longest) = (Path::new(1000), 0.0_f64);
         for n in 0..400_u32 {
@@ -416,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_moment_that_a_host_stands_still_is_no_queue() {
-        // the ACKs that were on their way come together when it goes on, and those of the packets that were a while later
+        // the ACKs under way arrive together when the stall ends, those of packets that it held up a while later
         let still = longest(60e-3, |due| 60e-3 + if due < 20e-3 { 0.0 } else { 20e-3 } + 1e-3 * due);
         assert!(still < 1e-3, "{still}");
         let queue = longest(60e-3, |due| 60e-3 + due);

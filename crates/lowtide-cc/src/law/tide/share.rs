@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a full link a weight is worth: the window of an ordinary CUBIC flow that grows less and gives way more.
+//! The weighted share: Tide's window on a full link. It is that of an ordinary CUBIC flow that grows more slowly, and
+//! backs off when competing flows do.
 
 use std::mem;
 
@@ -9,43 +10,44 @@ use crate::{
     part::{Cubic, CubicShape, HyStartKind, SlowStart, Window},
 };
 
-/// A window runs with a weight while competing flows hold the queue, and rests while Tide fills the link by itself. At a weight of 1 it runs always, and
-/// is CUBIC's as Linux has it.
+/// With a weight this window grows in LISTEN, and rests in FILL. At a weight of 1 it always grows, and is CUBIC's as in
+/// Linux.
 ///
-/// A flow that grows slowly is almost never the one whose packet finds a full queue, so its losses alone would not make its rate follow its
-/// weight. Therefore it takes the back-offs of competing flows for its own: both then have the same epochs, and share by how fast they grow. An ordinary
-/// flow does not see them, so they count the less, the more the weight is. A loss of its own has paid for the one that it waits to know, or for
-/// the next of them: otherwise it would back off more often than the others do.
+/// The packet that meets a full queue is rarely one of a flow that grows slowly. So its own losses alone would not make
+/// its rate follow its weight. Therefore the share backs off when competing flows do. Both then have the same epochs,
+/// and divide the link by how fast they grow. An ordinary flow does not see back-offs of others, so they count less,
+/// the larger the weight is. An own loss pays for the fall of the queue that shows, or for the next one: otherwise the
+/// share would back off more often than the others.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     weight: f64,
     cubic: Cubic,
     slow_start: SlowStart,
-    /// Packets.
+    /// The window of the share, packets.
     window: Window,
-    /// The greatest queue of a round since the latest reduction, seconds; while it rests, that of the latest round.
+    /// Longest queue of a round since the latest reduction, seconds; with `rest` that of the latest round.
     peak: f64,
-    /// Rounds until a fall of the queue counts again, and until one that it waits to know is over at the latest.
+    /// Rounds until a fall of the queue counts again. A fall that shows ends with them at the latest.
     rest: u32,
-    /// The queue falls: a loss of its own may still come of it.
+    /// The queue falls: an own loss may still explain it.
     falls: bool,
-    /// The next back-off of others is paid for.
+    /// An own loss has paid for the next back-off of competing flows.
     paid: bool,
 }
 
-/// CUBIC's (RFC 9438, section 4.6).
+/// That of CUBIC (RFC 9438, section 4.6).
 const BETA: f64 = 0.7;
-/// What it takes for its own gives newcomers their room already: fast convergence is for losses of its own.
+/// Back-offs of competing flows already make room for new flows, so fast convergence is for own losses.
 const SHAPE: CubicShape = CubicShape { fast_convergence: false, ..CubicShape::LINUX };
-/// The window from which its slow start ends by delay or ACK trains (Linux).
+/// Slow start ends by delay or ACK trains from this window on, packets (Linux).
 const LOW_WINDOW: f64 = 16.0;
-/// The least window of an ordinary flow.
+/// Least window of an ordinary flow, packets.
 const LEAST: f64 = 2.0;
-/// A packet in sixteen round trips is as good as nothing.
+/// A packet per 16 RTTs: negligible.
 const SLOWEST: f64 = 1.0 / 16.0;
-/// A queue that falls by so much, and a millisecond, has lost somebody.
+/// A queue that falls by this part, and 1 ms, shows a back-off of competing flows.
 const FALL: f64 = 0.15;
-/// Rounds that one back-off of others can take to show.
+/// Rounds that a back-off of competing flows takes to show at most.
 const REST: u32 = 3;
 
 impl Share {
@@ -67,8 +69,8 @@ impl Share {
         share
     }
 
-    /// What stands goes with the weight at once, since small windows take long to grow. Growth goes with the weight to the power 1.2: so the
-    /// share of a link beside one CUBIC flow is nearly the weight's.
+    /// The window changes with the weight at once, since small windows grow slowly. Growth is proportional to w^1.2:
+    /// the share of a link beside one CUBIC flow is then nearly w.
     pub(super) fn set_weight(&mut self, weight: f64) {
         let before = mem::replace(&mut self.weight, weight.clamp(0.0, 1.0));
         if before > 0.0 {
@@ -87,24 +89,25 @@ impl Share {
         });
     }
 
-    /// Whether it is an ordinary flow, whatever is believed of the link.
+    /// Whether the share is an ordinary flow, whatever Tide finds.
     pub(super) fn is_whole(&self) -> bool {
         self.weight >= 1.0
     }
 
-    /// Packets that may be in flight, or the part of one for each round trip.
+    /// Packets in flight; below 1, packets per RTT.
     pub(super) fn cwnd(&self) -> f64 {
         self.window.cwnd.max(self.window.minimum)
     }
 
-    /// Tide leaves a link that it filled with this window.
+    /// FILL ends with this window, packets.
     pub(super) fn enter(&mut self, window: f64) {
         self.follow();
         self.window.cwnd = self.window.cwnd.max(self.weight * window);
         (self.peak, self.rest) = (0.0, 0);
     }
 
-    /// This window fills the path. Its part of that at once, as a small one takes long to grow, but no more than an ordinary flow has at the least.
+    /// The window `whole` fills the path, packets. The share rises to w times that at once, since it grows slowly, but
+    /// to at most [`LEAST`].
     pub(super) fn begin(&mut self, whole: f64) {
         self.window.cwnd = self.window.cwnd.max((self.weight * whole).min(LEAST));
     }
@@ -116,17 +119,17 @@ impl Share {
         if before < self.window.cwnd {
             self.window.cwnd = before + self.weight * (self.window.cwnd - before);
         }
-        // the rest was probes
+        // what was acknowledged beyond the share's window were probes
         self.cubic.on_ack(ack, left.min(before), &mut self.window);
     }
 
-    /// A round is over that found at least this queue, seconds.
+    /// A round of LISTEN has ended with this least queue, seconds.
     pub(super) fn on_round(&mut self, queue: f64, path: &Path) {
         if self.is_whole() {
             return;
         }
         if self.rest > 0 {
-            // an empty queue may stay so: then Tide fills the link by itself
+            // an empty queue may mean that competing flows are gone
             let over = self.rest == 1 || (queue >= self.peak && queue >= path.middle());
             (self.rest, self.peak) = (self.rest - 1, queue);
             if over {
@@ -140,7 +143,8 @@ impl Share {
         }
     }
 
-    /// A fall of the queue is over, if there was one. What only a scavenger would heed counts the less, the more the weight is.
+    /// A fall of the queue, if there was one, is over: the share backs off, too. An ordinary flow would not see that,
+    /// so it counts less, the larger the weight is.
     fn follow(&mut self) {
         if !mem::take(&mut self.falls) || mem::take(&mut self.paid) || self.is_whole() {
             return;
@@ -154,7 +158,7 @@ impl Share {
         self.reduce_to(BETA, true);
     }
 
-    /// A loss of its own pays for the fall that is waited for, or for the next.
+    /// An own loss pays for the fall that shows, or for the next one.
     const fn pay(&mut self) {
         self.paid |= !self.falls;
         self.falls = false;
@@ -174,7 +178,7 @@ impl Share {
         self.window.restart(restart);
     }
 
-    /// This part is left of the window.
+    /// Reduces the window to this part. `own`: for an own loss.
     fn reduce_to(&mut self, part: f64, own: bool) {
         self.cubic.set_fast_convergence(own);
         self.cubic.on_reduction(&self.window);
@@ -182,7 +186,7 @@ impl Share {
         self.pause();
     }
 
-    /// What falls now is the same back-off.
+    /// The queue that falls now is the same back-off.
     const fn pause(&mut self) {
         (self.peak, self.rest) = (0.0, REST);
     }
@@ -203,7 +207,7 @@ mod tests {
         share
     }
 
-    /// The window after so many seconds of full rounds of 50 ms, from 100 packets.
+    /// The window in packets after an own loss at 100 packets, and `seconds` of full rounds of 50 ms.
     fn grown(weight: f64, seconds: u64) -> f64 {
         let mut share = of_100(weight);
         share.on_congestion();
@@ -220,7 +224,7 @@ mod tests {
     fn it_grows_by_its_weight() {
         let grown = [0.05, 0.2, 0.5, 0.8, 1.0].map(|weight| grown(weight, 20));
         assert!(grown.is_sorted(), "{grown:?}");
-        // CUBIC is where it was after cbrt(30/0.4) = 4.2 s, and 0.4 (20 - 4.2)^3 beyond at 20 s
+        // CUBIC is back at 100 packets after cbrt(30/0.4) = 4.2 s, and 0.4 (20 - 4.2)^3 above at 20 s
         assert!((grown[4] - (100.0 + 0.4 * 15.8 * 15.8 * 15.8)).abs() < 60.0, "{grown:?}");
         assert!(grown[0] < 105.0, "{grown:?}");
     }
@@ -247,7 +251,7 @@ mod tests {
         assert!((raised.cwnd() - whole.cwnd() / 2.0).abs() < 1e-9);
     }
 
-    /// The window after rounds with these queues, in milliseconds. The empty round trip is 20.
+    /// The window after rounds with these queues, in ms. The base RTT is 20 ms.
     fn after(share: &mut Share, queues: &[u32]) -> f64 {
         let mut path = Path::new(1000);
         path.on_sample(Time::ZERO, 20e-3, 100.0);
@@ -259,18 +263,18 @@ mod tests {
     fn the_back_off_of_others_is_its_own() {
         let cases: [(&[u32], i32); 9] = [
             (&[20, 15, 15], 1),
-            // as long as it falls a loss of its own may come of it
+            // while the queue falls an own loss may still explain it
             (&[20, 15, 14, 13], 0),
             (&[20, 15, 14, 13, 12], 1),
-            // less than 15 % and a millisecond
+            // less than 15 % and 1 ms
             (&[20, 17, 17, 17, 17], 0),
-            // what goes on falling in the three rounds after is the same back-off
+            // a further fall in the three rounds after is the same back-off
             (&[20, 15, 16, 12, 12, 12, 12], 1),
             (&[20, 15, 16, 16, 16, 16, 12, 12], 2),
-            // a drain
+            // the queue drains
             (&[40, 21, 21, 21], 1),
             (&[40, 30, 23, 23], 1),
-            // somebody may be gone
+            // competing flows may be gone
             (&[8, 0, 0, 0], 0),
         ];
         for (weight, (queues, falls)) in [0.1, 0.5, 1.0].into_iter().flat_map(|weight| cases.map(|case| (weight, case)))
@@ -288,7 +292,7 @@ mod tests {
         share.on_timeout();
         assert!((share.cwnd() - 0.5 * LEAST).abs() < 1e-9);
         after(&mut share, &[0, 0, 0, 0]);
-        // slow start goes on to what was left of the window
+        // slow start goes up to what the reduction left of the window
         assert!((share.window.ssthresh - 70.0).abs() < 1e-9, "{}", share.window.ssthresh);
     }
 

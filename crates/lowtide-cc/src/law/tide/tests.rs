@@ -7,8 +7,8 @@ const fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
-/// Filled to the brim by others all the time, in a queue that goes up and down by a quarter of `queue`, as one of loss-based flows does.
-/// Whether it has filled the link meanwhile.
+/// A queue of competing flows that varies by a quarter of `queue`, as one of loss-based flows does. Whether Tide was in
+/// FILL meanwhile.
 fn beside_others(path: &mut Path, queue: Duration, time: Duration) -> bool {
     let steps = (time.as_millis() / 100) as u32;
     let mut fills = false;
@@ -48,7 +48,7 @@ fn a_queue_of_others_silences_it_within_three_round_trips_and_it_comes_back() {
     assert!(used > 0.95, "{used}");
 }
 
-/// A ramp past the pipe that it knows would stand in the queue for a round trip.
+/// A ramp past the known BDP would cause a queue for an RTT.
 #[test]
 fn it_comes_back_to_the_pipe_that_it_knows_and_no_further() {
     let mut path = Path::new("tide", ms(200), 1700);
@@ -64,7 +64,7 @@ fn it_comes_back_to_the_pipe_that_it_knows_and_no_further() {
     assert!(queue < ms(10), "{queue:?}");
 }
 
-/// On a long path a twentieth of the pipe would be many times what others may have in the queue unheard when it comes back.
+/// On a long path a drain of BDP/20 would hide a much longer queue of cross traffic at its end.
 #[test]
 fn a_look_at_the_empty_queue_goes_no_deeper_than_what_would_be_somebody_elses() {
     let mut path = Path::new("tide", ms(300), 2000);
@@ -79,7 +79,7 @@ fn a_look_at_the_empty_queue_goes_no_deeper_than_what_would_be_somebody_elses() 
     assert!(least > 590.0, "{least} of 600 packets");
 }
 
-/// Where that queue stands it takes the least round trip in it for the empty one.
+/// A standing queue is taken for a part of the base RTT.
 #[test]
 fn it_probes_and_fills_the_link_in_a_queue_that_was_there_before() {
     let mut path = Path::new("tide", ms(40), 1700);

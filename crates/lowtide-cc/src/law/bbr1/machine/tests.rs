@@ -56,7 +56,7 @@ fn the_constants() {
 fn it_starts_with_the_initial_window_at_the_initial_rate() {
     let law = law();
     assert_eq!(law.window(), 10_000);
-    assert_eq!(law.pacing_rate(), Some((2.885_f64 * 10e6 * 0.99) as u64)); // a round trip of 1 ms is assumed
+    assert_eq!(law.pacing_rate(), Some((2.885_f64 * 10e6 * 0.99) as u64)); // an RTT of 1 ms is assumed
     assert!(law.steers_recovery());
 }
 
@@ -70,7 +70,7 @@ fn startup_doubles_the_rate_each_round() {
         }
         path.law.state != State::Startup
     });
-    // The first rounds have few samples, and in the last the pipe is full.
+    // The first rounds have few samples, and in the last full bandwidth is reached.
     assert!(at_round.len() >= 9);
     for pair in at_round[3..9].windows(2) {
         assert!((1.8..2.3).contains(&(pair[1] / pair[0])), "{at_round:?}");
@@ -110,7 +110,7 @@ fn the_rate_is_the_bandwidth_and_the_queue_short() {
     path.peak_queue = 0;
     let throughput = path.throughput(ms(5000));
     assert!(throughput > 19.4, "{throughput}");
-    // Up adds a quarter of a round trip, and the next phase takes it away.
+    // Up adds a queue of a quarter of the RTT, and the next phase drains it.
     assert!((20..45).contains(&path.peak_queue), "{}", path.peak_queue);
 }
 
@@ -228,7 +228,7 @@ fn an_idle_flow_keeps_its_window_and_starts_at_the_path_rate() {
     let rate = path.law.pacing_rate().unwrap();
     assert!((2_400_000..2_525_000).contains(&rate), "{rate}");
     path.run(ms(200));
-    assert_eq!(path.law.state, State::ProbeBw); // the idle time was a probe of the round-trip time
+    assert_eq!(path.law.state, State::ProbeBw); // the idle time was a probe of the RTT
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Driver {
         self.nxt = self.una + 1000;
     }
 
-    /// A round with this round-trip time in milliseconds.
+    /// A round with this RTT in milliseconds.
     pub(super) fn round(&mut self, rtt_ms: f64) -> Reaction {
         self.step();
         self.law.on_ack(&self.ack(Duration::from_nanos((rtt_ms * 1e6) as u64)))
