@@ -195,8 +195,8 @@ uninstall:
 	$(INSTALL_SUDO) rm -f $(addprefix $(UNITS)/,$(INSTALLED_UNITS))
 	$(INSTALL_SUDO) rm -f $(SHARE)/man/man1/lowtide.1 $(SHARE)/man/man1/lowtide-*.1
 
-# A package for Debian, in target/debian, and a try at installing and purging it in a root of its own. It needs cargo-deb (cargo install cargo-deb --locked)
-# and dpkg-dev, which finds out what the program depends on.
+# A package for Debian, in target/debian, and a try at installing and purging it in a root of its own. It needs
+# cargo-deb (cargo install cargo-deb --locked) and dpkg-dev, which finds out what the program depends on.
 deb: build
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "make deb: there is no cargo-deb; cargo install cargo-deb --locked" >&2; exit 1; }
 	@scripts/need.sh packages "dpkg-dev"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# try-deb.sh FILE.deb   installs the package into a root of its own, looks at what is there, and purges it. Root; nothing else on this machine changes.
+# try-deb.sh FILE.deb   installs the package into a root of its own, looks at what is there, and purges it. Root;
+# nothing else on this machine changes.
 set -eu
 
 package=$(realpath "$1")

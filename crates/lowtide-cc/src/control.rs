@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every control law is.
 
-use crate::{Ack, Congestion, Lost, Prices, Recovered, Restart, Sent, Time};
+use crate::{Ack, Congestion, Lost, Prices, Reaction, Recovered, Restart, Sent, Time};
 use std::time::Duration;
-
-/// What a law did on an ACK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[must_use]
-pub enum Reaction {
-    /// Nothing that the transport need know.
-    #[default]
-    None,
-    /// It found congestion by itself and lowered its window: the transport enters a reduction episode (as Linux
-    /// `tcp_enter_cwr()`) and walks to the window by PRR. In an episode already, it goes on, to the lower window:
-    /// overload mode takes what the mark that began the episode had left.
-    Reduced,
-}
 
 /// What a law knows of its link, bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

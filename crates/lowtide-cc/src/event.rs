@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a transport tells a law.
+//! What a transport reports to a law, and what the law did about it.
 //!
 //! Sequence numbers count bytes of the stream from 0 and never wrap.
 
@@ -169,8 +169,21 @@ pub struct Sent {
     pub nxt: u64,
     /// Whether it is a retransmission.
     pub retransmission: bool,
-    /// Whether the application has no more data at hand, so that the pipe is not filled on purpose.
+    /// Whether the application has no more data at hand, so that the BDP is not filled: it is application-limited.
     pub app_limited: bool,
     /// Whether there is data that has not been sent yet.
     pub has_data: bool,
+}
+
+/// What a law did on an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[must_use]
+pub enum Reaction {
+    /// Nothing that the transport need know.
+    #[default]
+    None,
+    /// It found congestion by itself and lowered its window: the transport enters a reduction episode (as Linux
+    /// `tcp_enter_cwr()`) and walks to the window by PRR. In an episode already, it goes on, to the lower window:
+    /// overload mode takes what the mark that began the episode had left.
+    Reduced,
 }

@@ -35,8 +35,8 @@ mod text;
 mod time;
 
 pub use actuator::{Actuator, ActuatorError};
-pub use control::{CongestionControl, LinkRates, Reaction, Stance, Weighted};
-pub use event::{Ack, Congestion, Lost, RateSample, Recovered, Restart, Sent, Signal};
+pub use control::{CongestionControl, LinkRates, Stance, Weighted};
+pub use event::{Ack, Congestion, Lost, RateSample, Reaction, Recovered, Restart, Sent, Signal};
 pub use law::{EcnUse, Flow, Law};
 pub use price::{Price, Prices};
 pub use random::Random;

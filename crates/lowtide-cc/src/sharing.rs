@@ -4,7 +4,7 @@
 //!
 //! Many that fill the window together meet in the queue by chance, and hide from each other whether others are served
 //! in turn. So one of them has a token: it carries what the window allows, and probes where the law only does that. The
-//! others wait, with a segment now and then, as programs give up connections that stand still. The token goes round.
+//! others wait, with a segment now and then, as programs give up connections without progress. The token goes round.
 //! Application-limited connections need none, nor do those that are new: a short connection never waits.
 
 use crate::{
@@ -59,7 +59,7 @@ struct Path {
     token_since: Time,
     /// Connections that wait for it.
     waiting: u32,
-    /// Connections that filled the window when the law last heard of an ACK, and when that was.
+    /// Connections that filled the window when the law last received an ACK, and when that was.
     senders: u32,
     heard: Time,
     random: Random,
@@ -135,7 +135,7 @@ impl SharedLaw {
     }
 }
 
-/// What a panic elsewhere has left is as good as anything that a law hears.
+/// What a panic elsewhere has left is as good as any input of a law.
 fn lock(path: &Mutex<Path>) -> MutexGuard<'_, Path> {
     path.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@ use crate::{Bounds, Model, PathState, Signals};
 use std::fmt;
 use std::time::Duration;
 
-/// What a control law is told at the end of an update interval.
+/// The input of a control law at the end of an update interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// ζ, bytes per second: what is needed from now on (the framework, eq. 6). Finite, >= 0.

@@ -132,7 +132,7 @@ impl Decision {
 ///   are a habit, the target of the others is raised by the part of the time that they leave;
 /// * an interval without any progress is drawn out to three T_w before it counts;
 /// * a gap of ten T_w between two ticks (suspend, clock jump) starts the interval afresh;
-/// * outside the windows of its [`Calendar`], and while another transfer of its group has its turn, the weight is
+/// * outside the windows of its [`Calendar`], and while another transfer of its group goes first, the weight is
 ///   `w_min`, past the deadline, too.
 ///   That time does not count: neither for the goal nor for what is known of the network.
 #[derive(Debug)]

@@ -93,10 +93,10 @@ pub enum Model {
     /// its equilibrium. ḡ/G₀ belongs to a round of the network's queue and p to a packet: neither depends on what this
     /// sender makes of it, so both may be measured at one window and used at another.
     ///
-    /// Where delay has enough grip the losses are *not* inflated. The exact weight is then w = d/(d + 1/W − l). The two
-    /// differ by the order of l/d, which is small exactly where that rule applies, and agree where l = 1/W; the form
-    /// above cannot turn negative. Both neglect that a back-off needs an episode and a fresh round, so that there is at
-    /// most one in two rounds: above h ≈ 1/2 the model takes the law for more submissive than it is.
+    /// Where delay causes enough reductions the losses are *not* inflated. The exact weight is then w = d/(d + 1/W −
+    /// l). The two differ by the order of l/d, which is small exactly where that rule applies, and agree where l = 1/W;
+    /// the form above cannot turn negative. Both neglect that a back-off needs an episode and a fresh round, so that
+    /// there is at most one in two rounds: above h ≈ 1/2 the model takes the law for more submissive than it is.
     Cdg {
         /// β_delay in (0, 1).
         kept_at_delay: f64,

@@ -40,8 +40,8 @@ const CORRECTION_MOST: f64 = 4.0;
 /// w_n = clamp(q_{n-1}/(φ·q̂(ζ_n)) · (1 + ε),  w_min, w_max)
 /// ```
 ///
-/// q is the price measured, real signals only, averaged over [`PriceAverage`]; q̂ the [`Model`]'s price at the target; φ
-/// the ratio of prices ([`PriceRatio`](crate::PriceRatio)), 1 where all react to the same one. ε keeps its value
+/// q is the price measured, real signals only, averaged over [`PriceAverage`]; q̂ the [`Model`]'s price at the target;
+/// φ the ratio of prices ([`PriceRatio`](crate::PriceRatio)), 1 where all react to the same one. ε keeps its value
 ///
 /// * while the limit on increases holds the weight back (the paper's footnote to eq. 19), also where the
 ///   [`Governor`](crate::Governor) does because the program pauses;

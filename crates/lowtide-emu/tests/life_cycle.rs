@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{config, exists, kernel, name, recorded, udp};
+use common::{config, exists, name, needs_kernel, recorded, udp};
 use lowtide_emu::{Config, Emulator, Error};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -13,9 +13,7 @@ use std::time::Duration;
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn after_a_stop_nothing_is_left() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (a, b) = (name("stop", "a"), name("stop", "b"));
     let emulator = Emulator::start(config("stop", "20mbit", "40ms")).unwrap();
     assert!(exists(&a) && exists(&b) && recorded(&a) && recorded(&b));
@@ -31,9 +29,7 @@ fn after_a_stop_nothing_is_left() {
 fn what_a_killed_emulator_left_is_removed() {
     const CHILD: &str = "LOWTIDE_TEST_HOLD";
     const TEST: &str = "what_a_killed_emulator_left_is_removed";
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     if let Ok(names) = std::env::var(CHILD) {
         // This is the child: hold an emulator until killed.
         let (a, b) = names.split_once(',').unwrap();
@@ -72,9 +68,7 @@ fn what_a_killed_emulator_left_is_removed() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_namespace_of_somebody_else_is_not_touched() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let foreign = name("foreign", "b");
     let ip = |verb: &str| {
         let status = Command::new("ip").args(["netns", verb, &foreign]).status();
@@ -121,9 +115,7 @@ fn start_over(test: &str, record: &str) -> (Result<Emulator, Error>, bool) {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_namespace_that_took_the_place_of_a_crashed_one_is_not_touched() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (result, survived) = start_over("stranger", "1\nready\n");
     assert!(matches!(result, Err(Error::ForeignNamespace(taken)) if taken == name("stranger", "b")));
     assert!(survived);
@@ -132,9 +124,7 @@ fn a_namespace_that_took_the_place_of_a_crashed_one_is_not_touched() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_crash_between_making_and_marking_a_namespace_is_recognised() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (result, _) = start_over("half-made", "1\n");
     result.unwrap().stop().unwrap();
     assert!(!exists(&name("half-made", "b")));
@@ -143,9 +133,7 @@ fn a_crash_between_making_and_marking_a_namespace_is_recognised() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn emulators_run_side_by_side() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let first = Emulator::start(config("first", "20mbit", "10ms")).unwrap();
     let second = Emulator::start(config("second", "20mbit", "10ms")).unwrap();
     for emulator in [&first, &second] {
@@ -161,9 +149,7 @@ fn emulators_run_side_by_side() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_deleted_device_ends_the_emulation_with_an_error() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let emulator = Emulator::start(config("deleted", "20mbit", "10ms")).unwrap();
     emulator.check().unwrap();
     let device = ["link", "delete", lowtide_emu::DEVICE];

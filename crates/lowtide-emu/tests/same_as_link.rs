@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{config, kernel, udp};
+use common::{config, needs_kernel, udp};
 use lowtide_emu::{Arrived, Config, Emulator};
 use lowtide_net::{Ecn, Link, LossModel, Packet, Statistics, Time};
 use nix::sys::socket::sockopt::{IpRecvTos, Ipv4Tos};
@@ -86,9 +86,7 @@ type Effect = fn(&Statistics) -> u64;
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn the_same_packets_have_the_same_fate() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let base = |name: &str, queue: &str| Config {
         record: true,
         buffer: "60kB".parse().unwrap(),

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{config, connect, kernel, send, sink, udp};
+use common::{config, connect, needs_kernel, send, sink, udp};
 use lowtide_emu::{Config, DEVICE, Emulator, Error};
 use lowtide_net::Limit;
 use nix::sys::socket::sockopt::{IpRecvTos, Ipv4Tos, Ipv6RecvTClass, Ipv6TClass};
@@ -24,9 +24,7 @@ fn families(emulator: &Emulator) -> [(IpAddr, IpAddr); 2] {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn both_families_pass_in_both_directions() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let emulator = Emulator::start(config("echo", "20mbit", "10ms")).unwrap();
     for (a, b) in families(&emulator) {
         let (left, right) = (udp(emulator.a(), a), udp(emulator.b(), b));
@@ -49,9 +47,7 @@ fn both_families_pass_in_both_directions() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn nothing_passes_before_time_begins() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let emulator = Emulator::start_held(config("held", "20mbit", "10ms")).unwrap();
     let (left, right) = (udp(emulator.a(), emulator.a4()), udp(emulator.b(), emulator.b4()));
     left.send_to(b"ebb", right.local_addr().unwrap()).unwrap();
@@ -67,9 +63,7 @@ fn nothing_passes_before_time_begins() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn the_round_trip_follows_its_schedule() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let rtt_schedule = Some("0s:20ms,500ms:200ms,1500ms:20ms".parse().unwrap());
     let emulator = Emulator::start(Config { rtt_schedule, ..config("schedule", "20mbit", "20ms") }).unwrap();
     let (left, right) = (udp(emulator.a(), emulator.a4()), udp(emulator.b(), emulator.b4()));
@@ -98,9 +92,7 @@ fn the_round_trip_follows_its_schedule() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn some_addresses_are_farther_away() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let extra_delays = [0, 60].map(Duration::from_millis).to_vec();
     let emulator = Emulator::start(Config { extra_delays, ..config("far", "20mbit", "20ms") }).unwrap();
     let far6 = |index| emulator.far6(index).expect("the kernel has IPv6").into();
@@ -130,9 +122,7 @@ fn some_addresses_are_farther_away() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn the_devices_do_not_speak_on_their_own() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let emulator = Emulator::start(config("silence", "20mbit", "10ms")).unwrap();
     // Router solicitations and multicast listener reports would come within a second.
     std::thread::sleep(Duration::from_millis(1500));
@@ -144,9 +134,7 @@ fn the_devices_do_not_speak_on_their_own() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn a_command_runs_in_the_namespace_and_keeps_its_sys() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let metrics = "/proc/sys/net/ipv4/tcp_no_metrics_save";
     let outside = std::fs::read_to_string(metrics).unwrap();
     let emulator = Emulator::start(config("enter", "20mbit", "10ms")).unwrap();
@@ -171,9 +159,7 @@ fn a_command_runs_in_the_namespace_and_keeps_its_sys() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn tcp_gets_the_rate_and_the_queue_keeps_its_limit() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let emulator = Emulator::start(config("rate", "20mbit", "40ms")).unwrap();
     let (address, received) = sink(&emulator, emulator.b4().into());
     let mut stream = connect(&emulator, address);
@@ -203,9 +189,7 @@ fn tcp_gets_the_rate_and_the_queue_keeps_its_limit() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn large_sends_are_cut_to_wire_packets_before_the_queue() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     const BYTES: usize = 4_000_000;
     // Payload of a packet with timestamps: the MTU less IP, TCP and 12 bytes of options.
     for (ipv6, payload) in [(false, 1448), (true, 1428)] {
@@ -242,9 +226,7 @@ fn large_sends_are_cut_to_wire_packets_before_the_queue() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn packets_above_the_mtu_are_refused_loudly() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let emulator = Emulator::start(config("mtu", "20mbit", "10ms")).unwrap();
     let raised =
         Command::new("ip").args(["-n", emulator.a().name(), "link", "set", DEVICE, "mtu", "9000"]).status().unwrap();
@@ -264,9 +246,7 @@ fn packets_above_the_mtu_are_refused_loudly() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn loss_is_as_frequent_as_asked() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     const SENT: u64 = 4000;
     let emulator = Emulator::start(Config { loss: "5%".parse().unwrap(), ..config("loss", "1gbit", "10ms") }).unwrap();
     let [(a, b), _] = families(&emulator);
@@ -320,9 +300,7 @@ fn count_marks(socket: &UdpSocket) -> (u64, u64) {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn step_marks_ect_packets_and_no_others() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     // 40 packets at once at 10 Mbit/s: the last one waits for almost 48 ms.
     const BURST: u64 = 40;
     for (ect, any_marked) in [(0b10, true), (0b01, true), (0b00, false)] {
@@ -360,9 +338,7 @@ fn step_marks_ect_packets_and_no_others() {
 #[test]
 #[ignore = "needs root, namespaces and TUN: -- --include-ignored"]
 fn directions_have_rates_of_their_own() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let emulator = Emulator::start(Config {
         reverse_rate: Some("100kbit".parse().unwrap()),
         buffer: "2p".parse().unwrap(),

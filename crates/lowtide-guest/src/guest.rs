@@ -5,24 +5,18 @@ use crate::{
     archive::Archive,
     error::{Doing, Error},
     image::Image,
-    software,
+    software::{self, Program, in_memory, path},
 };
 use nix::{
     errno::Errno,
-    sys::{
-        memfd::{MFdFlags, memfd_create},
-        prctl::set_pdeathsig,
-        signal::Signal,
-    },
+    sys::{prctl::set_pdeathsig, signal::Signal},
     unistd::getppid,
 };
 use std::{
-    ffi::CStr,
     fmt::Write as _,
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
-    os::{fd::AsRawFd, unix::process::CommandExt},
-    path::{Path, PathBuf},
+    os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     sync::OnceLock,
     thread,
@@ -31,8 +25,6 @@ use std::{
 
 const QEMU: &str = "qemu-system-x86_64";
 const MEMORY: &str = "512M";
-/// Where programs of the system are.
-const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 /// Where the files of a job are, and the directory that its command starts in.
 const JOB: &str = "/job";
 /// How often we look whether the machine is off.
@@ -55,27 +47,6 @@ pub struct Guest {
     qemu: String,
     /// These with all that they need, from the first boot on.
     software: OnceLock<Vec<u8>>,
-}
-
-/// A program of this machine that a guest has.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// What it is called there, in `/usr/sbin`.
-    pub name: String,
-    /// Where it is here.
-    pub path: PathBuf,
-}
-
-impl Program {
-    /// The first of this name where programs of the system are.
-    ///
-    /// # Errors
-    /// [`Error::NoProgram`].
-    pub fn of_the_system(name: &str) -> Result<Self, Error> {
-        let places = DIRECTORIES.map(|directory| Path::new(directory).join(name));
-        let path = places.into_iter().find(|path| path.exists()).ok_or_else(|| Error::NoProgram(name.into()))?;
-        Ok(Self { name: name.to_owned(), path })
-    }
 }
 
 /// What a guest is booted for.
@@ -247,15 +218,6 @@ impl Files {
             out: in_memory(c"out")?,
         })
     }
-}
-
-pub(crate) fn in_memory(name: &CStr) -> io::Result<File> {
-    Ok(File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?))
-}
-
-/// Where another process finds a file of ours.
-pub(crate) fn path(file: &File) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
 fn read(file: &mut File) -> Vec<u8> {

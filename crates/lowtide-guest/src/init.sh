@@ -1,6 +1,7 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The guest's first process: runs /job/command, hands out its status and /job/result through the virtio port, ends the machine.
+# The guest's first process: runs /job/command, hands out its status and /job/result through the virtio port, ends the
+# machine.
 /bin/busybox --install -s /bin
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp
 mount -t proc proc /proc

@@ -22,5 +22,6 @@ mod image;
 mod software;
 
 pub use error::Error;
-pub use guest::{Guest, Job, Outcome, Program};
+pub use guest::{Guest, Job, Outcome};
 pub use image::Image;
+pub use software::Program;

@@ -4,17 +4,43 @@
 use crate::{
     archive::Archive,
     error::{Doing, Error},
-    guest::{Program, in_memory, path},
 };
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::{
     collections::BTreeSet,
-    fs,
+    ffi::CStr,
+    fs::{self, File},
+    io,
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
+/// Where programs of the system are.
+const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 /// Where they are in the guest.
 const PLACE: &str = "/usr/sbin";
+
+/// A program of this machine that a guest has.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// What it is called there, in `/usr/sbin`.
+    pub name: String,
+    /// Where it is here.
+    pub path: PathBuf,
+}
+
+impl Program {
+    /// The first of this name where programs of the system are.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`].
+    pub fn of_the_system(name: &str) -> Result<Self, Error> {
+        let places = DIRECTORIES.map(|directory| Path::new(directory).join(name));
+        let path = places.into_iter().find(|path| path.exists()).ok_or_else(|| Error::NoProgram(name.into()))?;
+        Ok(Self { name: name.to_owned(), path })
+    }
+}
 
 /// An archive of the guest's first process, and of these programs with their libraries.
 pub(crate) fn pack(programs: &[Program]) -> Result<Vec<u8>, Error> {
@@ -34,6 +60,16 @@ pub(crate) fn pack(programs: &[Program]) -> Result<Vec<u8>, Error> {
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).doing(|| format!("read {}", path.display()))
+}
+
+/// A file of this process that has no name and goes with it.
+pub(crate) fn in_memory(name: &CStr) -> io::Result<File> {
+    Ok(File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?))
+}
+
+/// Where another process finds a file of ours.
+pub(crate) fn path(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
 /// A path by which programs that we start find the same file.

@@ -8,7 +8,7 @@ use crate::{Error, KernelLaw, Result};
 /// What the weight acts on in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelActuator {
-    /// The law's own: the delay hazard of CDG, and its losses where delay has no grip; the α of Vegas.
+    /// The law's own: the delay hazard of CDG, and its losses where delay is not a usable signal; the α of Vegas.
     Native,
     /// Phantom congestion signals. A law of ours then has the hazard of G = G₀, at which CDG is the most like an
     /// ordinary flow.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A limit on the rate of all sockets together, divided among them: each may send up to one level, at which those that
-//! could send more use up what the others leave.
+//! could send more use up what the other sockets leave.
 
 use lowtide_deadline::Time;
 

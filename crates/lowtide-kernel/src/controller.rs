@@ -162,7 +162,7 @@ impl Controller {
         if self.paused { Some(SocketLimit::TRICKLE) } else { level }
     }
 
-    /// What the governor hears of the transfer, in its direction.
+    /// The progress that the governor receives of the transfer, in its direction.
     fn progress(&mut self, now: Time, snapshot: &Snapshot) -> Progress {
         let way = snapshot.totals.way(self.about);
         let sent = Progress {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A copy of what PROGRAM writes, for Lowtide to read.
 //!
-//! Between PROGRAM and where its output goes there is a process of ours, which passes everything on at once and unchanged. It is a process and not a
-//! thread because PROGRAM, and those whom it leaves behind, write on where Lowtide is killed or has ended: it lives as long as anybody can write.
+//! Between PROGRAM and where its output goes there is a process of ours, which passes everything on at once and
+//! unchanged. It is a process and not a thread because PROGRAM, and those whom it leaves behind, write on where Lowtide
+//! is killed or has ended: it lives as long as anybody can write.
 
 use std::{
     io, mem,
@@ -103,8 +104,8 @@ impl Copier {
         while self.next(&mut hear) {}
     }
 
-    /// PROGRAM has ended: hands over the rest of what it wrote, once it is where it goes. What others write to the same output from now on is passed on
-    /// unheard.
+    /// PROGRAM has ended: hands over the rest of what it wrote, once it is where it goes. What others write to the same
+    /// output from now on is passed on unheard.
     pub fn finish(mut self, mut hear: impl FnMut(Piece)) {
         self.input = None;
         if shutdown(self.control.as_raw_fd(), Shutdown::Write).is_err() {
@@ -139,8 +140,8 @@ impl Copier {
     }
 }
 
-/// The copying process's life. All signals stay blocked: it ends when nobody can write any more, or its output takes nothing any more; then PROGRAM's
-/// next write fails as it would have failed there.
+/// The copying process's life. All signals stay blocked: it ends when nobody can write any more, or its output takes
+/// nothing any more; then PROGRAM's next write fails as it would have failed there.
 unsafe fn copy(input: RawFd, output: RawFd, mut control: RawFd) -> ! {
     // SAFETY: system calls; what they are given lives as long as they last.
     unsafe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine and these privileges allow, found out by trying, with the consequence and the mend for what is
+//! What this machine and these privileges allow, found out by trying, with the consequence and the fix for what is
 //! missing.
 
 use std::{
@@ -10,11 +10,11 @@ use std::{
 };
 
 use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
-use nix::sys::utsname::uname;
 
 use crate::{
     Cgroup, Controller, Direction, Dscp, Error, KernelActuator, KernelLaw, Registration, Setup, Transfer, foreign,
     program::probe_options,
+    release::{LINKS_SINCE, release, release_text, version},
 };
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -53,7 +53,7 @@ pub struct Missing {
     /// What does not work without it.
     pub consequence: &'static str,
     /// What to do.
-    pub mend: &'static str,
+    pub fix: &'static str,
 }
 
 /// The whole diagnosis.
@@ -68,7 +68,7 @@ impl Diagnosis {
     pub fn verdict(&self, needs: &[Need]) -> Option<String> {
         self.features.iter().filter(|feature| needs.contains(&feature.need)).find_map(|feature| {
             let missing = feature.state.as_ref().err()?;
-            Some(format!("{}: {}; {}; {}", feature.name, missing.why, missing.consequence, missing.mend))
+            Some(format!("{}: {}; {}; {}", feature.name, missing.why, missing.consequence, missing.fix))
         })
     }
 }
@@ -91,26 +91,9 @@ fn kernel() -> Feature {
     let state = if version(&release) >= (6, 1) {
         Ok(release)
     } else {
-        Err(Missing { why: format!("this is {release}"), consequence: RUN_AT_ALL, mend: "boot Linux 6.1 or newer" })
+        Err(Missing { why: format!("this is {release}"), consequence: RUN_AT_ALL, fix: "boot Linux 6.1 or newer" })
     };
     Feature { name: "kernel", need: Need::Run, state }
-}
-
-/// The first kernel that registers a law by a link.
-pub(crate) const LINKS_SINCE: (u32, u32) = (6, 4);
-
-/// The first two numbers of this kernel's release.
-pub(crate) fn release() -> (u32, u32) {
-    version(&release_text())
-}
-
-fn release_text() -> String {
-    uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-fn version(release: &str) -> (u32, u32) {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn btf() -> Feature {
@@ -120,7 +103,7 @@ fn btf() -> Feature {
         Err(Missing {
             why: format!("{BTF} does not exist"),
             consequence: RUN_AT_ALL,
-            mend: "boot a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions' are, and mount /sys",
+            fix: "boot a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions' are, and mount /sys",
         })
     };
     Feature { name: "kernel type information", need: Need::Run, state }
@@ -132,7 +115,7 @@ fn cgroup() -> Feature {
         Err(error) => Err(Missing {
             why: error.to_string(),
             consequence: RUN_AT_ALL,
-            mend: mend(&error, "run as root; in a container mount cgroup2 writable"),
+            fix: fix(&error, "run as root; in a container mount cgroup2 writable"),
         }),
     };
     Feature { name: "cgroup v2", need: Need::Run, state }
@@ -142,7 +125,7 @@ fn phantom_signals() -> Feature {
     let state = try_law(KernelLaw::Kernel("reno".to_owned())).map(|()| "load and attach".to_owned()).map_err(|error| Missing {
         why: error.to_string(),
         consequence: RUN_AT_ALL,
-        mend: mend(
+        fix: fix(
             &error,
             "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN; kernels need CONFIG_CGROUP_BPF",
         ),
@@ -155,13 +138,13 @@ fn own_laws() -> Feature {
         Err(Missing {
             why: format!("this is {}", release_text()),
             consequence: OWN_LAWS,
-            mend: "boot Linux 6.4 or newer, or take the kernel's law cubic or reno",
+            fix: "boot Linux 6.4 or newer, or take the kernel's law cubic or reno",
         })
     } else {
         try_law(KernelLaw::parse("tide").expect("it is one of ours")).map(|()| "struct_ops by link".to_owned()).map_err(|error| Missing {
             why: error.to_string(),
             consequence: OWN_LAWS,
-            mend: mend(
+            fix: fix(
                 &error,
                 "run as root; kernels need CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; or take the kernel's law cubic or reno",
             ),
@@ -171,7 +154,7 @@ fn own_laws() -> Feature {
 }
 
 /// What to do about this error; `usual`, unless it says more of its cause.
-fn mend(error: &Error, usual: &'static str) -> &'static str {
+fn fix(error: &Error, usual: &'static str) -> &'static str {
     match error {
         Error::GroupOutOfSight { .. } => "start Lowtide from a process of this container, or mount the whole hierarchy",
         Error::Threaded { .. } => "start Lowtide in a cgroup that is not threaded, for example by systemd-run --scope",
@@ -213,7 +196,7 @@ fn socket_goals() -> Feature {
         .map_err(|why| Missing {
             why,
             consequence: SOCKET_GOALS,
-            mend: "what the lines above say; else boot a newer kernel",
+            fix: "what the lines above say; else boot a newer kernel",
         });
     Feature { name: "goals on sockets", need: Need::SocketGoals, state }
 }
@@ -237,7 +220,7 @@ fn rivals() -> Feature {
         false => Err(Missing {
             why: found.join("; "),
             consequence: "it may set another law on governed connections; lowtide trace and ss -i show which they have",
-            mend: "stop it, or keep it away from congestion control (bpftune: disable its tcp_conn tuner)",
+            fix: "stop it, or keep it away from congestion control (bpftune: disable its tcp_conn tuner)",
         }),
     };
     Feature { name: "other programs on connections", need: Need::Alone, state }
@@ -256,14 +239,14 @@ fn tun() -> Feature {
         Err(error) => Err(Missing {
             why: format!("opening /dev/net/tun: {error}"),
             consequence: EMULATE,
-            mend: "run as root, modprobe tun, or give the container the device",
+            fix: "run as root, modprobe tun, or give the container the device",
         }),
     };
     Feature { name: "TUN devices", need: Need::Emulate, state }
 }
 
 fn namespaces() -> Feature {
-    let missing = |why| Err(Missing { why, consequence: EMULATE, mend: "run as root and install iproute2" });
+    let missing = |why| Err(Missing { why, consequence: EMULATE, fix: "run as root and install iproute2" });
     let state = match Command::new("ip").args(["-V"]).output() {
         Err(error) => missing(format!("running ip: {error}")),
         Ok(_) if !nix::unistd::geteuid().is_root() => missing("only root can make them".to_owned()),
@@ -277,16 +260,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_releases() {
-        assert_eq!(version("6.18.44-fc-v669"), (6, 18));
-        assert_eq!(version("6.1.0-25-amd64"), (6, 1));
-        assert_eq!(version("garbage"), (0, 0));
-    }
-
-    #[test]
     fn the_verdict_names_the_first_thing_missing() {
         let feature = |name, need, state| Feature { name, need, state };
-        let missing = Missing { why: "no".into(), consequence: "nothing works", mend: "do it" };
+        let missing = Missing { why: "no".into(), consequence: "nothing works", fix: "do it" };
         let diagnosis = Diagnosis {
             features: vec![
                 feature("a", Need::Run, Ok("fine".into())),

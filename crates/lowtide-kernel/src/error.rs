@@ -169,7 +169,7 @@ pub enum Error {
         law: String,
     },
     /// A law that is in the kernel under our name for it.
-    #[error("lt_{law} is loaded already; lowtide cc unload {law} takes it away")]
+    #[error("lt_{law} is loaded already; lowtide cc unload {law} unloads it")]
     Loaded {
         /// Its name.
         law: String,
@@ -190,7 +190,7 @@ pub enum Error {
     },
     /// The weight would act on signals, which this law does not answer.
     #[error(
-        "the law {law} answers no signals but its own, so the weight would have no effect; take its usual actuator, or cdg"
+        "the law {law} reacts only to its own signals, so the weight would have no effect; take its usual actuator, or cdg"
     )]
     DeafToActuator {
         /// The law's name.

@@ -112,7 +112,7 @@ pub struct About {
     pub sockets: usize,
     /// Reductions that it began by itself.
     pub reductions: u64,
-    /// Answers of the law that did not reach the stack and were mended at the next ACK.
+    /// Skipped struct_ops callbacks that were repaired at the next ACK.
     pub missed: u64,
 }
 

@@ -23,7 +23,7 @@ use nix::{
 use crate::{
     Cgroup, Error, Result, Stream, Terminal, User,
     dispositions::sigpipe_was_ignored,
-    session::{Leader, News, Start},
+    session::{Leader, News, Start, check},
 };
 
 /// Where a program stands in relation to our session and its terminal.
@@ -64,8 +64,8 @@ pub enum Exit {
 
 impl Program {
     /// Starts `command` (program and arguments) in `cgroup` and as `user` where given, at `place`, with `mask` as its
-    /// signal mask, and with `output` in place of one of our own outputs. Signals that were ignored when this process was
-    /// started are ignored by it.
+    /// signal mask, and with `output` in place of one of our own outputs. Signals that were ignored when this process
+    /// was started are ignored by it.
     ///
     /// # Errors
     /// [`Error::Program`]: no such program, not executable, or no right to become the user. [`Error::System`]: no
@@ -220,10 +220,6 @@ fn exit(status: ExitStatus) -> Exit {
         (Some(code), _) => Exit::Code(code),
         (None, signal) => Exit::Signal(signal.unwrap_or(libc::SIGKILL)),
     }
-}
-
-pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
-    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// `struct __user_cap_data_struct` of the kernel: 32 capabilities each.

@@ -21,7 +21,7 @@ use nix::sys::{
     socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair},
 };
 
-use crate::{Error, Result, Terminal, program::check, terminal::controls_us};
+use crate::{Error, Result, Terminal, terminal::controls_us};
 
 /// What Lowtide asks of the leader, each a number of its own: a signal for PROGRAM, the same below zero for its group,
 /// or one of these.
@@ -201,6 +201,11 @@ impl Start {
             }
         }
     }
+}
+
+/// What a system call says of itself.
+pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
+    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Closes everything else, so that nothing of Lowtide's and no end of a pipe stays open because of the leader.

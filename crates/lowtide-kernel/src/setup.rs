@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{
     KernelActuator, KernelLaw, Pressure,
     ceiling::SocketLimit,
-    doctor::{self, LINKS_SINCE},
+    release::{LINKS_SINCE, release},
 };
 
 /// The code point that marks the transfer's packets.
@@ -95,7 +95,7 @@ pub enum Registration {
 impl Registration {
     /// What this machine's kernel has.
     pub fn of_this_kernel() -> Registration {
-        if doctor::release() >= LINKS_SINCE { Registration::Link } else { Registration::Plain }
+        if release() >= LINKS_SINCE { Registration::Link } else { Registration::Plain }
     }
 }
 

@@ -154,17 +154,6 @@ fn read_in(network: &File, iterator: &Link) -> io::Result<Vec<u8>> {
     thread::scope(|scope| scope.spawn(read).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The processes of a group and of those below it.
-pub(crate) fn processes_below(group: &std::path::Path) -> Vec<i32> {
-    let own = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    let mut all: Vec<i32> = own.lines().filter_map(|pid| pid.parse().ok()).collect();
-    let below = fs::read_dir(group).into_iter().flatten().flatten();
-    for child in below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        all.extend(processes_below(&child.path()));
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,7 @@ use crate::{
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
     libbpf_log::LibbpfLog,
     programs::{Programs, apply, text_of},
+    socket_record::{in_flight, is_sending, record},
     takeover::{Networks, Selection, Taken},
 };
 
@@ -48,7 +49,7 @@ pub struct Totals {
     pub phantoms: u64,
     /// Window reductions on account of delay.
     pub delay_backoffs: u64,
-    /// UDP bytes sent and received, which nobody governs.
+    /// UDP bytes sent and received, which is not governed.
     pub udp_sent: u64,
     /// See [`Totals::udp_sent`].
     pub udp_received: u64,
@@ -60,7 +61,7 @@ pub struct Totals {
     pub law_refused: u64,
     /// Sockets whose peer does not offer the ECN that the law needs; they run the kernel's Reno.
     pub without_ecn: u64,
-    /// Answers of the law that did not reach the stack and were mended at the next ACK.
+    /// Skipped struct_ops callbacks that were repaired at the next ACK.
     pub law_missed: u64,
     /// Connections, closed ones too, for which our law had one-way delays.
     pub one_way: u64,
@@ -399,22 +400,6 @@ pub fn load_object(object: &[u8]) -> Result<()> {
         open.load().map(drop)
     };
     load().map_err(|error| log.refusal(error))
-}
-
-fn record(bytes: impl AsRef<[u8]>) -> types::lt_socket_record {
-    let mut record = types::lt_socket_record::default();
-    plain::copy_from_bytes(&mut record, bytes.as_ref()).expect("as long as a record");
-    record
-}
-
-pub(crate) fn is_sending(record: &types::lt_socket_record, now_ns: u64) -> bool {
-    let limit = 1_000_000_000.max(4_000 * u64::from(record.srtt_us));
-    let idle = record.unsent == 0 && record.packets_out == 0 && now_ns.saturating_sub(record.last_sent_ns) > limit;
-    record.last_sent_ns > 0 && !idle
-}
-
-pub(crate) fn in_flight(record: &types::lt_socket_record) -> u64 {
-    u64::from(record.packets_out) * u64::from(record.mss)
 }
 
 fn summarize(totals: Totals, records: &[types::lt_socket_record], now_ns: u64) -> Snapshot {

@@ -31,13 +31,13 @@ use nix::{
 /// What libbpf says is collected process-wide: one load at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The right to load, where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored
-/// unless somebody asks for it.
-fn kernel() -> Option<MutexGuard<'static, ()>> {
+/// The right to load. Fails with the obstacle where the real kernel cannot be used: the test is ignored unless it is
+/// included explicitly.
+fn needs_kernel() -> MutexGuard<'static, ()> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let obstacle = diagnose().verdict(&[Need::Run, Need::OwnLaws]);
     assert_eq!(obstacle, None, "this test needs the real kernel");
-    Some(guard)
+    guard
 }
 
 fn start(law: KernelLaw) -> (Cgroup, Transfer) {
@@ -56,7 +56,7 @@ fn start_in(direction: Direction, law: KernelLaw) -> (Cgroup, Transfer) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn groups_of_one_process_do_not_take_each_others_names() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -78,7 +78,7 @@ fn listed_laws() -> BTreeSet<String> {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn every_law_of_ours_loads_and_goes() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     let variants =
         ["cdg:variant=thesis,tolerance=on,hystart=on", "dctcp:accel=on,overload=on", "prague:accel=on,overload=on"];
     for text in KernelLaw::OWN.iter().copied().chain(variants) {
@@ -97,7 +97,7 @@ fn every_law_of_ours_loads_and_goes() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_governs_downloads_loads_with_the_law_of_uploads_or_without() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     for (direction, has_law) in [(Direction::Down, false), (Direction::Both, true)] {
         let (_cgroup, mut transfer) = start_in(direction, KernelLaw::parse("tide").unwrap());
         assert_eq!(listed_laws().contains(&transfer.law_name()), has_law, "{direction:?}");
@@ -117,7 +117,7 @@ fn what_governs_downloads_loads_with_the_law_of_uploads_or_without() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_programs_load_and_the_law_lives_as_long_as_its_transfer() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     let (cgroup, mut transfer) = start(KernelLaw::parse("cdg").unwrap());
     let name = transfer.law_name();
     assert!(name.starts_with("lt_cdg_") && listed_laws().contains(&name), "{name}");
@@ -137,7 +137,7 @@ fn the_programs_load_and_the_law_lives_as_long_as_its_transfer() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn two_transfers_of_one_process_have_laws_of_their_own() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     let (one, other) = (start(KernelLaw::parse("cdg").unwrap()), start(KernelLaw::parse("cdg").unwrap()));
     assert_ne!(one.1.law_name(), other.1.law_name());
     assert_ne!(one.0.path(), other.0.path());
@@ -146,7 +146,7 @@ fn two_transfers_of_one_process_have_laws_of_their_own() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_law_of_the_kernel_needs_none_of_ours() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     let (_cgroup, transfer) = start(KernelLaw::parse("reno").unwrap());
     assert_eq!(transfer.law_name(), "reno");
 }
@@ -189,14 +189,14 @@ fn variant(file: &str, changes: &[(&str, &str)]) -> Vec<u8> {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_kernel_takes_the_programs_unchanged() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     load_object(&variant("egress.h", &[("if (!s || !tp)", "if (!s || !tp)")])).unwrap();
 }
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_broken_variant_is_refused_with_the_kernels_reason() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     // the record of a socket that may have none, used without a look
     let refusal = load_object(&variant("egress.h", &[("if (!s || !tp)", "if (!tp)")])).unwrap_err().to_string();
     assert!(refusal.starts_with("the kernel refused Lowtide's BPF programs: "), "{refusal}");
@@ -237,7 +237,7 @@ fn send_paced(law: &str, bytes: usize) -> usize {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_connection_outlives_an_empty_segment() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     // each seventh call: of those, some come when nothing is in flight that would make the stack ask again
     let changes = [
         (".name = \"lt_tide\"", ".name = \"lt_tide_mute\""),
@@ -319,7 +319,7 @@ fn alternate(cgroup: &Cgroup) -> Child {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn half_a_goal_is_never_seen() {
-    let Some(_guard) = kernel() else { return };
+    let _guard = needs_kernel();
     // on all processors: what is looked at has to change meanwhile
     let mut everywhere = CpuSet::new();
     (0..CpuSet::count()).for_each(|processor| everywhere.set(processor).unwrap());

@@ -137,7 +137,7 @@ impl Cache {
         }
         let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-        let caches = caches.ok_or_else(|| LabError::new("where is the cache? HOME is not set; use --cache DIR"))?;
+        let caches = caches.ok_or_else(|| LabError::new("there is no place for results: HOME is not set"))?;
         Ok(Self::new(caches.join("lowtide/lab")))
     }
 

@@ -41,4 +41,4 @@ pub use recording::{Arrival, Packets, RecordedTransfer, Recording, Track};
 pub use results::Results;
 pub use runner::Runner;
 pub use scoreboard::scoreboard;
-pub use shard::Shard;
+pub use shard::{NoShard, Shard};

@@ -57,19 +57,6 @@ impl Extent {
             (false, None) => "all cells",
         }
     }
-
-    /// What of it is said to `lowtide lab run`, each with a blank before it.
-    pub(crate) fn options(&self) -> String {
-        let quick = if self.quick { " --quick" } else { "" };
-        let half = match self.half {
-            None => "",
-            Some(Half::InView) => " --in-view",
-            Some(Half::HeldOut) => " --held-out",
-        };
-        let runs = self.runs.map_or_else(String::new, |runs| format!(" --runs {runs}"));
-        let seed = if self.seed == Self::default().seed { String::new() } else { format!(" --seed {}", self.seed) };
-        format!("{quick}{half}{runs}{seed}")
-    }
 }
 
 /// The runs of an experiment.
@@ -325,11 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_is_said_as_options() {
-        let options = |quick, half, runs, seed| Extent { quick, half, runs, seed }.options();
-        assert_eq!(options(false, None, None, 1), "");
-        assert_eq!(options(true, Some(Half::HeldOut), Some(5), 7), " --quick --held-out --runs 5 --seed 7");
-        // without a sample there are no halves
+    fn without_a_sample_there_are_no_halves() {
         let all = Plan::new(&experiment(""), Extent { half: Some(Half::HeldOut), ..Extent::default() })
             .map(|plan| plan.extent.half);
         assert_eq!(all.unwrap(), None);

@@ -43,7 +43,7 @@ struct Board<'a> {
 struct There<'a> {
     id: &'a str,
     verdict: String,
-    /// Parts that need what does not run there; the verdict is without them.
+    /// Parts that cannot run there; the verdict is without them.
     left_out: usize,
     quick: bool,
     runs: usize,

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A part of the runs, for several machines that share the work.
 
-use crate::error::{LabError, Result};
+use crate::error::LabError;
 use std::{num::ParseIntError, str::FromStr};
+
+const SLURM_ID: &str = "SLURM_ARRAY_TASK_ID";
+const SLURM_FIRST: &str = "SLURM_ARRAY_TASK_MIN";
+const KUBERNETES_INDEX: &str = "JOB_COMPLETION_INDEX";
 
 /// One of several equal parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,48 +17,62 @@ pub struct Shard {
     of: usize,
 }
 
+/// Why the environment does not say which part this process has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoShard {
+    /// There is no variable of a batch system.
+    #[error("the environment has neither {SLURM_ID} nor {KUBERNETES_INDEX}")]
+    NoBatchSystem,
+    /// A variable is no whole number.
+    #[error("{name} is \"{text}\", which is no number: {error}")]
+    NotANumber {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        text: String,
+        /// What is wrong with it.
+        error: ParseIntError,
+    },
+    /// Two variables contradict each other.
+    #[error("{SLURM_ID} is less than {SLURM_FIRST}")]
+    BeforeTheFirst,
+    /// The batch system has more processes than there are parts.
+    #[error("{name} makes this part {} of {of}", index + 1)]
+    TooFew {
+        /// The variable that names the part.
+        name: &'static str,
+        /// The part, from 0 on.
+        index: usize,
+        /// How many there are.
+        of: usize,
+    },
+}
+
 impl Shard {
     /// All of it.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// The part that a batch system gave this process, `of` so many in all; if `of` is not given, as many as the batch
-    /// system says. `variable` looks up a variable of the environment.
+    /// The part that a batch system gave this process, of `of` parts. `variable` looks up a variable of the
+    /// environment.
     ///
     /// # Errors
-    /// The batch system's number is none, or beyond `of`; or there is no batch system.
-    pub fn of_environment(of: Option<usize>, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        let number = |name: &str| -> Result<Option<usize>> {
+    /// The environment names no part, or none of these.
+    pub fn of_environment(of: usize, variable: impl Fn(&str) -> Option<String>) -> Result<Self, NoShard> {
+        let number = |name: &'static str| -> Result<Option<usize>, NoShard> {
             let Some(text) = variable(name) else { return Ok(None) };
-            let wrong =
-                |error: ParseIntError| LabError::new(format!("{name} is \"{text}\", which is no number: {error}"));
-            text.trim().parse().map(Some).map_err(wrong)
+            text.trim().parse().map(Some).map_err(|error| NoShard::NotANumber { name, text, error })
         };
-        let (index, name) = if let Some(task) = number("SLURM_ARRAY_TASK_ID")? {
+        let (index, name) = if let Some(task) = number(SLURM_ID)? {
             // an array may begin anywhere and have gaps: --array=10-40:10
-            let (first, step) = (number("SLURM_ARRAY_TASK_MIN")?, number("SLURM_ARRAY_TASK_STEP")?);
-            let before = task.checked_sub(first.unwrap_or(0)).ok_or_else(|| {
-                LabError::new("SLURM_ARRAY_TASK_ID is less than SLURM_ARRAY_TASK_MIN; say --shard I/N yourself")
-            })?;
-            (before / step.unwrap_or(1).max(1), "SLURM_ARRAY_TASK_ID")
-        } else if let Some(index) = number("JOB_COMPLETION_INDEX")? {
-            (index, "JOB_COMPLETION_INDEX")
+            let (first, step) = (number(SLURM_FIRST)?, number("SLURM_ARRAY_TASK_STEP")?);
+            let before = task.checked_sub(first.unwrap_or(0)).ok_or(NoShard::BeforeTheFirst)?;
+            (before / step.unwrap_or(1).max(1), SLURM_ID)
+        } else if let Some(index) = number(KUBERNETES_INDEX)? {
+            (index, KUBERNETES_INDEX)
         } else {
-            return Err(LabError::new(
-                "--shards needs SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX in the environment; without them use --shard I/N",
-            ));
+            return Err(NoShard::NoBatchSystem);
         };
-        let of = match of {
-            Some(of) => of,
-            None => number("SLURM_ARRAY_TASK_COUNT")?
-                .ok_or_else(|| LabError::new(format!("{name} is set; say --shards N")))?,
-        };
-        if index >= of {
-            return Err(LabError::new(format!(
-                "{name} makes this part {} of {of}; there are too few parts",
-                index + 1
-            )));
-        }
-        Ok(Self { index, of })
+        if index < of { Ok(Self { index, of }) } else { Err(NoShard::TooFew { name, index, of }) }
     }
 
     /// Whether it is not the whole.
@@ -72,7 +90,7 @@ impl FromStr for Shard {
     type Err = LabError;
 
     /// `2/4`: the second of four parts.
-    fn from_str(text: &str) -> Result<Self> {
+    fn from_str(text: &str) -> Result<Self, LabError> {
         let parts = text.split_once('/').and_then(|(index, of)| Some((index.parse::<usize>().ok()?, of.parse().ok()?)));
         match parts {
             Some((index, of)) if (1..=of).contains(&index) => Ok(Self { index: index - 1, of }),
@@ -100,16 +118,15 @@ mod tests {
         let of = |of, variables: &[(&str, &str)]| {
             let look =
                 |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-            Shard::of_environment(of, look).map_err(|error| error.to_string())
+            Shard::of_environment(of, look)
         };
-        assert_eq!(of(Some(4), &[("JOB_COMPLETION_INDEX", "0")]), Ok("1/4".parse().unwrap()));
-        let slurm = [("SLURM_ARRAY_TASK_ID", "30"), ("SLURM_ARRAY_TASK_MIN", "10"), ("SLURM_ARRAY_TASK_STEP", "10")];
-        assert_eq!(of(Some(4), &slurm), Ok("3/4".parse().unwrap()));
-        let counted = [("SLURM_ARRAY_TASK_ID", "1"), ("SLURM_ARRAY_TASK_COUNT", "2")];
-        assert_eq!(of(None, &counted), Ok("2/2".parse().unwrap()));
-        assert!(of(None, &[("JOB_COMPLETION_INDEX", "0")]).unwrap_err().contains("--shards N"));
-        assert!(of(Some(2), &slurm).unwrap_err().contains("part 3 of 2"));
-        assert!(of(Some(2), &[]).unwrap_err().contains("--shard I/N"));
-        assert!(of(Some(2), &[("JOB_COMPLETION_INDEX", "x")]).unwrap_err().contains("\"x\""));
+        assert_eq!(of(4, &[(KUBERNETES_INDEX, "0")]), Ok("1/4".parse().unwrap()));
+        let slurm = [(SLURM_ID, "30"), (SLURM_FIRST, "10"), ("SLURM_ARRAY_TASK_STEP", "10")];
+        assert_eq!(of(4, &slurm), Ok("3/4".parse().unwrap()));
+        assert_eq!(of(2, &[(SLURM_ID, "1")]), Ok("2/2".parse().unwrap()));
+        assert!(of(2, &slurm).unwrap_err().to_string().contains("part 3 of 2"));
+        assert_eq!(of(2, &[(SLURM_ID, "1"), (SLURM_FIRST, "2")]), Err(NoShard::BeforeTheFirst));
+        assert_eq!(of(2, &[]), Err(NoShard::NoBatchSystem));
+        assert!(of(2, &[(KUBERNETES_INDEX, "x")]).unwrap_err().to_string().contains("\"x\""));
     }
 }

@@ -73,7 +73,7 @@ fn sections<'a>(library: &'a Library, cache: &Cache) -> Vec<Section<'a>> {
         let run = fast(&plan.experiment.id);
         let runner = Runner { library, cache, shard: Shard::WHOLE, run, threads: None, again: false, testbed: None };
         let mut results: Vec<Results<'a>> = runner.results(vec![plan]).unwrap();
-        Section::new(library, results.remove(0)).unwrap()
+        Section::new(library, results.remove(0), |id, _, _| format!("lowtide lab run {id}")).unwrap()
     };
     library.experiments.iter().map(section).collect()
 }

@@ -86,6 +86,11 @@ x = "rtt"
 column = [{ title = "Mbit/s", value = 'typical("rate", here)', digits = 2 }]
 "#;
 
+/// How a program would run the experiment of this name.
+fn command_for(id: &str, _: Extent, on: Place) -> String {
+    format!("lowtide lab run {id} on {on}")
+}
+
 /// A library of one experiment.
 fn library(directory: &Path) -> Library {
     fs::create_dir_all(directory.join("000")).unwrap();
@@ -153,10 +158,10 @@ fn the_page_shows_all_of_it() {
     let library = library(&directory.path().join("experiments"));
     let cache = Cache::new(directory.path().join("cache"));
     let mut results = results(&library, &cache, "1/1", true);
-    let section = Section::new(&library, results.remove(0)).unwrap();
+    let section = Section::new(&library, results.remove(0), command_for).unwrap();
     let text = page(&[section]);
     assert_eq!(text.matches("<svg class=\"plot\"").count(), 4, "{text}");
-    for part in ["nobody can", "Run it yourself", "lowtide lab run example", "2mbit", ">miss<", ">pass<"] {
+    for part in ["nobody can", "Run it yourself", "lowtide lab run example on sim", "2mbit", ">miss<", ">pass<"] {
         assert!(text.contains(part), "{part}");
     }
     assert!(!text.contains("http://") && !text.contains("https://"), "the page needs the network");
@@ -258,7 +263,7 @@ column = [
     // a comparison is not kept, so that changing it runs nothing
     assert!(files(cache.directory()).iter().all(|(_, text)| text.contains("parts") && !text.contains("kept")));
 
-    let section = Section::new(&library, results.remove(0)).unwrap();
+    let section = Section::new(&library, results.remove(0), command_for).unwrap();
     let page = page(std::slice::from_ref(&section));
     assert!(page.contains(">half</text>") && page.contains("1.0: 10 ms") && page.contains("half a|b"), "{page}");
     let file = directory.path().join("docs/example.md");
@@ -377,7 +382,7 @@ fn what_runs_elsewhere_stands_beside_the_simulator() {
     assert_eq!(bare.scores[0].verdict, Verdict::NotRun);
 
     let mut own = results(&library, &cache, "1/1", true);
-    let mut section = Section::new(&library, own.remove(0)).unwrap();
+    let mut section = Section::new(&library, own.remove(0), command_for).unwrap();
     section.on_testbeds = vec![kernel, bare];
     let json = scoreboard(&section.scores, &section.on_testbeds.iter().collect::<Vec<_>>());
     assert!(json.contains("\"environment\": \"1.0\"") && json.contains("\"refused\": \"there is no Reno\""), "{json}");
@@ -411,7 +416,7 @@ fn recordings_of_another_version_are_told_and_made_anew() {
     assert_eq!((outdated.results.done(), outdated.results.outdated), (1, 1));
     let board = scoreboard(&[], &[&outdated]);
     assert!(board.contains("\"recorded_by_another_version\": 1"), "{board}");
-    let mut section = Section::new(&library, results(&library, &cache, "1/1", true).remove(0)).unwrap();
+    let mut section = Section::new(&library, results(&library, &cache, "1/1", true).remove(0), command_for).unwrap();
     section.on_testbeds = vec![outdated];
     let file = directory.path().join("kernels.md");
     write_kernels(std::slice::from_ref(&section), &file).unwrap();

@@ -32,8 +32,8 @@ pub enum Discipline {
     /// `fq_codel`: RFC 8290.
     FqCodel(FqCodel),
     /// `priority`, `priority:codel:ecn=on`: strict priority over packets of the background ([`crate::Class`]), which
-    /// only get what others leave, and give way to them in a full buffer. The others have the queue that is named,
-    /// `droptail` without.
+    /// are served only when the other queue is empty, and dropped first from a full buffer. The others have the queue
+    /// that is named, `droptail` without.
     Priority(Box<Discipline>),
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that do not come out of a link, and why.
+//! What becomes of arriving packets: those that do not come out of a link, and why.
 
 use crate::{Amount, Packet, Time};
 
@@ -16,6 +16,15 @@ pub enum Cause {
     Lost,
 }
 
+/// What became of an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is on its way, which does not rule out that the queue drops it later.
+    Accepted,
+    /// It is gone.
+    Dropped(Cause),
+}
+
 /// A packet that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped<T> {
@@ -27,7 +36,7 @@ pub struct Dropped<T> {
     pub packet: Packet<T>,
 }
 
-/// Where dropped packets go: they are counted by cause and, if somebody wants them, kept.
+/// Where dropped packets go: they are counted by cause and kept on request.
 #[derive(Debug)]
 pub struct Drops<T> {
     counts: [Amount; 4],

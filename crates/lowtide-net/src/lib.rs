@@ -50,9 +50,9 @@ mod transmitter;
 
 pub use delay::DelaySchedule;
 pub use discipline::Discipline;
-pub use drops::{Cause, Dropped, Drops};
+pub use drops::{Arrival, Cause, Dropped, Drops};
 pub use jitter::{Jitter, JitterShape, Reordering};
-pub use link::{Arrival, Delivery, Link, LinkConfig};
+pub use link::{Delivery, Link, LinkConfig};
 pub use loss::{GilbertElliott, LossModel};
 pub use packet::{Amount, Class, Ecn, Packet};
 pub use police::Police;

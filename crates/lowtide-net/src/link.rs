@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The link: loss, policer, queue, transmitter and wire, in this order.
 
-use crate::drops::{Cause, Dropped, Drops};
+use crate::drops::{Arrival, Cause, Dropped, Drops};
 use crate::jitter::Delays;
 use crate::loss::Loss;
 use crate::police::Policer;
@@ -65,15 +65,6 @@ impl LinkConfig {
         let unlimited = Rate::from_bits_per_second(u64::MAX).expect("it is above zero");
         Self::new(unlimited, delay, Limit::Packets(u64::MAX))
     }
-}
-
-/// What became of an arriving packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// It is on its way, which does not rule out that the queue drops it later.
-    Accepted,
-    /// It is gone.
-    Dropped(Cause),
 }
 
 /// A packet that came out of a link.

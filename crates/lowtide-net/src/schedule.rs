@@ -2,13 +2,13 @@
 //! How much a link can carry, and when.
 
 use crate::text::{TextError, why};
-use crate::{Rate, Time, steps};
+use crate::{Rate, steps};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The capacity of a link over time, from [`Time::ZERO`] on: a rate, steps between rates, or the
+/// The capacity of a link over time, from [`Time::ZERO`](crate::Time::ZERO) on: a rate, steps between rates, or the
 /// delivery opportunities of a trace.
 ///
 /// Steps are written `0s:200mbit,10s:100mbit`, each as the time from which on the rate holds; with
@@ -91,27 +91,6 @@ impl Schedule {
         }
         Ok(Self(Shape::Trace { name: name.into(), opportunities: opportunities.into() }))
     }
-
-    /// The mean rate over one period, rounded down, but at least 1 bit/s; `None` of steps that do not repeat, which
-    /// have no period.
-    pub fn mean_rate(&self) -> Option<Rate> {
-        let (from, to) = match &self.0 {
-            Shape::Constant(rate) => return Some(*rate),
-            Shape::Steps { period, .. } => (0, (*period)?),
-            // its first period has not yet the opportunity at the end of the one before
-            Shape::Trace { opportunities, .. } => opportunities.last().map(|last| (*last, 2 * last))?,
-        };
-        let units = crate::supply::Supply::new(self).pass(Time::from_nanos(from), Time::from_nanos(to));
-        let mean = units / u128::from(to - from); // a unit in a nanosecond is a bit in a second
-        Rate::from_bits_per_second(u64::try_from(mean).unwrap_or(u64::MAX).max(1))
-    }
-
-    /// Bytes that the link can carry between two points in time, rounded down.
-    pub fn bytes_between(&self, from: Time, to: Time) -> u64 {
-        let mut supply = crate::supply::Supply::new(self);
-        let units = supply.pass(from, to) / crate::supply::UNITS_PER_BYTE;
-        u64::try_from(units).unwrap_or(u64::MAX)
-    }
 }
 
 impl From<Rate> for Schedule {
@@ -162,6 +141,7 @@ impl fmt::Display for Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Time;
 
     #[test]
     fn schedules_are_read_and_printed() {

@@ -4,8 +4,8 @@
 //! Work is counted in units of 10^-9 bit. At r bit/s a nanosecond supplies r of them, so that all of
 //! this is exact in integers, across changes of the rate too.
 
-use crate::Time;
 use crate::schedule::{Schedule, Shape, Step};
+use crate::{Rate, Time};
 use std::sync::Arc;
 
 /// 10^-9 bits in a byte.
@@ -14,6 +14,29 @@ const UNITS_PER_OPPORTUNITY: u128 = Schedule::OPPORTUNITY as u128 * UNITS_PER_BY
 
 /// Never, in ns.
 const NEVER: u64 = u64::MAX;
+
+impl Schedule {
+    /// The mean rate over one period, rounded down, but at least 1 bit/s; `None` of steps that do not repeat, which
+    /// have no period.
+    pub fn mean_rate(&self) -> Option<Rate> {
+        let (from, to) = match &self.0 {
+            Shape::Constant(rate) => return Some(*rate),
+            Shape::Steps { period, .. } => (0, (*period)?),
+            // its first period has not yet the opportunity at the end of the one before
+            Shape::Trace { opportunities, .. } => opportunities.last().map(|last| (*last, 2 * last))?,
+        };
+        let units = Supply::new(self).pass(Time::from_nanos(from), Time::from_nanos(to));
+        let mean = units / u128::from(to - from); // a unit in a nanosecond is a bit in a second
+        Rate::from_bits_per_second(u64::try_from(mean).unwrap_or(u64::MAX).max(1))
+    }
+
+    /// Bytes that the link can carry between two points in time, rounded down.
+    pub fn bytes_between(&self, from: Time, to: Time) -> u64 {
+        let mut supply = Supply::new(self);
+        let units = supply.pass(from, to) / UNITS_PER_BYTE;
+        u64::try_from(units).unwrap_or(u64::MAX)
+    }
+}
 
 /// What a link can send from a time on that only moves forward.
 #[derive(Clone, Debug)]

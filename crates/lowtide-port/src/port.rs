@@ -185,7 +185,7 @@ impl Port {
         self.state.as_mut_ptr().cast()
     }
 
-    /// Whether it is heard in reduction episodes, too.
+    /// Whether it receives ACKs in reduction episodes, too.
     const fn of_marks(&self) -> bool {
         self.table.of_marks != 0
     }

@@ -4,7 +4,7 @@
 use lowtide_deadline::Basis;
 use lowtide_net::{Ecn, Time};
 
-/// Who watches. Every method has an empty default, and a simulation that nobody watches costs nothing for it.
+/// An observer of a simulation. Every method is empty by default, and costs nothing then.
 pub trait Observer {
     /// Whether [`Observer::packet`] wants to be called.
     fn wants_packets(&self) -> bool {
@@ -35,7 +35,7 @@ pub trait Observer {
     fn progress(&mut self, _now: Time) {}
 }
 
-/// Nobody watches.
+/// The observer of a simulation that is not observed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

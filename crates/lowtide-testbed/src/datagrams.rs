@@ -2,10 +2,10 @@
 //! Flows of datagrams: frames that come at times of their own. Each datagram begins with when its frame was sent.
 
 use crate::{
+    board::{Board, Ends, Work, on_host},
     clock::{Clock, PATIENCE},
     priority::raise_priority,
     socket,
-    traffic::{Board, Ends, Work, on_host},
 };
 use anyhow::{Context, Result, bail};
 use lowtide_cc::Random;

@@ -3,12 +3,13 @@
 //! `lowtide run`.
 
 use crate::{
+    board::{Board, Control, Ends, Work},
     clock::{Clock, FAREWELL},
     hosts::tcp,
     laws::Host,
     priority::{raise_priority, raise_priority_of},
+    sink::{address, listen, sink},
     socket::State,
-    traffic::{Board, Ends, Work, address, listen, sink},
 };
 use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Goal, Governor, Policy, Time};
@@ -38,21 +39,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// For so long after its last look nobody needs to look after a law whose parameters stay the same.
 const ALIVE: Duration = Duration::from_secs(3600);
-
-/// What steers a transfer, as of the latest look.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Control {
-    /// w.
-    pub(crate) weight: f64,
-    /// ζ, bit/s; `None` past the deadline.
-    pub(crate) target_bps: Option<f64>,
-    /// The rate over the latest update interval, bit/s.
-    pub(crate) achieved_bps: f64,
-    /// φ.
-    pub(crate) price_ratio: f64,
-    /// Whether a model gave the weight.
-    pub(crate) by_model: bool,
-}
 
 /// Who looks after the sockets. BPF objects stay on the thread that loaded them.
 enum Care {

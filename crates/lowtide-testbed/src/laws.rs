@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which law of this kernel, or of ours in it, is the one that a scenario asks for. What cannot be had exactly is
+//! Which law of this kernel, or of ours in it, is the one that a scenario requires. What cannot be had exactly is
 //! refused.
 
 use lowtide_cc::{
@@ -108,7 +108,7 @@ fn kernel_law(name: &str, law: &Law, laws: &str) -> Result<Host, String> {
         return Err(format!("this kernel has no law {name}; it has {}", laws.trim()));
     }
     if name == "dctcp" && law.ecn_use() == EcnUse::Off {
-        return Err(format!("dctcp goes by the marks of ECN, and the scenario's {law} asks for none"));
+        return Err(format!("dctcp needs ECN, and the scenario's {law} does not use it"));
     }
     let parameters = match (name, law) {
         ("cdg", Law::Cdg(cdg)) => module_cdg(&cdg.entries().into_iter().collect())?,
@@ -326,7 +326,7 @@ mod tests {
             ("cubic:variant=linux", PACED, None, "cubic:variant=linux,paced=on"),
             ("reno:whole_segments=on", "weight = 0.5\n", None, "a weight"),
             ("cubic", "", Some("qubic"), "no law qubic"),
-            ("cubic", "", Some("dctcp"), "marks of ECN"),
+            ("cubic", "", Some("dctcp"), "dctcp needs ECN"),
             ("cubic:variant=linux", DUE, None, "pacing = true"),
             ("vegas", &format!("{deadline}actuator = \"native:floor=9ms\"\n"), None, "usual parameters"),
             ("cdg:blend=off,hystart=delay", &deadline, None, "native:losses=few"),

@@ -6,10 +6,15 @@
 //! guest under QEMU, in virtual time ([`GuestTestbed`]). What of a scenario a kernel cannot do is refused; docs/lab.md
 //! says what it can. Errors are sentences for a person, and nothing decides by their kind: they are `anyhow`'s.
 //!
-//! Elsewhere than on Linux only [`VERSION`] is there, by which reports know recordings; so each module has its condition.
+//! Elsewhere than on Linux only [`VERSION`] is there, by which reports know recordings; so each module has its
+//! condition.
 
 #[cfg(target_os = "linux")]
 mod access;
+#[cfg(target_os = "linux")]
+mod board;
+#[cfg(target_os = "linux")]
+mod bottleneck;
 #[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
@@ -41,6 +46,8 @@ mod run;
 #[cfg(target_os = "linux")]
 mod shares;
 #[cfg(target_os = "linux")]
+mod sink;
+#[cfg(target_os = "linux")]
 mod socket;
 #[cfg(target_os = "linux")]
 mod supported;
@@ -50,11 +57,13 @@ mod tc;
 mod traffic;
 
 #[cfg(target_os = "linux")]
+pub use bottleneck::Bottleneck;
+#[cfg(target_os = "linux")]
 pub use guest::{GuestTestbed, image_directory};
 #[cfg(target_os = "linux")]
 pub use kernel::KernelTestbed;
 #[cfg(target_os = "linux")]
-pub use run::{Bottleneck, Options, run};
+pub use run::{Options, run};
 
 /// A hash of all sources that run a scenario on a kernel. Recordings keep it.
 pub const VERSION: &str = env!("LOWTIDE_TESTBED_VERSION");

@@ -3,6 +3,7 @@
 
 use crate::{
     access,
+    bottleneck::Bottleneck,
     clock::Clock,
     emulated, hosts,
     laws::{self, Host},
@@ -18,16 +19,6 @@ use lowtide_cc::Random;
 use lowtide_kernel::Registration;
 use lowtide_lab::{Packets, Recording, testbed::Request};
 use std::{path::Path, thread, time::Duration};
-
-/// What is between the hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Bottleneck {
-    /// Lowtide's emulator: the simulator's own queues, in real time.
-    #[default]
-    Emulator,
-    /// The kernel's own queue disciplines.
-    Tc,
-}
 
 /// What the kernel's own laws need to have set, of a scenario that a kernel with these laws can run; or why it cannot,
 /// in a sentence.

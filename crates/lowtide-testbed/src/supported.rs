@@ -59,7 +59,7 @@ fn settled(tcp: &Tcp) -> Result<(), String> {
     };
     if tcp.receive_window < usual.receive_window {
         return Err(format!(
-            "tcp.receive_window: a kernel advertises a part of its memory that it chooses itself; {} B or more, which bind nobody, can be had",
+            "tcp.receive_window: a kernel advertises a part of its memory that it chooses itself; it must be at least {} bytes, so that it does not limit the flow",
             usual.receive_window
         ));
     }

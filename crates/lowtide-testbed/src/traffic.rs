@@ -2,30 +2,25 @@
 //! A flow at work: who sends, who receives, and what is seen of both.
 
 use crate::{
-    clock::{Clock, FAREWELL, PATIENCE},
-    datagrams,
-    governed::{self, Control},
+    board::{Board, Control, Ends, Work, on_host},
+    clock::{Clock, PATIENCE},
+    datagrams, governed,
     hosts::tcp,
     laws::Host,
-    priority::raise_priority,
     route::Route,
+    sink::{address, listen, sink},
     socket::{self, Kind, State},
 };
 use anyhow::{Context, Result, anyhow};
-use lowtide_emu::Namespace;
 use lowtide_lab::Arrival;
 use lowtide_net::Class;
-use lowtide_sim::scenario::{Direction, Flow, Source};
+use lowtide_sim::scenario::{Flow, Source};
 use std::{
-    io::{ErrorKind, Read, Write},
-    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener},
-    os::fd::{AsFd, OwnedFd},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    io::{ErrorKind, Write},
+    net::{Ipv4Addr, SocketAddrV4},
+    os::fd::AsFd,
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Between two looks whether the last byte has been acknowledged.
@@ -36,70 +31,6 @@ const ECHOES_EACH_MARK: &str = "dctcp";
 
 /// The octet of the class "lower effort" (RFC 8622).
 const LOWER_EFFORT: u8 = 1 << 2;
-
-/// What a sender shows.
-#[derive(Debug, Default)]
-pub(crate) struct Shown {
-    /// Its socket, to ask the kernel about.
-    pub(crate) socket: Option<OwnedFd>,
-    /// In place of a socket: what somebody else has seen of it.
-    pub(crate) state: Option<State>,
-    /// Window reductions so far, where they are counted.
-    pub(crate) reductions: Option<u64>,
-    /// Further values.
-    pub(crate) inner: Vec<(&'static str, f64)>,
-    /// What steers it.
-    pub(crate) control: Option<Control>,
-    /// When all of its data had been acknowledged.
-    pub(crate) finished: Option<Duration>,
-}
-
-/// What the threads of a flow share.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Board {
-    received: Arc<AtomicU64>,
-    arrivals: Arc<Mutex<Vec<Arrival>>>,
-    shown: Arc<Mutex<Shown>>,
-}
-
-impl Board {
-    /// Payload has arrived.
-    pub(crate) fn receive(&self, bytes: usize) {
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    /// A datagram has arrived that was sent then.
-    pub(crate) fn arrive(&self, sent: Duration, arrived: Duration) {
-        let arrival = Arrival { sent: sent.as_secs_f64(), arrived: arrived.as_secs_f64() };
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(arrival);
-    }
-
-    /// What the sender shows, to change it.
-    pub(crate) fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Who sends to whom.
-pub(crate) struct Ends<'a> {
-    pub(crate) sender: &'a Namespace,
-    pub(crate) receiver: &'a Namespace,
-    pub(crate) from: Ipv4Addr,
-    pub(crate) to: Ipv4Addr,
-}
-
-impl<'a> Ends<'a> {
-    fn of(flow: &Flow, index: usize, route: &'a dyn Route) -> Self {
-        let (a, b) = (route.a4(), route.b4(index));
-        match flow.direction {
-            Direction::Forward => Self { sender: route.a(), receiver: route.b(), from: a, to: b },
-            Direction::Reverse => Self { sender: route.b(), receiver: route.a(), from: b, to: a },
-        }
-    }
-}
-
-/// What a thread of a flow ends with.
-pub(crate) type Work = JoinHandle<Result<()>>;
 
 /// One flow at work.
 pub(crate) struct Traffic {
@@ -146,7 +77,7 @@ impl Traffic {
     pub(crate) fn see(&self) -> Observation {
         let shown = self.board.shown();
         Observation {
-            delivered: self.board.received.load(Ordering::Relaxed),
+            delivered: self.board.received(),
             state: shown.socket.as_ref().and_then(socket::state).or(shown.state),
             reductions: shown.reductions,
             inner: shown.inner.clone(),
@@ -161,7 +92,7 @@ impl Traffic {
 
     /// The datagrams that have arrived so far.
     pub(crate) fn arrivals(&self) -> Vec<Arrival> {
-        self.board.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.board.arrivals()
     }
 
     /// Whether its threads that have ended did so well.
@@ -215,15 +146,6 @@ impl Drop for Flows<'_> {
     }
 }
 
-/// A thread of its own on a host, which runs before ordinary ones.
-pub(crate) fn on_host(host: &Namespace, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<Work> {
-    let entered = host.spawn(move || {
-        raise_priority();
-        work()
-    })?;
-    Ok(thread::spawn(move || entered.join().map_err(|_| anyhow!("a thread of the traffic panicked"))??))
-}
-
 /// A sender in this process.
 fn greedy(ends: &Ends<'_>, flow: &Flow, kind: Kind, clock: Clock, board: &Board) -> Result<Vec<Work>> {
     let size = match flow.source {
@@ -241,62 +163,6 @@ fn greedy(ends: &Ends<'_>, flow: &Flow, kind: Kind, clock: Clock, board: &Board)
         sent.unwrap_or(Ok(())).with_context(|| format!("the sender of {name}"))
     })?;
     Ok(vec![sink, source])
-}
-
-/// The receiver's end, at a port of its own.
-pub(crate) fn listen(ends: &Ends<'_>) -> Result<TcpListener> {
-    let to = ends.to;
-    Ok(ends.receiver.run(|| TcpListener::bind((to, 0)))??)
-}
-
-/// Where it is.
-pub(crate) fn address(listener: &TcpListener) -> Result<SocketAddrV4> {
-    let SocketAddr::V4(address) = listener.local_addr()? else { unreachable!("it is version 4") };
-    Ok(address)
-}
-
-/// Takes what one connection brings, under a law that has a part for the receiver.
-pub(crate) fn sink(listener: TcpListener, law: Option<&str>, clock: Clock, board: &Board) -> Result<Work> {
-    if let Some(law) = law {
-        socket::choose(&listener, law)?;
-    }
-    listener.set_nonblocking(true)?;
-    let board = board.clone();
-    Ok(thread::spawn(move || {
-        raise_priority();
-        receive(&listener, &clock, &board).context("a receiver")
-    }))
-}
-
-fn receive(listener: &TcpListener, clock: &Clock, board: &Board) -> Result<()> {
-    let mut stream = loop {
-        match listener.accept() {
-            Ok((stream, _)) => break stream,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
-        }
-        if clock.is_over() {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(1));
-    };
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut buffer = vec![0; 1 << 18];
-    let mut end = None;
-    loop {
-        // not before the sender, who would take that for a failure; but its last packet may be lost
-        if clock.is_over() && end.get_or_insert_with(Instant::now).elapsed() > FAREWELL {
-            return Ok(());
-        }
-        match stream.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(bytes) => board.receive(bytes),
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 /// Sends until the flow ends or, of a known size, all has been acknowledged.

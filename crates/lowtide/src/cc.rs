@@ -52,7 +52,7 @@ fn show(laws: &[String]) -> Result<()> {
     for law in laws {
         let about = law.about()?;
         writeln!(out, "{}: {}, {}", law.name, about.law, sockets(about.sockets))?;
-        writeln!(out, "    {} reductions that it began by itself, {} answers mended", about.reductions, about.missed)?;
+        writeln!(out, "    {} delay back-offs, {} skipped callbacks repaired", about.reductions, about.missed)?;
     }
     Ok(())
 }
@@ -80,7 +80,7 @@ fn load(laws: &[String], weight: Option<f64>, pin: bool) -> Result<()> {
     if here.is_empty() {
         return Ok(());
     }
-    writeln!(out, "Ctrl-C takes it away; with --pin it stays without this program")?;
+    writeln!(out, "Ctrl-C unloads it; with --pin it stays loaded when this program ends")?;
     drop(out);
     while !interruption.came_or_unread(LOOK)? {}
     Ok(())
@@ -93,7 +93,7 @@ fn unload(laws: &[String], force: bool) -> Result<()> {
         let number = law.about()?.sockets;
         if number > 0 && !force {
             bail!(
-                "{} is used by {}; --force takes it away all the same: they keep it until they close, and no new one gets it",
+                "{} is used by {}; --force unloads it anyway: these sockets keep it until they close, and no new one gets it",
                 law.name,
                 sockets(number)
             );

@@ -32,7 +32,7 @@ fn print(diagnosis: &Diagnosis, works: bool) -> io::Result<()> {
             Err(missing) => {
                 writeln!(out, "missing  {}: {}", feature.name, missing.why)?;
                 writeln!(out, "         consequence: {}", missing.consequence)?;
-                writeln!(out, "         mend: {}", missing.mend)?;
+                writeln!(out, "         fix: {}", missing.fix)?;
             }
         }
     }

@@ -9,9 +9,9 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use lowtide_lab::{
-    Cache, Comparison, Extent, Library, Place, Plan, Runner, Shard,
+    Cache, Comparison, Extent, Library, NoShard, Place, Plan, Runner, Shard,
     experiment::{Experiment, OnTestbed},
     report::{self, Section},
     score::{Checked, Score, Verdict, score},
@@ -22,7 +22,7 @@ use lowtide_lab::{
 use lowtide_sim::scenario;
 
 use crate::{
-    cli::{CellArguments, LabArguments, LabCommand, LabRunArguments, LabTestbedArguments},
+    cli::{CellArguments, LabArguments, LabCommand, LabRunArguments, LabTestbedArguments, command_for},
     draft,
     testbeds::testbed,
 };
@@ -36,7 +36,10 @@ pub fn lab(arguments: &LabArguments) -> Result<ExitCode> {
         Some(directory) => Library::read(directory)?,
         None => Library::built_in()?,
     };
-    let cache = arguments.cache.as_ref().map_or_else(Cache::usual, |directory| Ok(Cache::new(directory)))?;
+    let cache = match &arguments.cache {
+        Some(directory) => Cache::new(directory),
+        None => Cache::usual().map_err(|error| anyhow!("{error}; give --cache DIR"))?,
+    };
     match &arguments.command {
         LabCommand::List { ids } => list(&library.choose(ids)?, &library, &cache),
         LabCommand::Run(run) => self::run(run, &library, &cache),
@@ -105,7 +108,7 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
     let testbed = (arguments.on != Place::Sim).then(|| testbed(arguments.on)).transpose()?;
     let shard = match (arguments.shard, arguments.shards) {
         (Some(shard), _) => shard,
-        (None, Some(shards)) => Shard::of_environment(Some(shards as usize), |name| env::var(name).ok())?,
+        (None, Some(shards)) => Shard::of_environment(shards as usize, |name| env::var(name).ok()).map_err(no_shard)?,
         (None, None) => Shard::WHOLE,
     };
     let (threads, again, testbed_of_all) = (arguments.threads, arguments.again, testbed.as_deref());
@@ -114,7 +117,7 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
     let mut out = io::stdout().lock();
     if shard.is_part() {
         let done: usize = results.iter().map(lowtide_lab::Results::done).sum();
-        writeln!(out, "{done} runs are in {}; unite the parts with lowtide lab merge", cache.directory().display())?;
+        writeln!(out, "{done} runs are in {}; merge the parts with lowtide lab merge", cache.directory().display())?;
         return Ok(());
     }
     if let Some(testbed) = &testbed {
@@ -137,6 +140,14 @@ fn run(arguments: &LabRunArguments, library: &Library, cache: &Cache) -> Result<
         .with_context(|| format!("cannot write {}", file.display()))?;
     writeln!(out, "\n{}; {}", totals(&scores), file.display())?;
     Ok(())
+}
+
+/// The sentence about an environment that does not say which part is meant.
+fn no_shard(error: NoShard) -> Error {
+    match error {
+        NoShard::TooFew { .. } => anyhow!("{error}; give a larger --shards N"),
+        _ => anyhow!("{error}; give --shard I/N in place of --shards"),
+    }
 }
 
 /// What these experiments have for this place.
@@ -168,7 +179,7 @@ fn print_column(out: &mut impl Write, column: &Comparison<'_>) -> Result<()> {
     for score in &column.scores {
         writeln!(out, "{:<6}{:<10}{}", score.target.id, score.verdict, first_line(&score.target.claim))?;
         if score.left_out > 0 {
-            writeln!(out, "      without {} parts that need what does not run there", score.left_out)?;
+            writeln!(out, "      without {} parts that cannot run there", score.left_out)?;
         }
         for part in column.compare(&score.target.id) {
             let number = |checked: &Checked| match checked.value {
@@ -236,9 +247,8 @@ fn report(
         let plans = plans.collect::<Result<Vec<_>, _>>()?;
         Ok(runner.results(plans)?)
     };
-    let sections =
-        known(false)?.into_iter().zip(known(true)?).map(|(whole, quick)| Section::best(library, whole, quick));
-    let mut sections = sections.collect::<Result<Vec<_>, _>>()?;
+    let best = |(whole, quick)| Section::best(library, whole, quick, command_for);
+    let mut sections = known(false)?.into_iter().zip(known(true)?).map(best).collect::<Result<Vec<_>, _>>()?;
     add_columns(&mut sections, &runner, cells)?;
     report::write(&sections, out)?;
     if let Some(file) = markdown {

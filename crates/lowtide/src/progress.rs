@@ -9,7 +9,8 @@ use lowtide_kernel::Stream;
 
 use crate::cli::ProgressFromArgument;
 
-/// Longer lines are left out. Those that count have the names of the files that are on their way, of rclone's as many as it has `--transfers`.
+/// Longer lines are left out. Those that count have the names of the files that are on their way, of rclone's as many
+/// as it has `--transfers`.
 const LONGEST_LINE: usize = 256 << 10;
 
 /// A program that says how far it is.

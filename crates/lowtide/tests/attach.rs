@@ -8,8 +8,8 @@ mod lifecycle;
 use std::{fs, io::Write, os::unix::process::CommandExt, path::PathBuf, process::Command, thread, time::Duration};
 
 use lifecycle::{
-    Ended, Receiver, Running, Socket, dev_tcp, finish, is_alive, kernel, lowtide, name, own_cgroup, report, sockets_to,
-    transfer_status, trickle, until,
+    Ended, Receiver, Running, Socket, dev_tcp, finish, is_alive, lowtide, name, needs_kernel, own_cgroup, report,
+    sockets_to, transfer_status, trickle, until,
 };
 use lowtide_emu::{Config, Emulator};
 use nix::{
@@ -121,9 +121,7 @@ fn bulk(receiver: &Receiver) -> String {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn open_connections_get_the_law_and_have_their_own_back() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let two = |receivers: &[Receiver]| format!("{} & {} & wait", bulk(&receivers[0]), bulk(&receivers[0]));
     let scene = Scene::new("attach", 1, two);
     let pid = scene.service.as_ref().unwrap().pid();
@@ -165,9 +163,7 @@ fn open_connections_get_the_law_and_have_their_own_back() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn only_the_connections_that_are_meant() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     // each new connection is a new process, so there are open ones and new ones
     let both = |receivers: &[Receiver]| {
         let [a, b] = [&receivers[0], &receivers[1]].map(|it| dev_tcp(it.address));
@@ -199,9 +195,7 @@ fn only_the_connections_that_are_meant() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_ends_with_the_group_and_killed_it_leaves_ordinary_connections() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let slow = |receivers: &[Receiver]| trickle(&[receivers[0].address]);
     let mut scene = Scene::new("ends", 1, slow);
     scene.has(0, FORMER);
@@ -241,9 +235,7 @@ while True:
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_programs_choice_takes_effect_afterwards_if_it_needs_no_privilege() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let laws = |file: &str| {
         let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{file}")).unwrap();
         text.split_whitespace().filter(|law| !law.starts_with("lt_")).map(str::to_owned).collect::<Vec<_>>()
@@ -292,9 +284,7 @@ fn the_programs_choice_takes_effect_afterwards_if_it_needs_no_privilege() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_went_before_is_not_counted() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     const BEFORE: u64 = 2_000_000;
     let script = |receivers: &[Receiver]| {
         format!(
@@ -326,9 +316,7 @@ fn as_nobody(script: &str, argument: &str) -> Running {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn others_cannot_keep_a_group_from_us() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let lock = "import fcntl, os, sys, time\n\
                 fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)\nprint('locked', flush=True)\ntime.sleep(600)";
     let scene = Scene::new("locked", 1, |receivers| trickle(&[receivers[0].address]));
@@ -365,9 +353,7 @@ time.sleep(600)
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_group_in_very_many_namespaces_does_not_use_up_our_files() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let scene = Scene::new("wander", 1, |_| format!("exec python3 -c '{WANDERERS}' 400"));
     scene.service.as_ref().unwrap().says("begun");
     let many = || fs::read_to_string(scene.group.join("cgroup.procs")).unwrap().lines().count() > 400;
@@ -382,9 +368,7 @@ fn a_group_in_very_many_namespaces_does_not_use_up_our_files() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_cannot_be_attached_to_is_a_sentence() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let root = own_cgroup();
     // whoever reads these files waits
     let fake = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ mod lifecycle;
 
 use std::time::Duration;
 
-use lifecycle::{Receiver, Running, dev_tcp, finish, inside, kernel, lowtide, name, report, run_script};
+use lifecycle::{Receiver, Running, dev_tcp, finish, inside, lowtide, name, needs_kernel, report, run_script};
 use lowtide_emu::{Config, Emulator};
 use serde_json::Value;
 
@@ -95,9 +95,7 @@ fn measure(together: bool) -> Outcome {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn one_budget_meets_deadlines_that_three_by_themselves_press_harder_for() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let alone = measure(false);
     alone.show("each by itself");
     // a busy machine's link may carry less than the deadlines need

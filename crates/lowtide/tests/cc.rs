@@ -74,7 +74,7 @@ fn a_law_can_be_had_by_any_program_and_goes_without_a_trace() {
         let (said, _) = cc(&["list"]);
         assert!(said.contains(&format!("loaded as {name}, 1 socket\n")), "{said}");
         let (said, status) = cc(&["unload", law]);
-        assert!(status == 2 && said.contains("1 socket; --force takes it away"), "{said}");
+        assert!(status == 2 && said.contains("1 socket; --force unloads it"), "{said}");
         drop(stream);
         assert_eq!(sink.join().unwrap(), 3_000_000);
 

@@ -10,7 +10,7 @@ mod lifecycle;
 use std::{collections::BTreeSet, fs};
 
 use hosts::{Host, Site, has};
-use lifecycle::{Running, finish, kernel, until, within};
+use lifecycle::{Running, finish, needs_kernel, until, within};
 
 const PAGE: &str = include_str!("../../../docs/cookbook.md");
 const REGISTRY: &str = include_str!("cookbook/registry.py");
@@ -69,7 +69,8 @@ fn every_block_has_its_test() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn restic_backup() {
-    if !kernel() || !has(&[("restic", "restic"), SSHD]) {
+    needs_kernel();
+    if !has(&[("restic", "restic"), SSHD]) {
         return;
     }
     let (site, _server) = Site::with_ssh("restic");
@@ -85,7 +86,8 @@ fn restic_backup() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn borg_create() {
-    if !kernel() || !has(&[("borg", "borgbackup"), SSHD]) {
+    needs_kernel();
+    if !has(&[("borg", "borgbackup"), SSHD]) {
         return;
     }
     let (site, _server) = Site::with_ssh("borg");
@@ -103,7 +105,8 @@ fn borg_create() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn rclone_copy() {
-    if !kernel() || !has(&[("rclone", "rclone")]) {
+    needs_kernel();
+    if !has(&[("rclone", "rclone")]) {
         return;
     }
     let site = Site::new("rclone");
@@ -127,7 +130,8 @@ fn rclone_copy() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn rsync_by_hand_by_cron_and_by_systemd() {
-    if !kernel() || !has(&[RSYNC, SSHD]) {
+    needs_kernel();
+    if !has(&[RSYNC, SSHD]) {
         return;
     }
     let (site, _server) = Site::with_ssh("rsync");
@@ -186,7 +190,8 @@ const VERIFY: &str =
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn postgresql_sends_a_base_backup() {
-    if !kernel() || !has(&[("pg_ctlcluster", "postgresql")]) {
+    needs_kernel();
+    if !has(&[("pg_ctlcluster", "postgresql")]) {
         return;
     }
     let site = Site::new("pgbase");
@@ -216,7 +221,8 @@ fn detach(site: &Site, running: Running, name: &str) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn postgresqls_replication_and_its_archive_are_attached_to() {
-    if !kernel() || !has(&[("pg_ctlcluster", "postgresql"), RSYNC, SSHD]) {
+    needs_kernel();
+    if !has(&[("pg_ctlcluster", "postgresql"), RSYNC, SSHD]) {
         return;
     }
     let (site, _server) = Site::with_ssh("pgrep");
@@ -268,7 +274,8 @@ fn syncthing_configuration(devices: &[(String, String)]) -> String {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn syncthing_is_attached_to() {
-    if !kernel() || !has(&[("syncthing", "syncthing")]) {
+    needs_kernel();
+    if !has(&[("syncthing", "syncthing")]) {
         return;
     }
     let site = Site::new("sync");
@@ -300,7 +307,8 @@ fn syncthing_is_attached_to() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn git_push_with_a_connection_of_its_own() {
-    if !kernel() || !has(&[("git", "git"), SSHD]) {
+    needs_kernel();
+    if !has(&[("git", "git"), SSHD]) {
         return;
     }
     let (site, _server) = Site::with_ssh("git");
@@ -337,7 +345,8 @@ fn git_push_with_a_connection_of_its_own() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn skopeo_copy() {
-    if !kernel() || !has(&[("skopeo", "skopeo")]) {
+    needs_kernel();
+    if !has(&[("skopeo", "skopeo")]) {
         return;
     }
     let site = Site::new("skopeo");
@@ -372,9 +381,7 @@ fn skopeo_copy() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn metrics_for_prometheus() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let site = Site::new("prom");
     let run = site.near.start("lowtide run --name nightly --cc reno sleep 60");
     until("the transfer", || finish(&mut site.near.command("lowtide status")).out.contains("nightly").then_some(()));

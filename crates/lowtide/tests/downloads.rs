@@ -8,8 +8,8 @@ mod lifecycle;
 use std::{fs, path::PathBuf, process::Command, thread, time::Duration};
 
 use lifecycle::{
-    Ended, Orphan, PATIENCE, Running, children, finish, inside, kernel, lowtide, name, report, transfer_status, until,
-    within,
+    Ended, Orphan, PATIENCE, Running, children, finish, inside, lowtide, name, needs_kernel, report, transfer_status,
+    until, within,
 };
 use lowtide_emu::{Config, Emulator};
 use nix::sys::signal::Signal;
@@ -34,10 +34,8 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(test: &str) -> Option<Scene> {
-        if !kernel() {
-            return None;
-        }
+    fn new(test: &str) -> Scene {
+        needs_kernel();
         let (a, b) = (name(&format!("{test}-a")), name(&format!("{test}-b")));
         let mut config = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40));
         config.realtime = true;
@@ -60,7 +58,7 @@ impl Scene {
             };
             until("the server", || listens().then_some(()));
         }
-        Some(scene)
+        scene
     }
 
     /// A file of so many bytes that do not repeat; its name.
@@ -147,7 +145,7 @@ fn rate(iperf: Running) -> f64 {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received() {
-    let Some(scene) = Scene::new("whole") else { return };
+    let scene = Scene::new("whole");
     let length = 6_000_000;
     let program = scene.curl(scene.serves(length));
     let (ended, report) = scene.runs(&["--size", "6MB", "--deadline", "40s"], &program);
@@ -166,7 +164,7 @@ fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn its_status_is_about_what_is_received() {
-    let Some(scene) = Scene::new("status") else { return };
+    let scene = Scene::new("status");
     let job = name("down");
     let run = scene.run(&["--name", &job], &scene.curl(scene.serves(100_000_000)));
     let status = until("data", || {
@@ -185,12 +183,10 @@ fn its_status_is_about_what_is_received() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_yields_to_another_one_and_uses_an_idle_link() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     const SECONDS: u32 = 20;
     let measure = |number: usize| {
-        let scene = Scene::new(&format!("yields{number}")).unwrap();
+        let scene = Scene::new(&format!("yields{number}"));
         let solo = rate(scene.foreground(10));
         let program = scene.curl(scene.serves(150_000_000));
         let run = scene.run(&[], &program);
@@ -220,7 +216,7 @@ fn a_download_yields_to_another_one_and_uses_an_idle_link() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn killed_it_leaves_no_slow_socket() {
-    let Some(scene) = Scene::new("killed") else { return };
+    let scene = Scene::new("killed");
     let program = scene.curl(scene.serves(300_000_000));
     let foreground = scene.foreground(60);
     let job = name("killed");
@@ -242,7 +238,7 @@ fn killed_it_leaves_no_slow_socket() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_is_paused_and_goes_on() {
-    let Some(scene) = Scene::new("paused") else { return };
+    let scene = Scene::new("paused");
     let program = scene.curl(scene.serves(300_000_000));
     let job = name("paused");
     let run = scene.run(&["--name", &job], &program);
@@ -258,7 +254,7 @@ fn a_download_is_paused_and_goes_on() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn both_ways_are_governed_and_the_words_are_about_one() {
-    let Some(scene) = Scene::new("both") else { return };
+    let scene = Scene::new("both");
     let length = 3_000_000;
     let program = scene.curl(scene.serves(length));
     let text = |report: &Value, key: &str| report[key].as_str().unwrap_or_default().to_owned();
@@ -282,7 +278,7 @@ fn both_ways_are_governed_and_the_words_are_about_one() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn at_the_end_what_the_program_leaves_behind_is_let_go() {
-    let Some(scene) = Scene::new("left") else { return };
+    let scene = Scene::new("left");
     let curl = scene.curl(scene.serves(300_000_000)).join(" ");
     let foreground = scene.foreground(60);
     let script = format!("{curl} & echo $!; sleep 8");
@@ -298,7 +294,7 @@ fn at_the_end_what_the_program_leaves_behind_is_let_go() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn without_timestamps_a_connection_is_left_alone_and_named() {
-    let Some(scene) = Scene::new("unstamped") else { return };
+    let scene = Scene::new("unstamped");
     let set = || fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0");
     scene.link.a().run(set).unwrap().unwrap();
     let program = scene.curl(scene.serves(2_000_000));
@@ -311,7 +307,7 @@ fn without_timestamps_a_connection_is_left_alone_and_named() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn at_weight_1_the_window_is_the_stacks() {
-    let Some(scene) = Scene::new("ordinary") else { return };
+    let scene = Scene::new("ordinary");
     let program = scene.curl(scene.serves(20_000_000));
     let foreground = scene.foreground(20);
     let run = scene.run(&["--w-min", "1"], &program);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use lifecycle::{
-    LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, inside, kernel, lowtide, name, namespace, run_script,
+    LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, inside, lowtide, name, namespace, needs_kernel, run_script,
     sockets, sockets_to, trickle, until,
 };
 use lowtide_emu::{Config, Emulator, Namespace};
@@ -45,9 +45,7 @@ fn laws_at(namespace: &Namespace, port: u16, number: usize) -> Vec<String> {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_peer_that_does_not_echo_every_mark_gets_reno_and_no_ect() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("plain");
     for ecn in ["0", "1", "2"] {
         space.run(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", ecn)).unwrap().unwrap();
@@ -72,9 +70,7 @@ fn a_peer_that_does_not_echo_every_mark_gets_reno_and_no_ect() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn between_two_of_ours_all_is_ect0() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("both");
     for law in LAWS {
         let port = free_port(&space);
@@ -100,9 +96,7 @@ fn between_two_of_ours_all_is_ect0() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_client_of_classic_ecn_or_of_none_gets_reno() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("classic");
     for (ecn, law) in [("1", "dctcp"), ("2", "dctcp"), ("1", "prague")] {
         space.run(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", ecn)).unwrap().unwrap();
@@ -124,9 +118,7 @@ fn a_client_of_classic_ecn_or_of_none_gets_reno() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn every_mark_is_echoed() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (law, size) in [("dctcp", 12_000_000), ("prague:accel=on,overload=on", 12_000_000)] {
         let (a, b) = (name(&format!("{}a", &law[..2])), name(&format!("{}b", &law[..2])));
         let discipline = "step:at=3ms".parse().unwrap();

@@ -8,7 +8,7 @@ mod lifecycle;
 use std::{collections::BTreeSet, fs, net::SocketAddr, path::Path, process::Command, thread, time::Duration};
 
 use lifecycle::{
-    Ended, Orphan, Running, children, finish, groups_of, inside, is_alive, kernel, listed_laws, lowtide, name,
+    Ended, Orphan, Running, children, finish, groups_of, inside, is_alive, listed_laws, lowtide, name, needs_kernel,
     own_cgroup, report, sockets_to, until, within,
 };
 use lowtide_emu::{Config, Emulator};
@@ -34,10 +34,8 @@ struct Scene {
 
 impl Scene {
     /// 20 Mbit/s and 20 ms, but for what `change` changes.
-    fn new(test: &str, change: impl FnOnce(&mut Config)) -> Option<Scene> {
-        if !kernel() {
-            return None;
-        }
+    fn new(test: &str, change: impl FnOnce(&mut Config)) -> Scene {
+        needs_kernel();
         let (a, b) = (name(&format!("{test}-a")), name(&format!("{test}-b")));
         let mut config = Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20));
         config.realtime = true;
@@ -45,7 +43,7 @@ impl Scene {
         let link = Emulator::start(config).unwrap();
         let mut scene = Scene { receiver: None, link, directory: tempfile::tempdir().unwrap() };
         scene.receive();
-        Some(scene)
+        scene
     }
 
     fn address(&self) -> SocketAddr {
@@ -121,21 +119,18 @@ fn part(report: &Value, of: &str) -> f64 {
 }
 
 /// The transfer under this deadline, over two connections, whatever the link does.
-fn survives(test: &str, deadline: &str, length: u64, change: impl FnOnce(&mut Config)) -> Option<Value> {
-    let scene = Scene::new(test, change)?;
+fn survives(test: &str, deadline: &str, length: u64, change: impl FnOnce(&mut Config)) -> Value {
+    let scene = Scene::new(test, change);
     let size = (2 * length).to_string();
     let run = scene.run(&["--deadline", deadline, "--size", &size], &scene.sender(2, length, 0.0));
-    Some(scene.end(run, 2, length).1)
+    scene.end(run, 2, length).1
 }
 
 #[test]
 #[ignore = "a battery of its own: make faults"]
 fn a_link_that_is_down_for_30_s() {
-    let Some(report) =
-        survives("down", "+80s", 20_000_000, |it| it.schedule = Some("0s:20mbit,8s:0mbit,38s:20mbit".parse().unwrap()))
-    else {
-        return;
-    };
+    let report =
+        survives("down", "+80s", 20_000_000, |it| it.schedule = Some("0s:20mbit,8s:0mbit,38s:20mbit".parse().unwrap()));
     let kinds: Vec<_> = report["announcements"].as_array().unwrap().iter().map(|said| &said["outlook"]).collect();
     assert!(kinds.iter().any(|kind| *kind == "stalled"), "{kinds:?}");
     assert_eq!(report["outcome"], "met");
@@ -144,11 +139,7 @@ fn a_link_that_is_down_for_30_s() {
 #[test]
 #[ignore = "a battery of its own: make faults"]
 fn a_link_that_is_down_while_the_program_connects() {
-    let Some(report) =
-        survives("mute", "+100s", 2_000_000, |it| it.schedule = Some("0s:0mbit,30s:20mbit".parse().unwrap()))
-    else {
-        return;
-    };
+    let report = survives("mute", "+100s", 2_000_000, |it| it.schedule = Some("0s:0mbit,30s:20mbit".parse().unwrap()));
     let said = report["announcements"].as_array().unwrap();
     assert_eq!(said[0]["outlook"], "waiting", "it has no connection yet: {said:?}");
     assert_eq!(report["outcome"], "met");
@@ -158,7 +149,7 @@ fn a_link_that_is_down_while_the_program_connects() {
 #[ignore = "a battery of its own: make faults"]
 fn capacity_that_falls_to_a_twentieth_and_comes_back() {
     let change = |it: &mut Config| it.schedule = Some("0s:20mbit,3s:1mbit,18s:20mbit".parse().unwrap());
-    let Some(report) = survives("steps", "+60s", 8_000_000, change) else { return };
+    let report = survives("steps", "+60s", 8_000_000, change);
     assert_eq!(report["outcome"], "met");
     assert!(part(&report, "retransmitted_bytes") < 0.1, "{}", report["retransmitted_bytes"]);
 }
@@ -168,7 +159,7 @@ fn capacity_that_falls_to_a_twentieth_and_comes_back() {
 #[ignore = "a battery of its own: make faults"]
 fn a_round_trip_that_becomes_ten_times_as_long() {
     let change = |it: &mut Config| it.rtt_schedule = Some("0s:20ms,3s:200ms".parse().unwrap());
-    let Some(report) = survives("farther", "+60s", 10_000_000, change) else { return };
+    let report = survives("farther", "+60s", 10_000_000, change);
     assert_eq!(report["outcome"], "met");
     let again = part(&report, "retransmitted_bytes");
     println!("{:.1} Mbit/s; sent again: {:.2} %", 1e-6 * report["mean_bps"].as_f64().unwrap(), 100.0 * again);
@@ -178,16 +169,14 @@ fn a_round_trip_that_becomes_ten_times_as_long() {
 #[test]
 #[ignore = "a battery of its own: make faults"]
 fn one_packet_of_twenty_lost() {
-    let Some(report) = survives("loss", "+60s", 2_000_000, |it| it.loss = "5%".parse().unwrap()) else { return };
+    let report = survives("loss", "+60s", 2_000_000, |it| it.loss = "5%".parse().unwrap());
     assert_eq!(report["outcome"], "met");
 }
 
 #[test]
 #[ignore = "a battery of its own: make faults"]
 fn packets_that_fall_back() {
-    let Some(report) = survives("order", "+60s", 4_000_000, |it| it.reordering = "5%:8ms".parse().unwrap()) else {
-        return;
-    };
+    let report = survives("order", "+60s", 4_000_000, |it| it.reordering = "5%:8ms".parse().unwrap());
     assert_eq!(report["outcome"], "met");
 }
 
@@ -195,7 +184,7 @@ fn packets_that_fall_back() {
 #[ignore = "a battery of its own: make faults"]
 fn a_receiver_that_dies_and_is_back() {
     const LENGTH: u64 = 6_000_000;
-    let Some(mut scene) = Scene::new("peer", |_| {}) else { return };
+    let mut scene = Scene::new("peer", |_| {});
     let run = scene.run(&["--deadline", "+60s", "--size", "12MB"], &scene.sender(2, LENGTH, 0.0));
     scene.sends_for(2.0);
     scene.receive();
@@ -209,7 +198,7 @@ fn a_receiver_that_dies_and_is_back() {
 #[ignore = "a battery of its own: make faults"]
 fn a_controller_that_is_stopped_lets_go_gently() {
     const LENGTH: u64 = 8_000_000;
-    let Some(scene) = Scene::new("stopped", |_| {}) else { return };
+    let scene = Scene::new("stopped", |_| {});
     let run = scene.run(&["--deadline", "+60s", "--size", "32MB", "--w-max", "0.1"], &scene.sender(4, LENGTH, 0.0));
     scene.sends_for(3.0);
     run.signal(Signal::SIGSTOP);
@@ -225,7 +214,7 @@ fn a_controller_that_is_stopped_lets_go_gently() {
 #[ignore = "a battery of its own: make faults"]
 fn a_program_that_is_stopped() {
     const LENGTH: u64 = 5_000_000;
-    let Some(scene) = Scene::new("paused", |_| {}) else { return };
+    let scene = Scene::new("paused", |_| {});
     let run = scene.run(&["--deadline", "+60s", "--size", "10MB"], &scene.sender(2, LENGTH, 0.0));
     scene.sends_for(1.0);
     let program = Pid::from_raw(children(run.pid())[0]);
@@ -240,7 +229,7 @@ fn a_program_that_is_stopped() {
 #[ignore = "a battery of its own: make faults"]
 fn lowtide_killed_twice_and_once_more() {
     const LENGTH: u64 = 4_000_000;
-    let Some(mut scene) = Scene::new("killed", |_| {}) else { return };
+    let mut scene = Scene::new("killed", |_| {});
     let mut killed = Vec::new();
     for _ in 0..2 {
         let run = scene.run(&["--quiet"], &scene.sender(2, LENGTH, 0.0));
@@ -262,7 +251,7 @@ fn lowtide_killed_twice_and_once_more() {
 #[test]
 #[ignore = "a battery of its own: make faults"]
 fn two_hundred_connections_a_second() {
-    let Some(scene) = Scene::new("rate", |_| {}) else { return };
+    let scene = Scene::new("rate", |_| {});
     let run = scene.run(&["--deadline", "+60s", "--size", "10MB"], &scene.sender(1000, 10_000, 0.005));
     let (_, report) = scene.end(run, 1000, 10_000);
     assert_eq!(report["connections"], 1000);
@@ -277,7 +266,7 @@ fn five_thousand_sockets() {
     const LENGTH: u64 = 4_000;
     // which a plain program overruns, too, and ends on
     let slow = |it: &mut Config| it.rate = "30mbit".parse().unwrap();
-    let Some(plain) = Scene::new("many-plain", slow) else { return };
+    let plain = Scene::new("many-plain", slow);
     let program = plain.sender(NUMBER, LENGTH, 0.0);
     let mut command = Command::new(&program[0]);
     command.args(&program[1..]);
@@ -285,7 +274,7 @@ fn five_thousand_sockets() {
     assert!(ended.status.success(), "{ended:?}");
     plain.all_arrived(NUMBER, LENGTH);
     let without = segments_sent_again(&plain);
-    let scene = Scene::new("many", slow).expect("as before");
+    let scene = Scene::new("many", slow);
     let run = scene.run(&["--deadline", "+290s", "--size", "20MB"], &scene.sender(NUMBER, LENGTH, 0.0));
     scene.end(run, NUMBER, LENGTH);
     let with = segments_sent_again(&scene);
@@ -306,7 +295,7 @@ fn segments_sent_again(scene: &Scene) -> u64 {
 #[ignore = "a battery of its own: make faults"]
 fn a_run_within_a_run_and_one_beside_it() {
     const LENGTH: u64 = 2_000_000;
-    let Some(scene) = Scene::new("nested", |_| {}) else { return };
+    let scene = Scene::new("nested", |_| {});
     let inner: Vec<String> = [env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--"].map(str::to_owned).into();
     let inner = [inner, scene.sender(2, LENGTH, 0.0)].concat();
     let beside = scene.run(&["--quiet"], &scene.sender(2, LENGTH, 0.0));
@@ -321,7 +310,7 @@ fn a_run_within_a_run_and_one_beside_it() {
 #[ignore = "a battery of its own: make faults"]
 fn a_group_that_is_frozen_or_left() {
     const LENGTH: u64 = 5_000_000;
-    let Some(scene) = Scene::new("frozen", |_| {}) else { return };
+    let scene = Scene::new("frozen", |_| {});
     let run = scene.run(&["--deadline", "+60s", "--size", "10MB"], &scene.sender(2, LENGTH, 0.0));
     scene.sends_for(1.0);
     let group = groups_of(run.pid()).pop().expect("its group");
@@ -341,9 +330,7 @@ fn a_group_that_is_frozen_or_left() {
 #[test]
 #[ignore = "a battery of its own: make faults"]
 fn pins_that_somebody_removes() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let mounts = || fs::read_to_string("/proc/self/mounts").unwrap().lines().filter(|it| it.contains(" bpf ")).count();
     let mounted = mounts();
     let ended = finish(&mut lowtide(["cc", "load", "vegas", "--pin"]));

@@ -15,15 +15,13 @@ use std::{
     process::Command,
 };
 
-use lifecycle::{finish, kernel, lowtide, lowtide_environment, public_copy, report, run_script};
+use lifecycle::{finish, lowtide, lowtide_environment, needs_kernel, public_copy, report, run_script};
 use serde_json::json;
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_full_disk_at_the_report_costs_the_report_and_not_the_transfer() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let full = tempfile::tempdir().unwrap();
     // in a mount namespace of its own: the tiny file system goes with it
     let script = format!(
@@ -41,9 +39,7 @@ fn a_full_disk_at_the_report_costs_the_report_and_not_the_transfer() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn limits_of_files_are_one_sentence() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let run = |limit: &str, program: &str| {
         let script = format!(
@@ -69,9 +65,7 @@ fn limits_of_files_are_one_sentence() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_history_that_never_ends_is_one_sentence() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -86,9 +80,7 @@ fn a_history_that_never_ends_is_one_sentence() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_report_has_the_mode_that_the_umask_gives_and_leaves_nothing_beside_it() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (umask, mode) in [("022", 0o644), ("077", 0o600)] {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("report.json");
@@ -106,9 +98,7 @@ fn a_report_has_the_mode_that_the_umask_gives_and_leaves_nothing_beside_it() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_report_holds_arguments_only_if_asked() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.json");
     for (options, program) in
@@ -125,9 +115,7 @@ fn a_report_holds_arguments_only_if_asked() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_report_is_written_with_the_callers_rights() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (_copy, program) = public_copy();
     let theirs = tempfile::tempdir().unwrap();
     let ours = tempfile::tempdir().unwrap();

@@ -6,7 +6,9 @@ mod lifecycle;
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
-use lifecycle::{LE, Receiver, Running, Socket, finish, inside, kernel, lowtide, name, namespace, report, sockets};
+use lifecycle::{
+    LE, Receiver, Running, Socket, finish, inside, lowtide, name, namespace, needs_kernel, report, sockets,
+};
 use lowtide_emu::{Config, Emulator, Namespace};
 use serde_json::Value;
 
@@ -15,9 +17,7 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/held/");
 /// Whether this kernel has MPTCP; without it there is nothing to hold. A missing one is a failure where
 /// `LOWTIDE_REQUIRE_KERNEL=1`.
 fn has_mptcp() -> bool {
-    if !kernel() {
-        return false;
-    }
+    needs_kernel();
     let enabled = fs::read_to_string("/proc/sys/net/mptcp/enabled");
     if enabled.is_ok() {
         return true;
@@ -97,9 +97,7 @@ fn subflows_of_mptcp_have_the_programs_law_where_that_is_allowed() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_pacing_limit_of_the_program_stays_as_it_is_set() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (a, b) = (format!("{}a", name("pacing")), format!("{}b", name("pacing")));
     let emulator = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20))).unwrap();
     let receiver = Receiver::start(emulator.b(), emulator.b4());

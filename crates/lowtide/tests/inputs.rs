@@ -6,14 +6,12 @@ mod lifecycle;
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
-use lifecycle::{finish, kernel, report, run_script};
+use lifecycle::{finish, needs_kernel, report, run_script};
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_tree_that_cannot_be_read_as_a_whole_is_announced_by_what_could() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let tree = directory.path().join("tree");
     for folder in ["a", "closed", "closed_too"] {
@@ -37,9 +35,7 @@ fn a_tree_that_cannot_be_read_as_a_whole_is_announced_by_what_could() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn an_empty_tree_runs_the_program_without_a_deadline_that_presses() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let (empty, file) = (directory.path().join("empty"), directory.path().join("report.json"));
     fs::create_dir(&empty).unwrap();
@@ -58,9 +54,7 @@ fn an_empty_tree_runs_the_program_without_a_deadline_that_presses() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn one_file_system_leaves_out_what_is_mounted_below() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("other")).unwrap();
     fs::write(directory.path().join("x"), [1; 1000]).unwrap();

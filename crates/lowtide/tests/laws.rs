@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use lifecycle::{Running, dev_tcp, inside, kernel, law_loaded_since, listed_laws, name, run_script};
+use lifecycle::{Running, dev_tcp, inside, law_loaded_since, listed_laws, name, needs_kernel, run_script};
 use lowtide_cc::Random;
 use lowtide_emu::{Config, Emulator};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -52,9 +52,7 @@ fn a_hundred_megabytes_arrive_whole_over_a_lossy_and_reordering_link() {
 }
 
 fn arrive_whole(bytes: usize) {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let content = content(bytes);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("content");

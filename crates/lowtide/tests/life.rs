@@ -8,6 +8,7 @@
 mod life {
     pub(crate) mod axes;
     pub(crate) mod calls;
+    pub(crate) mod job;
     pub(crate) mod page;
     pub(crate) mod process;
     pub(crate) mod programs;

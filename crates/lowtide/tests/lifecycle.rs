@@ -20,8 +20,8 @@ use std::{
 };
 
 use lifecycle::{
-    Orphan, Receiver, Running, Socket, children, dev_tcp, finish, group_of, groups_of, inside, is_alive, kernel,
-    listed_laws, lowtide, name, namespace, own_cgroup, report, run_script, sockets_to, state, trickle, until, within,
+    Orphan, Receiver, Running, Socket, children, dev_tcp, finish, group_of, groups_of, inside, is_alive, listed_laws,
+    lowtide, name, namespace, needs_kernel, own_cgroup, report, run_script, sockets_to, state, trickle, until, within,
 };
 use lowtide_emu::{Config, Emulator, Namespace};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
@@ -32,9 +32,7 @@ const LOCALHOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_exit_status_is_the_programs() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for code in [0, 7, 255] {
         let ended = finish(&mut run_script(&[], &format!("exit {code}")));
         assert_eq!(ended.status.code(), Some(code), "{ended:?}");
@@ -44,9 +42,7 @@ fn the_exit_status_is_the_programs() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn death_by_a_signal_is_the_programs() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for signal in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGSEGV, Signal::SIGPIPE] {
         let script = format!("ulimit -c 0; kill -{} $$", signal as i32);
         let ended = finish(&mut run_script(&["--quiet"], &script));
@@ -58,9 +54,7 @@ fn death_by_a_signal_is_the_programs() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn streams_directory_and_environment_pass_through() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let input = directory.path().join("input");
     fs::write(&input, "from stdin\n").unwrap();
@@ -76,9 +70,7 @@ fn streams_directory_and_environment_pass_through() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_pipe_passes_through_to_its_end() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let pipe = format!("head -c 1000000 /dev/zero | {} run --quiet -- cat | wc -c", env!("CARGO_BIN_EXE_lowtide"));
     assert_eq!(finish(Command::new("sh").args(["-c", &pipe])).out.trim(), "1000000");
 }
@@ -86,9 +78,7 @@ fn a_pipe_passes_through_to_its_end() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn signal_mask_and_ignored_signals_are_the_callers() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let own_signals = |mut command: Command| {
         let prepare = || {
             let blocked = SigSet::from_iter([Signal::SIGUSR1, Signal::SIGALRM, Signal::SIGCHLD]);
@@ -119,9 +109,7 @@ fn signal_mask_and_ignored_signals_are_the_callers() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn signals_sent_to_lowtide_reach_the_program() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let script = "for s in TERM INT USR1 USR2 HUP WINCH; do trap \"echo $s\" $s; done; trap 'echo QUIT; exit 5' QUIT; \
                   echo ready; while :; do sleep 0.02; done";
     let run = Running::start(&mut run_script(&["--quiet"], script));
@@ -146,9 +134,7 @@ fn signals_sent_to_lowtide_reach_the_program() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_signal_that_ends_the_program_ends_lowtide_too() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let run = Running::start(&mut lowtide(["run", "--quiet", "--", "sh", "-c", "echo ready; exec sleep 60"]));
     run.says("ready");
     run.signal(Signal::SIGTERM);
@@ -178,9 +164,7 @@ fn interrupt_counter() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn ctrl_c_on_a_terminal_reaches_the_program_once() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let counter = format!("{} --exact interrupt_counter --nocapture", std::env::current_exe().unwrap().display());
     let script = format!("LOWTIDE_TEST_COUNT=1 {} run -- {counter}; echo status $?", env!("CARGO_BIN_EXE_lowtide"));
     let mut terminal = Terminal::start(&script);
@@ -194,9 +178,7 @@ fn ctrl_c_on_a_terminal_reaches_the_program_once() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn ctrl_z_stops_the_program_and_fg_continues_it() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let program = "echo ready; for i in $(seq 100); do sleep 0.02; done; exit 6";
     let lowtide = env!("CARGO_BIN_EXE_lowtide");
     let script = format!("{lowtide} run -- sh -c '{program}'; echo \"stopped $?\"; read -t 20; fg; echo \"status $?\"");
@@ -216,9 +198,7 @@ fn ctrl_z_stops_the_program_and_fg_continues_it() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn on_a_terminal_there_is_one_line_that_changes() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("terminal");
     let receiver = Receiver::start(&space, LOCALHOST);
     let script = format!(
@@ -237,9 +217,7 @@ fn on_a_terminal_there_is_one_line_that_changes() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn quiet_prints_nothing_and_a_pipe_gets_few_lines() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("quiet");
     let receiver = Receiver::start(&space, LOCALHOST);
     let script = format!("timeout 2.5 bash -c '{}'; exit 0", trickle(&[receiver.address]));
@@ -258,9 +236,7 @@ fn quiet_prints_nothing_and_a_pipe_gets_few_lines() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_report_says_what_the_receiver_got() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     const SIZE: u64 = 3_000_000;
     let space = namespace("report");
     let receiver = Receiver::start(&space, LOCALHOST);
@@ -323,9 +299,7 @@ fn the_report_says_what_the_receiver_got() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_deadline_that_passes_is_reported_as_missed() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("missed");
     let receiver = Receiver::start(&space, LOCALHOST);
     let directory = tempfile::tempdir().unwrap();
@@ -344,9 +318,7 @@ fn a_deadline_that_passes_is_reported_as_missed() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_is_recognised() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     const SIZE: usize = 3_000_000;
     let space = namespace("download");
     let server = Receiver::replying(&space, LOCALHOST, SIZE);
@@ -366,9 +338,7 @@ fn a_download_is_recognised() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_over_accepted_connections_is_recognised_while_it_runs() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("upload-in");
     let port = space.run(|| std::net::TcpListener::bind((LOCALHOST, 0)).unwrap().local_addr().unwrap().port()).unwrap();
     let mut command = lowtide(["run", "--"]);
@@ -391,9 +361,7 @@ fn law_of(space: &Namespace, receiver: &Receiver) -> String {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn two_runs_side_by_side_do_not_touch_each_other() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("two");
     let receivers = [Receiver::start(&space, LOCALHOST), Receiver::start(&space, LOCALHOST)];
     let start = |receiver: &Receiver| {
@@ -450,9 +418,7 @@ const UNLIMITED: f64 = 34e9;
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (rate, rtt) = ("20mbit".parse().unwrap(), Duration::from_millis(40));
     let config = Config { realtime: true, ..Config::new(name("killed-a"), name("killed-b"), rate, rtt) };
     let link = Emulator::start(config).unwrap();
@@ -519,9 +485,7 @@ fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn killed_at_any_moment_it_leaves_nothing() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("moments");
     let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
     let program = format!("head -c 100000 /dev/zero > {}", dev_tcp(receiver.address));

@@ -8,7 +8,7 @@ mod terminal;
 
 use std::{fs, num::NonZeroU16, path::Path, process::Command, thread, time::Duration};
 
-use lifecycle::{finish, kernel};
+use lifecycle::{finish, needs_kernel};
 use terminal::Terminal;
 
 const LOWTIDE: &str = env!("CARGO_BIN_EXE_lowtide");
@@ -92,9 +92,7 @@ fn files(directory: &Path) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn rsync_keeps_its_screen() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     files(directory.path());
     let rsync = |columns| format!("rsync -a --info=progress2,stats1 --bwlimit=4M source/ rsync-{columns}/");
@@ -104,9 +102,7 @@ fn rsync_keeps_its_screen() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn restic_keeps_its_screen() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     files(directory.path());
     let init = "export RESTIC_PASSWORD=x; restic init --repo restic-40 && cp -r restic-40 restic-80 && cp -r restic-40 restic-200";
@@ -119,9 +115,7 @@ fn restic_keeps_its_screen() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn rclone_keeps_its_screen() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     files(directory.path());
     let rclone = |columns| format!("rclone --config /dev/null copy --progress --bwlimit 4M source rclone-{columns}");
@@ -131,9 +125,7 @@ fn rclone_keeps_its_screen() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn prompts_bars_and_lines_without_an_end_stay() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     fs::write(
         directory.path().join("program"),
@@ -154,9 +146,7 @@ fn prompts_bars_and_lines_without_an_end_stay() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_smaller_window_cuts_the_line() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let program = "trap \"\" WINCH; sleep 1; printf \"half \"; sleep 2; echo done";
     let mut terminal = Terminal::sized(&format!("{LOWTIDE} run -- sh -c '{program}'"), ROWS, 100);
     terminal.shows("half ");
@@ -183,9 +173,7 @@ fn a_smaller_window_cuts_the_line() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn where_nothing_can_change_in_place_there_are_lines() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let check = |run: String, after: &str, lines: usize| {
         let (_, shown) = Terminal::start(&format!("cd /; {run} --size 1GB --deadline +1h -- sleep 4 {after}")).end();
         assert!(!shown.contains('\x1b'), "{run}: {shown:?}");
@@ -213,9 +201,7 @@ fn where_nothing_can_change_in_place_there_are_lines() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_the_law_went_by_is_told_on_demand() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (option, told) in [("", false), ("--verbose", true)] {
         let (_, shown) = Terminal::start(&format!("{LOWTIDE} run {option} -- sleep 0.6")).end();
         assert_eq!(shown.contains("delay back-offs"), told, "{option}: {shown:?}");

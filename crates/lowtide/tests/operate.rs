@@ -19,7 +19,7 @@ use std::{
 };
 
 use lifecycle::{
-    Ended, Receiver, Running, dev_tcp, finish, inside, kernel, lowtide, name, namespace, public_copy, report,
+    Ended, Receiver, Running, dev_tcp, finish, inside, lowtide, name, namespace, needs_kernel, public_copy, report,
     run_script, sockets_to, transfer_status, trickle, until,
 };
 use lowtide::operate::directory::Directory;
@@ -52,9 +52,7 @@ fn long(space: &Namespace, receiver: &Receiver, options: &[&str]) -> Running {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_transfer_is_seen_and_changed_while_it_runs() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("operate");
     let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
     let directory = tempfile::tempdir().unwrap();
@@ -114,9 +112,7 @@ fn a_transfer_is_seen_and_changed_while_it_runs() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn frames_that_are_none_are_refused_and_others_may_not_ask() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("frames");
     let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
     let job = name("frames");
@@ -192,9 +188,7 @@ fn limit_files(pid: i32, files: Option<u64>) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_transfer_that_had_no_descriptor_left_answers_again() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let job = name("files");
     let run = Running::start(&mut run_script(&["--name", &job, "--cc", "reno"], "sleep 600"));
     status(&job);
@@ -211,9 +205,7 @@ fn a_transfer_that_had_no_descriptor_left_answers_again() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn one_that_is_stopped_keeps_no_other_from_beginning() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let job = name("stopped");
     let run = Running::start(&mut run_script(&["--name", &job, "--cc", "reno"], "sleep 600"));
     status(&job);
@@ -232,9 +224,7 @@ fn one_that_is_stopped_keeps_no_other_from_beginning() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_killed_transfers_name_is_free() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("stale");
     let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
     let job = name("stale");
@@ -254,9 +244,7 @@ fn a_killed_transfers_name_is_free() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn many_transfers_are_told_of_at_once() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let job = name("many");
     let script = |_| Running::start(&mut run_script(&["--name", &job, "--cc", "reno"], "sleep 600"));
     let runs: Vec<_> = (0..20).map(script).collect();
@@ -275,9 +263,7 @@ fn many_transfers_are_told_of_at_once() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_ran_is_on_record() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("record");
     let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
     let directory = tempfile::tempdir().unwrap();
@@ -350,9 +336,7 @@ fn rates_until_it_holds(job: &str, limit: f64) -> Vec<f64> {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_limit_holds_over_all_connections() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for law in ["tide", "cubic"] {
         let (emulator, receiver) = link(law);
         let job = name(&format!("limit-{law}"));
@@ -372,9 +356,7 @@ fn a_limit_holds_over_all_connections() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_pause_keeps_connections_and_loses_nothing() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (emulator, receiver) = link("pause");
     let job = name("pause");
     let bytes = 3_000_000;
@@ -398,9 +380,7 @@ fn a_pause_keeps_connections_and_loses_nothing() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_deadline_that_is_moved_is_met() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (emulator, receiver) = link("moved");
     let job = name("moved");
     let directory = tempfile::tempdir().unwrap();

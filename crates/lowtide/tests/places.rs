@@ -15,7 +15,7 @@ use std::{
 };
 
 use libbpf_rs::libbpf_sys::{self, BPF_CGROUP_INET_EGRESS, BPF_F_ALLOW_MULTI, BPF_F_ALLOW_OVERRIDE};
-use lifecycle::{Running, children, finish, group_of, kernel, name, own_cgroup, until, within};
+use lifecycle::{Running, children, finish, group_of, name, needs_kernel, own_cgroup, until, within};
 
 /// A cgroup of ours, below that of the tests.
 struct Group(PathBuf);
@@ -53,9 +53,7 @@ impl Drop for Group {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_a_container_that_sees_the_hosts_hierarchy_the_program_stays_in_the_containers_group() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let group = Group::new("container");
     let script = "exec unshare -C $LOWTIDE run --quiet -- sh -c 'echo ready; exec sleep 20'";
     let run = Running::start(&mut group.shell(script));
@@ -104,9 +102,7 @@ fn says(answers: &[String], parts: &[&str]) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_process_whose_group_is_out_of_sight_is_told_so() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (group, other) = (Group::new("sight"), Group::new("other"));
     // a namespace of the first group, left for the second, which has no name there
     let before = format!("echo $$ > {}/cgroup.procs && {HIDE} ", other.0.display());
@@ -117,9 +113,7 @@ fn a_process_whose_group_is_out_of_sight_is_told_so() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_a_threaded_group_run_and_doctor_say_so() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let above = Group::new("domain");
     let group = Group::at(above.0.join("threads"));
     fs::write(group.0.join("cgroup.type"), "threaded").unwrap();
@@ -186,9 +180,7 @@ impl Drop for ForeignProgram {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn below_a_program_that_allows_no_other_run_and_doctor_say_so() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let above = Group::new("foreign");
     let group = Group::at(above.0.join("below"));
     let foreign = ForeignProgram::attach(&above.0, 0);
@@ -207,9 +199,7 @@ fn below_a_program_that_allows_no_other_run_and_doctor_say_so() {
 
 #[test]
 fn doctor_names_who_else_sees_connections() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let above = Group::new("rival");
     let group = Group::at(above.0.join("below"));
     let doctor = || finish(&mut group.shell("exec $LOWTIDE doctor")).out;

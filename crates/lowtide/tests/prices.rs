@@ -6,7 +6,7 @@ mod lifecycle;
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
-use lifecycle::{Receiver, finish, inside, kernel, lowtide, name, report};
+use lifecycle::{Receiver, finish, inside, lowtide, name, needs_kernel, report};
 use lowtide_emu::{Arrived, Config, Emulator};
 use lowtide_net::{Ecn, Link, Packet, Time};
 use serde_json::Value;
@@ -166,9 +166,7 @@ fn losses_are_those_of_the_network_and_phantom_signals_are_none() {
         case("clean", (fast, 20, "0"), &["--cc", "cubic"], "2MB", PhantomAlone),
     ];
     for Case { test, link: (rate, rtt, loss), options, size, signals } in cases {
-        if !kernel() {
-            return;
-        }
+        needs_kernel();
         let seen = run(&link(test, rate, rtt, loss, "droptail"), options, size);
         let (losses, phantoms) = (seen.counted("losses"), seen.counted("phantom_signals"));
         let recoveries = seen.tcp["TCPSackRecovery"];
@@ -190,9 +188,7 @@ fn losses_are_those_of_the_network_and_phantom_signals_are_none() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn marks_are_counted_once_for_each_window() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let config = link("marks", "10mbit", 20, "0", "codel:ecn=on");
     let seen = run(&config, &["--cc", "cubic", "--w-min", "0.3"], "10MB");
     println!("{} counted, {} packets marked in {} windows", seen.counted("losses"), seen.marked, seen.episodes);
@@ -205,9 +201,7 @@ fn marks_are_counted_once_for_each_window() {
 fn sockets_that_share_a_window_pay_for_a_loss_once() {
     for (law, options) in [("cdg", &["--cc", "cdg", "--w-min", "1"][..]), ("cubic", &["--cc", "cubic", "--w-min", "1"])]
     {
-        if !kernel() {
-            return;
-        }
+        needs_kernel();
         let config =
             Config { buffer: "1bdp".parse().unwrap(), ..link(&format!("share-{law}"), "10mbit", 20, "0", "droptail") };
         let seen = attempt(config, options, "1500kB", 8);

@@ -17,8 +17,8 @@ use std::{
 };
 
 use lifecycle::{
-    Receiver, Running, finish, inside, kernel, lowtide, name, namespace, report, run_script, transfer_status, trickle,
-    until,
+    Receiver, Running, finish, inside, lowtide, name, namespace, needs_kernel, report, run_script, transfer_status,
+    trickle, until,
 };
 use lowtide_emu::{Config, Emulator};
 use nix::sys::signal::Signal;
@@ -33,9 +33,7 @@ const STATUS: &str = r#"{"message_type":"status","total_bytes":1000000000,"bytes
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn rclone_says_how_much_is_left() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     const FILE: usize = 4_000_000;
     let (a, b) = (format!("{}a", name("rc")), format!("{}b", name("rc")));
     let emulator = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40))).unwrap();
@@ -84,9 +82,7 @@ fn rclone_says_how_much_is_left() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn its_word_counts_until_somebody_sets_another_size() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("told");
     let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
     let job = name("told");
@@ -109,9 +105,7 @@ fn its_word_counts_until_somebody_sets_another_size() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn output_passes_unchanged() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     let mut bytes = vec![0; 3_000_000];
@@ -131,9 +125,7 @@ fn output_passes_unchanged() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn those_who_write_after_lowtides_end_are_heard_where_they_write() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let options = ["--cc", "reno", "--progress-from", "restic"];
     // a process that PROGRAM leaves behind
     let run = Running::start(&mut run_script(&options, "(sleep 2; echo late) & echo early"));
@@ -153,9 +145,7 @@ fn those_who_write_after_lowtides_end_are_heard_where_they_write() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_program_that_nobody_reads_ends_by_that() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
     let mut run = run_script(&["--quiet", "--cc", "reno", "--progress-from", "restic"], "exec yes");
@@ -170,9 +160,7 @@ fn a_program_that_nobody_reads_ends_by_that() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_terminal_stays_one() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     for (options, pipe, terminal) in
         [("--quiet", "", true), ("--progress line", "", true), ("", "", true), ("", "| cat", false)]
@@ -190,9 +178,7 @@ fn a_terminal_stays_one() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn one_that_says_nothing_is_told_of() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (source, options) in [("rsync", "--info=progress2"), ("restic", "--json"), ("rclone", "--stats 1s -v")] {
         let ended = finish(&mut run_script(&["--cc", "reno", "--deadline", "+1h", "--progress-from", source], "true"));
         let said = format!("nothing of {source}'s progress in its output, for which it needs {options}");

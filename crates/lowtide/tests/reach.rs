@@ -15,8 +15,8 @@ use std::{
 };
 
 use lifecycle::{
-    LE, LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, group_of, inside, kernel, listed_laws, lowtide, name,
-    namespace, output, public_copy, report, run_script, sockets, sockets_to, trickle, until,
+    LE, LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, group_of, inside, listed_laws, lowtide, name, namespace,
+    needs_kernel, output, public_copy, report, run_script, sockets, sockets_to, trickle, until,
 };
 use lowtide_emu::{Config, Emulator, Namespace};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt};
@@ -40,9 +40,7 @@ fn free_port(namespace: &Namespace) -> u16 {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn connections_of_the_program_and_its_children_run_the_law_and_send_le_over_ipv4_and_ipv6() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("opened");
     let (four, six) = (Receiver::start(&space, LOCALHOST), Receiver::start(&space, LOCALHOST6));
     let wire = Wire::tap(&space);
@@ -68,9 +66,7 @@ fn connections_of_the_program_and_its_children_run_the_law_and_send_le_over_ipv4
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn connections_that_the_program_accepts_run_the_law_and_send_le() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("accepted");
     let port = free_port(&space);
     let wire = Wire::tap(&space);
@@ -103,9 +99,7 @@ fn connections_that_the_program_accepts_run_the_law_and_send_le() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_law_of_the_kernel_and_other_code_points_can_be_chosen() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("chosen");
     for (options, law, traffic_class) in [
         (["--cc", "cubic", "--dscp", "cs1"], "cubic", 8 << 2),
@@ -131,9 +125,7 @@ fn a_law_of_the_kernel_and_other_code_points_can_be_chosen() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn sockets_outside_the_group_are_left_alone() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("outside");
     let (ours, others) = (Receiver::start(&space, LOCALHOST), Receiver::start(&space, LOCALHOST));
     let _run = Running::start(&mut inside(&space, run_script(&["--quiet"], &trickle(&[ours.address]))));
@@ -188,9 +180,7 @@ fn with_own_law(test: &str, options: &[&str], before: bool) -> (serde_json::Valu
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_program_that_chooses_a_law_itself_is_kept_on_ours_and_sees_success() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (test, before) in [("kept-after", false), ("kept-before", true)] {
         let (report, law) = with_own_law(test, &[], before);
         assert!(law.starts_with("lt_tide_"), "{test}: {law}");
@@ -202,9 +192,7 @@ fn a_program_that_chooses_a_law_itself_is_kept_on_ours_and_sees_success() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_program_may_keep_a_law_of_its_own_where_that_is_allowed_and_the_report_says_so() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (test, before) in [("own-after", false), ("own-before", true)] {
         let (report, law) = with_own_law(test, &["--allow-own-cc"], before);
         assert_eq!(law, "reno", "{test}");
@@ -216,9 +204,7 @@ fn a_program_may_keep_a_law_of_its_own_where_that_is_allowed_and_the_report_says
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn udp_and_sockets_opened_before_are_reported_as_not_governed() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("before");
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.json");
@@ -264,9 +250,7 @@ fn is_nobody(out: &str) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn under_sudo_the_program_is_the_invoking_user_without_capabilities() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let options = ["--quiet"];
     let under_sudo =
         finish(run_script(&options, WHO).env("SUDO_UID", "65534").env("SUDO_GID", "65534").env("HOME", "/root"));
@@ -284,9 +268,7 @@ fn under_sudo_the_program_is_the_invoking_user_without_capabilities() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn capabilities_that_lowtide_was_given_are_not_the_programs() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (_directory, copy) = public_copy();
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
@@ -326,9 +308,7 @@ fn is_governed_by(space: &Namespace, mut wrapper: Command) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_works_inside_ip_netns_exec() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("exec");
     let mut wrapper = Command::new("ip");
     wrapper.args(["netns", "exec", space.name()]);
@@ -338,9 +318,7 @@ fn it_works_inside_ip_netns_exec() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_works_through_nsenter() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("nsenter");
     let mut wrapper = Command::new("nsenter");
     wrapper.arg(format!("--net={}", space.path().display()));
@@ -350,9 +328,7 @@ fn it_works_through_nsenter() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_works_where_no_cgroup_hierarchy_is_in_sight() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("unseen");
     let mut wrapper = Command::new("unshare");
     let hide = "for path in $(awk '$3 == \"cgroup2\" { print $2 }' /proc/self/mounts); do umount -l $path; done; \
@@ -364,9 +340,7 @@ fn it_works_where_no_cgroup_hierarchy_is_in_sight() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn it_works_in_a_cgroup_namespace() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("cgroupns");
     let mut wrapper = Command::new("unshare");
     wrapper.args(["-C", "-m"]);
@@ -376,9 +350,7 @@ fn it_works_in_a_cgroup_namespace() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_program_is_in_a_group_of_its_own() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let run = Running::start(&mut run_script(&["--quiet"], "echo ready; sleep 20"));
     run.says("ready");
     let child = until("PROGRAM", || lifecycle::children(run.pid()).first().copied());
@@ -389,9 +361,7 @@ fn the_program_is_in_a_group_of_its_own() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn dual_stack_sockets_carry_the_code_point_over_ipv4_too() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("mapped");
     let receiver = Receiver::start(&space, LOCALHOST);
     let wire = Wire::tap(&space);
@@ -438,9 +408,7 @@ while True:
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn connections_beyond_so_many_networks_share_a_flow() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (a, b) = (name("travel-a"), name("travel-b"));
     let link = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(10))).unwrap();
     output(Command::new("ip").args(["-n", link.a().name(), "route", "add", "default", "via", &link.b4().to_string()]));

@@ -8,7 +8,7 @@ mod lifecycle;
 use std::{fs, process::Command};
 
 use lifecycle::{
-    Ended, Running, finish, groups_of, kernel, lowtide, lowtide_environment, public_copy, report, run_script,
+    Ended, Running, finish, groups_of, lowtide, lowtide_environment, needs_kernel, public_copy, report, run_script,
 };
 
 /// Runs `lowtide run OPTIONS -- touch MARK`: it has to be refused before PROGRAM starts.
@@ -37,9 +37,7 @@ fn check(options: &[&str], parts: &[&str]) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn deadlines_and_sizes_that_make_no_sense_are_refused() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     check(&["--size", "1MB", "--deadline", "2020-01-01T00:00:00Z"], &["--deadline", "in the past"]);
     check(&["--deadline", "+1h"], &["--size", "how much is left"]);
     check(&["--size", "0"], &["--size 0", "nothing to send"]);
@@ -53,9 +51,7 @@ fn deadlines_and_sizes_that_make_no_sense_are_refused() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn laws_and_weights_that_make_no_sense_are_refused() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     check(&["--cc", "bbr"], &["--cc: bbr", "take tide, cubic or reno"]);
     check(&["--cc", "qubic"], &["--cc: qubic", "cubic"]);
     check(&["--w-min", "0"], &["0"]);
@@ -85,9 +81,7 @@ fn run_called_wrongly_ends_as_its_other_failures_do() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn users_that_do_not_exist_are_refused() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     check(&["--user", "no-such-user"], &["--user", "no-such-user"]);
     let ended = finish(run_script(&[], "true").env("SUDO_UID", "987654"));
     assert_eq!(ended.status.code(), Some(125));
@@ -111,9 +105,7 @@ fn restricted(restrictions: &str, options: &str) -> Ended {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn callers_by_sudo_become_only_whom_root_allows() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (restrictions, options, said) in [
         ("", "--user daemon", Ok("daemon\n")),
         ("[run]\nusers = [\"daemon\"]\n", "--user daemon", Ok("daemon\n")),
@@ -140,9 +132,7 @@ fn callers_by_sudo_become_only_whom_root_allows() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn programs_that_cannot_run_are_refused() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let refused = |program: &str, status: i32| {
         let running = Running::start(&mut lowtide(["run", "--", program]));
         let pid = running.pid();
@@ -164,9 +154,7 @@ fn programs_that_cannot_run_are_refused() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn reports_that_cannot_be_written_are_refused_before_the_program_starts() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     check(&["--report", "/no/such/directory/report.json"], &["/no/such/directory"]);
     check(&["--report", "/proc/report.json"], &["/proc"]);
     check(&["--report", "/tmp"], &["/tmp", "directory"]);
@@ -177,9 +165,7 @@ fn reports_that_cannot_be_written_are_refused_before_the_program_starts() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_cgroup_tree_that_cannot_be_written_is_refused() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     // every cgroup2 mount read-only, and no right to mount another one
     let script = format!(
         "for path in $(awk '$3 == \"cgroup2\" {{ print $2 }}' /proc/self/mounts); do mount -o remount,bind,ro $path; done; \
@@ -206,9 +192,7 @@ fn as_nobody(script: &str) -> Ended {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn without_privileges_run_says_what_to_try() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let ended = as_nobody("\"$LOWTIDE\" run -- echo ran");
     assert_eq!((ended.status.code(), ended.out.as_str()), (Some(125), ""), "{ended:?}");
     assert_eq!(ended.sentence(), "lowtide: needs root: try `sudo lowtide run …` (`lowtide doctor` has the details)");
@@ -217,9 +201,7 @@ fn without_privileges_run_says_what_to_try() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn best_effort_runs_the_program_ungoverned_and_says_so() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let ended = as_nobody("\"$LOWTIDE\" run --best-effort -- sh -c 'id -u; exit 7'");
     assert_eq!((ended.status.code(), ended.out.as_str()), (Some(7), "65534\n"), "{ended:?}");
     assert!(ended.sentence().contains("not governed, as --best-effort allows"), "{ended:?}");
@@ -236,9 +218,7 @@ fn best_effort_runs_the_program_ungoverned_and_says_so() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn doctor_has_a_line_for_every_feature() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let features = ["kernel", "kernel type information", "cgroup v2", "cgroup BPF programs", "TUN devices"];
     let well = finish(&mut lowtide(["doctor"]));
     assert_eq!(well.status.code(), Some(0), "{well:?}");
@@ -252,7 +232,7 @@ fn doctor_has_a_line_for_every_feature() {
     for feature in ["cgroup v2", "cgroup BPF programs"] {
         assert!(ill.out.contains(&format!("missing  {feature}: ")), "{}", ill.out);
     }
-    assert_eq!(ill.out.matches("missing").count(), ill.out.matches("mend: ").count(), "{}", ill.out);
+    assert_eq!(ill.out.matches("missing").count(), ill.out.matches("fix: ").count(), "{}", ill.out);
     assert_eq!(ill.out.matches("missing").count(), ill.out.matches("consequence: ").count(), "{}", ill.out);
 }
 

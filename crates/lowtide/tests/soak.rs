@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lifecycle::{Receiver, Running, children, inside, kernel, lowtide, name, report};
+use lifecycle::{Receiver, Running, children, inside, lowtide, name, needs_kernel, report};
 use lowtide_emu::{Config, Emulator};
 use nix::{
     sys::signal::{Signal, kill},
@@ -202,9 +202,7 @@ fn transfer(link: &Emulator, to: &Receiver, directory: &Path, random: &mut Xoshi
 #[test]
 #[ignore = "half an hour: make soak"]
 fn nothing_grows_and_feasible_deadlines_are_met() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let minutes: u64 = env::var("LOWTIDE_SOAK_MINUTES").map_or(30, |text| text.parse().expect("whole minutes"));
     let mut config = Config::new(name("soak-a"), name("soak-b"), "100mbit".parse().unwrap(), Duration::from_millis(20));
     config.realtime = true;

@@ -13,7 +13,9 @@ use std::{
     time::Duration,
 };
 
-use lifecycle::{Ended, Orphan, Receiver, Running, children, finish, inside, kernel, lowtide, name, namespace, report};
+use lifecycle::{
+    Ended, Orphan, Receiver, Running, children, finish, inside, lowtide, name, namespace, needs_kernel, report,
+};
 use lowtide_emu::{Config, Emulator};
 use nix::sys::signal::Signal;
 
@@ -32,9 +34,7 @@ fn run_check(options_of_run: &[&str], check: &str) -> Command {
 /// A check under `lowtide run`, in a namespace of its own.
 fn holds_under(options_of_run: &[&str], check: &str) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace(&format!("so{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
     let ended = finish(&mut inside(&space, run_check(options_of_run, check)));
     assert!(ended.status.success(), "{check}:\n{}{}", ended.out, ended.err);
@@ -139,9 +139,7 @@ fn a_socket_that_is_no_connection_has_a_place_until_it_closes() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_second_connection_of_a_socket_counts_and_has_a_goal_of_its_own() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (space, directory) = (namespace("again"), tempfile::tempdir().unwrap());
     let file = directory.path().join("report.json");
     let ended =
@@ -158,9 +156,7 @@ fn a_second_connection_of_a_socket_counts_and_has_a_goal_of_its_own() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn nested_runs_agree() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("nested");
     let mut command = lowtide(["run", "--quiet", "--", env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--"]);
     command.args(options("nested_run"));
@@ -171,9 +167,7 @@ fn nested_runs_agree() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_comes_and_goes_between_two_looks_is_reported() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (space, directory) = (namespace("brief"), tempfile::tempdir().unwrap());
     let file = directory.path().join("report.json");
     let ended = finish(&mut inside(&space, run_check(&["--report", file.to_str().unwrap()], "brief")));
@@ -185,9 +179,7 @@ fn what_comes_and_goes_between_two_looks_is_reported() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn when_lowtide_is_killed_the_options_go_and_the_connection_stays() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("orphaned");
     let run = Running::start(&mut inside(&space, run_check(&["--quiet"], "orphaned")));
     run.says("ready");
@@ -279,9 +271,7 @@ fn repository() -> PathBuf {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_example_in_c() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("deadline");
     let mut compiler = Command::new("cc");
@@ -295,9 +285,7 @@ fn the_example_in_c() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_example_in_python() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let script = repository().join("examples/deadline.py");
     example_meets_its_deadline("expy", &["python3".to_owned(), script.display().to_string()]);
 }
@@ -305,9 +293,7 @@ fn the_example_in_python() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_example_in_rust() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--locked", "-p", "lowtide-socket", "--example", "deadline"]);
     let ended = finish(cargo.current_dir(repository()));
@@ -319,10 +305,8 @@ fn the_example_in_rust() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn outside_a_run_an_example_sends_all_the_same() {
-    let space = match kernel() {
-        true => namespace("plain"),
-        false => return,
-    };
+    needs_kernel();
+    let space = namespace("plain");
     let receiver = Receiver::start(&space, std::net::Ipv4Addr::LOCALHOST);
     let script = repository().join("examples/deadline.py");
     let mut command = Command::new("python3");
@@ -357,9 +341,7 @@ fn send_beside_cubic(test: &str, options: &[&str], seconds: f64, goals: &[u64]) 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_socket_with_a_goal_among_others_is_done_in_time() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let sent = send_beside_cubic("mix", &[], 25.0, &[10_000_000, 0, 0, 0]);
     let (goal, others) = sent.split_first().unwrap();
     assert!(0.0 < goal.1 && goal.1 <= 25.0, "{sent:?}");
@@ -371,9 +353,7 @@ fn a_socket_with_a_goal_among_others_is_done_in_time() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn sockets_on_a_law_of_the_kernel_follow_weights_of_their_own() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let sent = send_beside_cubic("ownw", &["--cc", "cubic"], 25.0, &[1 << 40, 0]);
     assert_eq!((sent[0].2, sent[1].2), (1.0, 0.004), "{sent:?}");
     assert!(sent[0].0 > 1.5 * sent[1].0, "{sent:?}");
@@ -384,9 +364,7 @@ fn sockets_on_a_law_of_the_kernel_follow_weights_of_their_own() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn many_goals_take_one_flows_share() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let taken = |sockets: usize| {
         let run = |number: usize| {
             let sent = send_beside_cubic(&format!("m{sockets}x{number}"), &[], 25.0, &vec![1 << 40; sockets]);

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use lifecycle::{Ended, Running, finish, kernel, listed_laws, lowtide, name, run_script, until, within};
+use lifecycle::{Ended, Running, finish, listed_laws, lowtide, name, needs_kernel, run_script, until, within};
 
 /// How a command ends whose standard output nobody reads, from the start or from its first line on; and that line.
 fn unread(mut command: Command, first_line: bool) -> (Ended, String) {
@@ -32,9 +32,7 @@ fn unread(mut command: Command, first_line: bool) -> (Ended, String) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_only_prints_ends_well_where_nobody_reads_it() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("a.jsonl");
     fs::write(&trace, "{\"lowtide_trace\":1}\n").unwrap();
@@ -66,9 +64,7 @@ fn what_only_prints_ends_well_where_nobody_reads_it() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn an_emulator_that_nobody_reads_takes_its_namespaces_down() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("cell.up"), "1\n2\n").unwrap();
     let trace = format!("mahimahi:{}", directory.path().join("cell.up").display());
@@ -89,9 +85,7 @@ fn an_emulator_that_nobody_reads_takes_its_namespaces_down() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn laws_that_nobody_reads_of_go_and_pinned_ones_stay() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let listed = |law: &str| listed_laws().contains(law);
     for first_line in [false, true] {
         let (ended, line) = unread(lowtide(["cc", "load", "ledbat", "eclipse"]), first_line);
@@ -108,9 +102,7 @@ fn laws_that_nobody_reads_of_go_and_pinned_ones_stay() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_trace_that_nobody_reads_ends_and_a_refused_one_leaves_the_file_of_an_earlier_one() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let old = directory.path().join("old.jsonl");
     fs::write(&old, "an earlier trace\n").unwrap();
@@ -143,9 +135,7 @@ fn a_trace_that_nobody_reads_ends_and_a_refused_one_leaves_the_file_of_an_earlie
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_run_whose_words_nobody_reads_goes_on_to_its_end() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let out = tempfile::NamedTempFile::new().unwrap();
     // a size that is small and a deadline that passes, so that there is something to say
     let mut command = run_script(&["--size", "1kB", "--deadline", "+1s"], "sleep 2; echo ran; exit 7");
@@ -159,9 +149,7 @@ fn a_run_whose_words_nobody_reads_goes_on_to_its_end() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_program_has_the_dispositions_that_lowtide_was_started_with() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let seen = |ignored: &str, wrapped: bool| {
         let mut command = lowtide([""; 0]);
         let lowtide = command.get_program().to_str().unwrap().to_owned();

@@ -8,7 +8,7 @@ mod terminal;
 
 use std::{fs, thread, time::Duration};
 
-use lifecycle::{children, finish, is_alive, kernel, state, until};
+use lifecycle::{children, finish, is_alive, needs_kernel, state, until};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -39,9 +39,7 @@ const ATTACK: &str = "for my $path (@ARGV) { my $t; next unless $path eq q(-) ? 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn another_users_program_cannot_type_into_our_terminal() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     // what the shell finds in its terminal's input after the attack
     let script = |attack: &str| {
         format!(
@@ -77,9 +75,7 @@ fn another_users_program_cannot_type_into_our_terminal() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn without_a_terminal_the_session_is_new_all_the_same() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let program = "ps -o sid= -p $$; echo $$; tty </dev/tty";
     let mut command = std::process::Command::new("setsid");
     command.args(["-w", LOWTIDE, "run", "--quiet", "--user", "nobody", "--", "sh", "-c", program]).current_dir("/");
@@ -92,9 +88,7 @@ fn without_a_terminal_the_session_is_new_all_the_same() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_same_user_keeps_the_terminal_unless_a_line_shares_it() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (options, shared) in [("--quiet", true), ("--progress never", true), ("--progress line", true), ("", false)] {
         let shown = shown(&format!("tty; {LOWTIDE} run {options} -- sh -c 'sleep 0.5; tty'"));
         let (outer, _) = shown.split_once("\r\n").unwrap();
@@ -105,9 +99,7 @@ fn the_same_user_keeps_the_terminal_unless_a_line_shares_it() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_status_is_the_programs() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (program, status) in [("exit 7", 7), ("kill -TERM $$", 143), ("ulimit -c 0; kill -KILL $$", 137)] {
         let shown = shown(&format!("{}; echo \"status $?\"", as_nobody(program)));
         assert!(shown.contains(&format!("status {status}\r\n")), "{program}: {shown}");
@@ -119,9 +111,7 @@ fn the_status_is_the_programs() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_window_has_the_same_size() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let program = "trap \"stty size\" WINCH; stty size; for i in $(seq 100); do sleep 0.05; done; exit 3";
     let mut terminal = Terminal::sized(&format!("{}; echo \"status $?\"", as_nobody(program)), 33, 101);
     terminal.shows("33 101\r\n");
@@ -133,9 +123,7 @@ fn the_window_has_the_same_size() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn keys_reach_the_program() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let program = "trap \"echo interrupted\" INT; trap \"echo quit; exit 4\" QUIT; read line; echo \"<$line>\"; cat; \
                    echo waiting; while :; do sleep 0.02; done";
     let mut terminal = Terminal::start(&format!("{}; echo \"status $?\"; stty -a", as_nobody(program)));
@@ -156,9 +144,7 @@ fn keys_reach_the_program() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn ctrl_z_stops_both_and_fg_continues_both() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let program = "echo ready; for i in $(seq 100); do sleep 0.02; done; exit 6";
     let script = format!("{}; echo \"stopped $?\"; stty -a; read -t 20; fg; echo \"status $?\"", as_nobody(program));
     let mut terminal = Terminal::start(&script);
@@ -178,9 +164,7 @@ fn ctrl_z_stops_both_and_fg_continues_both() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_the_background_it_runs_until_it_reads() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let program = "echo working; read line; echo \"<$line>\"; exit 5";
     let wait = "while ! jobs | grep -q Stopped; do sleep 0.05; done; jobs";
     let script = format!("{} & {wait}; read -t 20; fg; echo \"status $?\"", as_nobody(program));
@@ -198,9 +182,7 @@ fn in_the_background_it_runs_until_it_reads() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn no_byte_is_lost() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let shown = shown(&format!("{}; echo end", as_nobody("seq 150000; printf last")));
     let expected: String = (1..=150_000).map(|number| format!("{number}\r\n")).collect();
     assert!(shown.len() > 1_000_000);
@@ -210,9 +192,7 @@ fn no_byte_is_lost() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_is_no_terminal_stays_what_it_is() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let kinds = "for fd in 0 1 2; do test -t $fd && echo terminal >&2; test -p /dev/fd/$fd && echo pipe >&2; done; \
                  cat; echo status $? >&2";
     let shown = shown(&format!("cd /; echo through | {LOWTIDE} run -q --user nobody -- sh -c '{kinds}' | cat -v"));
@@ -223,9 +203,7 @@ fn what_is_no_terminal_stays_what_it_is() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn in_a_pipe_the_keyboard_is_given_on_demand() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     // the one behind the pipe has it first
     let program = "sleep 1; read line </dev/tty; echo \"<$line>\"";
     let reader = "{ IFS= read -r line </dev/tty; echo \"behind: $line\"; cat; }";
@@ -243,9 +221,7 @@ fn in_a_pipe_the_keyboard_is_given_on_demand() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_killed_lowtide_leaves_the_program_and_a_terminal_in_order() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let program = "echo ready; sleep 1.5; echo late; sleep 0.2; echo later";
     let script = format!("ulimit -c 0; {}; echo \"status $?\"; sleep 0.3; stty -a; sleep 3", as_nobody(program));
     for (signal, status) in [(Signal::SIGKILL, 137), (Signal::SIGABRT, 134)] {
@@ -266,9 +242,7 @@ fn a_killed_lowtide_leaves_the_program_and_a_terminal_in_order() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_signal_that_ends_both_leaves_a_terminal_in_order() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     for (signal, status) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129), (Signal::SIGQUIT, 131)] {
         let script = format!("ulimit -c 0; {}; echo \"status $?\"; stty -a", as_nobody("echo ready; exec sleep 60"));
         let mut terminal = Terminal::start(&script);
@@ -285,9 +259,7 @@ fn a_signal_that_ends_both_leaves_a_terminal_in_order() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_terminal_that_hangs_up_hangs_up_on_the_program() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let mut terminal = Terminal::start(&format!("{}; echo end", as_nobody("echo ready; exec sleep 60")));
     terminal.shows("ready");
     let run = *children(terminal.shell()).first().expect("lowtide");

@@ -17,8 +17,8 @@ use std::{
 };
 
 use lifecycle::{
-    Ended, Receiver, Running, dev_tcp, finish, groups_of, inside, kernel, law_loaded_since, listed_laws, lowtide, name,
-    run_script, until,
+    Ended, Receiver, Running, dev_tcp, finish, groups_of, inside, law_loaded_since, listed_laws, lowtide, name,
+    needs_kernel, run_script, until,
 };
 use lowtide_emu::{Config, Emulator};
 use lowtide_kernel::{
@@ -34,8 +34,9 @@ use serde_json::Value;
 /// There is one trace at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn alone() -> Option<MutexGuard<'static, ()>> {
-    kernel().then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
+fn alone() -> MutexGuard<'static, ()> {
+    needs_kernel();
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A transfer that goes on until it is dropped, at 20 Mbit/s and 20 ms, with one loss in 200 packets, or marks where
@@ -109,7 +110,7 @@ fn events(records: &[Value]) -> BTreeSet<&str> {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn every_law_is_heard_each_round_and_at_losses_or_marks() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     for law in ["cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic", "kernel:cubic", "dctcp", "prague"] {
         let bulk = Bulk::start(law);
         let (lines, ended) = bulk.trace(&["--law", law]);
@@ -150,7 +151,7 @@ fn every_law_is_heard_each_round_and_at_losses_or_marks() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_does_not_fit_is_counted() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     let bulk = Bulk::start("vegas");
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("trace.jsonl");
@@ -176,7 +177,7 @@ fn what_does_not_fit_is_counted() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_killed_trace_does_not_go_on_for_ever() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     let bulk = Bulk::start("cdg");
     let port = bulk.receiver.port().to_string();
     let trace = Running::start(&mut lowtide(["trace", "--port", &port]));
@@ -192,7 +193,7 @@ fn a_killed_trace_does_not_go_on_for_ever() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_trace_ends_with_what_it_traces() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     let bulk = Bulk::start("ledbat");
     let trace = Running::start(&mut lowtide(["trace", "--law", "ledbat"]));
     until("records", || trace.out().contains("\"event\":\"round\"").then_some(()));
@@ -205,7 +206,7 @@ fn a_trace_ends_with_what_it_traces() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn connections_are_told_by_process_group_and_port() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     let bulk = Bulk::start("vegas");
     let stranger = Running::start(Command::new("sleep").arg("60"));
     let (ours, another) = (bulk.run.pid().to_string(), stranger.pid().to_string());
@@ -221,7 +222,7 @@ fn connections_are_told_by_process_group_and_port() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_trace_becomes_a_picture_or_a_table() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     let bulk = Bulk::start("eclipse");
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
@@ -245,7 +246,7 @@ fn a_trace_becomes_a_picture_or_a_table() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_law_of_the_whole_machine_is_heard() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     let law = Running::start(&mut lowtide(["cc", "load", "ledbatpp"]));
     until("the law", || law.out().contains("lt_ledbatpp is loaded").then_some(()));
     let trace = Running::start(&mut lowtide(["trace", "--law", "ledbatpp"]));
@@ -268,7 +269,7 @@ fn a_law_of_the_whole_machine_is_heard() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_is_wrong_is_said_in_a_sentence() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     let _bulk = Bulk::start("vegas");
     let directory = tempfile::tempdir().unwrap();
     let garbage = directory.path().join("garbage");
@@ -299,7 +300,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn tide_begins_anew_after_an_idle_time() {
-    let Some(_alone) = alone() else { return };
+    let _alone = alone();
     for stack in ["0", "1"] {
         let config = Config::new(name("idla"), name("idlb"), "20mbit".parse().unwrap(), Duration::from_millis(20));
         let link = Emulator::start(config).unwrap();

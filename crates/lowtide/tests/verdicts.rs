@@ -14,7 +14,7 @@ use std::{
 };
 
 use lifecycle::{
-    Ended, Receiver, Running, dev_tcp, finish, inside, kernel, lowtide, name, namespace, report, run_script,
+    Ended, Receiver, Running, dev_tcp, finish, inside, lowtide, name, namespace, needs_kernel, report, run_script,
 };
 use lowtide_emu::{Config, Emulator, Namespace};
 use serde_json::{Value, json};
@@ -67,9 +67,7 @@ impl Run {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn nothing_sent_is_not_met() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let place = Place::new("nothing");
     let options = ["--size", "5GB", "--deadline", "+1h"];
     let run = place.run(&options, "true");
@@ -90,9 +88,7 @@ fn nothing_sent_is_not_met() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn bytes_are_those_of_the_program() {
     const BYTES: u64 = 100_000;
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let rtt = Duration::from_millis(80);
     let link = Emulator::start(Config::new(name("fin-a"), name("fin-b"), "20mbit".parse().unwrap(), rtt)).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts/closing.py");
@@ -119,9 +115,7 @@ fn bytes_are_those_of_the_program() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_was_not_governed_is_told_once() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let place = Place::new("once");
     let datagrams = "python3 -c \"import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -144,9 +138,7 @@ for _ in range(200): s.sendto(bytes(1000), ('127.0.0.1', 9))\"";
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_end_of_the_group_is_not_the_end_of_the_program() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let place = Place::new("end");
     let (late, idle) = (place.file("late"), dev_tcp(place.receiver.address));
     let script = format!(
@@ -165,9 +157,7 @@ fn the_end_of_the_group_is_not_the_end_of_the_program() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_the_program_sent_before_its_end_is_waited_for() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let place = Place::new("drain");
     // a receiver behind a slow reader: the data stand in the socket's buffer when PROGRAM ends
     let script = format!("exec 9<>{}; head -c 3000000 /dev/zero >&9", dev_tcp(place.receiver.address));
@@ -179,9 +169,7 @@ fn what_the_program_sent_before_its_end_is_waited_for() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn wait_group_waits_for_what_the_program_leaves_running() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let place = Place::new("group");
     let mark = place.file("mark");
     let script = format!("(sleep 0.7; {}; touch {}) & exit 3", place.send(50_000), mark.display());
@@ -195,9 +183,7 @@ fn wait_group_waits_for_what_the_program_leaves_running() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn processes_left_behind_return_to_the_callers_group() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let mark = tempfile::tempdir().unwrap();
     let file = mark.path().join("pid");
     let script = format!("sleep 20 & echo $! > {}", file.display());
@@ -215,9 +201,7 @@ fn processes_left_behind_return_to_the_callers_group() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_job_is_expected_to_send_what_it_sent_last() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let place = Place::new("last");
     let history = place.file("history.json");
     let history = ["--history", history.to_str().unwrap(), "--name", "night", "--deadline", "+1h"];
@@ -240,9 +224,7 @@ fn a_job_is_expected_to_send_what_it_sent_last() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_damaged_history_costs_the_estimate_and_not_the_job() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let place = Place::new("damaged");
     let file = place.file("history.json");
     let options = ["--history", file.to_str().unwrap(), "--name", "night", "--size", "last", "--deadline", "+1h"];
@@ -262,9 +244,7 @@ fn a_damaged_history_costs_the_estimate_and_not_the_job() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn bytes_that_nobody_governed_are_counted_as_such() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let place = Place::new("elsewhere");
     let (host, port) = (place.receiver.address.ip(), place.receiver.address.port());
     let script = format!(

@@ -9,7 +9,7 @@ use std::{net::Ipv4Addr, time::Duration};
 
 use jiff::{SignedDuration, Zoned};
 use lifecycle::{
-    Ended, Receiver, Running, children, dev_tcp, finish, inside, kernel, lowtide, name, namespace, run_script,
+    Ended, Receiver, Running, children, dev_tcp, finish, inside, lowtide, name, namespace, needs_kernel, run_script,
     transfer_status, trickle, until,
 };
 use nix::sys::signal::Signal;
@@ -36,9 +36,7 @@ fn hours(from: i64, until: i64) -> String {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn outside_its_window_a_transfer_does_not_press() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let space = namespace("windows");
     let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
     let (job, later, now) = (name("windows"), hours(3, 6), hours(-2, 5));
@@ -103,9 +101,7 @@ fn member(space: &lowtide_emu::Namespace, receiver: &Receiver, group: &str, job:
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_group_has_one_turn_at_a_time_and_a_killed_one_leaves_its_turn() {
-    if !kernel() {
-        return;
-    }
+    needs_kernel();
     let (a, b) = (format!("{}a", name("turns")), format!("{}b", name("turns")));
     let config = lowtide_emu::Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20));
     let emulator = lowtide_emu::Emulator::start(config).unwrap();
@@ -128,7 +124,7 @@ fn a_group_has_one_turn_at_a_time_and_a_killed_one_leaves_its_turn() {
     // as much as all of them need: 6 GB in three hours or 2 GB in the first, less the margin of the aim
     let needed = number(&status(&jobs[0]), "needed_bps");
     assert!((8.0 * 2e9 / 3600.0..1.2 * 8.0 * 2e9 / 3600.0).contains(&needed), "{needed}");
-    assert!(status(&jobs[2])["sentence"].as_str().unwrap().contains("another transfer of its group has its turn"));
+    assert!(status(&jobs[2])["sentence"].as_str().unwrap().contains("another transfer of its group goes first"));
 
     let first = runs.remove(0);
     let orphans: Vec<_> = children(first.pid()).into_iter().map(lifecycle::Orphan).collect();

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A law whose reductions leave `w` times what they would leave, but no less than the law's minimum.
 ///
 /// All of its real reductions, those that it makes by itself included. What restricts it: a reduction cannot take more
-/// than all of the window, so that `w` has little grip below about 0.1 where signals are rare (targets, D-11).
+/// than all of the window, so that `w` has little effect below about 0.1 where signals are rare (targets, D-11).
 pub struct BackoffScaling {
     law: Box<dyn CongestionControl>,
     weight: f64,

@@ -36,9 +36,9 @@ values! {
         Usual = "usual",
         /// Always: a price is the sum of all signals.
         On = "on",
-        /// By the part of the last 16 reductions that losses were: where delay has a grip, inflated losses would only
-        /// cost idle capacity. By degrees, or else more weight can mean a smaller rate (`few`, at 20 ms: 37 % of a
-        /// CUBIC flow's at w = 0.016, 13 % at 0.06), and what steers the weight would push the wrong way.
+        /// By the part of the last 16 reductions that losses were: where delay is a usable signal, inflated losses
+        /// would only cost idle capacity. By degrees, or else more weight can mean a smaller rate (`few`, at 20 ms:
+        /// 37 % of a CUBIC flow's at w = 0.016, 13 % at 0.06), and what steers the weight would push the wrong way.
         Share = "share",
         /// While delay explains fewer than half of the last 16 reductions.
         Few = "few",

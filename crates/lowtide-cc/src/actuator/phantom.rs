@@ -14,7 +14,7 @@ const LOOKED_AT: u32 = 16;
 /// A law, and signals that are made up so that it behaves as if the price were `1/w` times what it is.
 ///
 /// They are [`Signal::Phantom`], which a law treats as ECN; at most one in each reduction episode, none while losses
-/// are repaired, and none on an ACK that brings a real one. A law with exact feedback of marks is told of them in
+/// are repaired, and none on an ACK that brings a real one. A law with exact feedback of marks receives them in
 /// [`Ack::marked`], too, and then each marked packet counts. On such an ACK the transport gets [`Reaction::Reduced`].
 ///
 /// Prices and intervals are those of real signals. Time without data to send is not left out of them: after a long one
@@ -32,7 +32,7 @@ pub struct PhantomEcn {
     /// If the law has a weight of its own, so that only its losses are inflated here: whether and when even they are.
     native: Option<Losses>,
     /// The last reductions, one bit each, the latest the lowest: whether it was because of delay. Those that have not
-    /// yet been count as such, since signals where delay has a grip would only cost idle capacity.
+    /// yet been count as such, since signals where delay is usable would only cost idle capacity.
     by_delay: u32,
     /// Signals made up so far: reductions, and packets called marked.
     made_up: (u64, u64),

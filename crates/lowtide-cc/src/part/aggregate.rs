@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several connections over one path as one flow (the Congestion Manager, RFC 3124): a law hears the ACKs of all of
+//! Several connections over one path as one flow (the Congestion Manager, RFC 3124): a law receives the ACKs of all of
 //! them as those of one flow, and its window is divided among them by what they have to send.
 //!
 //! Sequence numbers of different connections say nothing of each other, times do. So the law's `una` is the time when
@@ -19,7 +19,7 @@ pub enum Usage {
     Wants,
     /// It would, but leaves it to others.
     Yields,
-    /// It takes at once what others leave of the window, which it may where it is paced.
+    /// It takes at once what the other connections leave of the window, which it may where it is paced.
     Carries,
 }
 
@@ -196,7 +196,7 @@ impl Aggregate {
         }
     }
 
-    /// An ACK that the law does not hear of.
+    /// An ACK that is not passed on to the law.
     pub const fn on_unheard(&mut self, packets: u32) {
         self.delivered += packets as u64;
     }
@@ -249,7 +249,7 @@ impl Aggregate {
         self.count(member, 0.0, Usage::Modest);
     }
 
-    /// What others leave of the window.
+    /// What the other connections leave of the window.
     fn left(&self, member: &Member, window: f64) -> f64 {
         (window - (self.granted - member.counted)).max(0.0)
     }

@@ -57,8 +57,8 @@ impl HyStartShape {
     };
 }
 
-/// Ends slow start where the pipe seems full: where a round's ACKs come as one train that is longer than the one-way
-/// delay, or where the round-trip time has risen.
+/// Ends slow start where the BDP seems to be in flight: where a round's ACKs come as one train that is longer than the
+/// one-way delay, or where the round-trip time has risen.
 #[derive(Clone, Debug)]
 pub struct HyStart {
     by_train: bool,
@@ -91,7 +91,7 @@ impl HyStart {
         }
     }
 
-    /// Lowers the threshold to the window if this ACK shows that the pipe is full.
+    /// Lowers the threshold to the window if this ACK shows that the BDP is in flight.
     pub fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         let Some(rtt) = ack.rtt else { return };
         let delay_min = self.delay_min.map_or(rtt, |min| min.min(rtt));

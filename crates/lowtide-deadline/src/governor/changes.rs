@@ -44,7 +44,8 @@ impl Governor {
         Ok(())
     }
 
-    /// A better estimate of the size of the same goal, at least 1: interval, aim, and all that was concluded so far, stay. No effect without a size.
+    /// A better estimate of the size of the same goal, at least 1: interval, aim, and all that was concluded so far,
+    /// stay. No effect without a size.
     pub fn set_size(&mut self, bytes: u64) {
         if let Some(size) = &mut self.goal.size {
             *size = bytes.max(1);

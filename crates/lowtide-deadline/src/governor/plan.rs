@@ -25,7 +25,7 @@ pub enum Hold {
         /// When the next window opens; `None`: never.
         opens: Option<Time>,
     },
-    /// Another transfer of its group has its turn.
+    /// Another transfer of its group goes first.
     Turn {
         /// When the schedule has all of it sent.
         done: Time,

@@ -28,11 +28,9 @@ fn obstacle() -> Option<String> {
     unshared.err().map(|error| format!("network namespaces cannot be made: {error}"))
 }
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
-/// asks for it.
-pub(crate) fn kernel() -> bool {
+/// Fails with the obstacle where the real kernel cannot be used: the test is ignored unless it is included explicitly.
+pub(crate) fn needs_kernel() {
     assert_eq!(obstacle(), None, "this test needs the real kernel");
-    true
 }
 
 /// The name of a namespace of this process and test.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Goals of single sockets: a governor for each, the same as the transfer's, and what the socket's program is told.
+//! Goals of single sockets: a governor for each, the same as the transfer's, and the answer that the socket's program
+//! gets.
 
 mod wire;
 
@@ -56,7 +57,7 @@ pub struct SocketGoal {
     pub acknowledged: u64,
     /// When they are to be.
     pub deadline: Time,
-    /// The socket has closed; this is the last that is heard of it.
+    /// The socket has closed; this is its last record.
     pub closed: bool,
     /// What its governor decided; `None` for a socket that closed before it was seen, or where there are too many.
     pub decision: Option<Decision>,
@@ -66,7 +67,7 @@ pub struct SocketGoal {
     pub sending: bool,
 }
 
-/// What one socket is to do, and what its program is told.
+/// What one socket is to do, and the answer that its program gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SocketDecision {
     pub(crate) id: u64,

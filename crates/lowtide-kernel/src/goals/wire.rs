@@ -9,7 +9,7 @@ use super::{GoalRecord, SocketDecision};
 use crate::{
     bpf_skel::types,
     fixed::pressure_value,
-    transfer::{in_flight, is_sending},
+    socket_record::{in_flight, is_sending},
 };
 
 /// `None`: the socket has no goal, or none that a governor can follow.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces: what the laws of running transfers and of the whole machine know and decide, as it happens.
-//! [`Traceable::all`] finds the programs, whoever loaded them, [`Tracer`] listens to them, [`Record`] is what it hears,
-//! and [`names`] says what the laws' values are.
+//! [`Traceable::all`] finds the programs, whoever loaded them, [`Tracer`] reads their records, [`Record`] is one of
+//! them, and [`names`] says what the laws' values are.
 
 mod find;
 mod record;

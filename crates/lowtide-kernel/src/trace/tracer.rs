@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who listens: one ring buffer for all the programs that are traced, and the switch in each of them.
+//! The reader of traces: one ring buffer for all the programs that are traced, and the switch in each of them.
 
 use std::{cell::RefCell, io, rc::Rc, time::Duration};
 

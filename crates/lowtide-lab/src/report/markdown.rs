@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 /// The page. Drawings are `plots/EXPERIMENT-FIGURE.svg` beside it.
 pub(super) fn markdown(sections: &[Section<'_>]) -> String {
-    let mut text = String::from("<!-- written by `lowtide lab report --markdown` -->\n");
+    let mut text = String::from("<!-- written by `lowtide lab report` -->\n");
     for section in sections {
         let (it, plan) = (section.experiment, &section.results.plan);
         let _ = write!(text, "# {}\n\n{}\n\n", it.title, it.source.trim());
@@ -86,7 +86,7 @@ fn rows(text: &mut String, head: &[String], rows: &[Vec<String>]) {
 /// A page of what came of the experiments on kernels, beside the simulator.
 pub(super) fn on_testbeds(sections: &[Section<'_>]) -> String {
     let mut text = String::from(
-        "<!-- written by `lowtide lab report --kernels` -->\n# The experiments on kernels\n\n\
+        "<!-- written by `lowtide lab report` -->\n# The experiments on kernels\n\n\
          What was measured with the TCP of a kernel, beside what the simulator makes of the same scenario; the difference is to the simulator's, or a part of the band where that is nothing beside it, and bold where it asks for a reason: \
          more than a fifth, or the one within the band and the other not. Each line is a part of a target of [the lab](../lab.md).\n\n",
     );

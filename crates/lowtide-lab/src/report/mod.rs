@@ -5,7 +5,7 @@ mod markdown;
 mod page;
 
 use crate::{
-    Comparison, LabError, Library, Results, cache,
+    Comparison, Extent, LabError, Library, Place, Results, cache,
     error::Result,
     experiment::Experiment,
     figure::{self, Drawn},
@@ -13,6 +13,10 @@ use crate::{
     scoreboard,
 };
 use std::{fs, path::Path};
+
+/// The command that runs the experiment of a name, to an extent, at a place: options belong to the program that writes
+/// the report.
+pub type CommandFor = fn(&str, Extent, Place) -> String;
 
 /// An experiment with what came of it.
 pub struct Section<'a> {
@@ -28,6 +32,7 @@ pub struct Section<'a> {
     pub scenario: Option<String>,
     /// What came of it on testbeds.
     pub on_testbeds: Vec<Comparison<'a>>,
+    command_for: CommandFor,
 }
 
 impl<'a> Section<'a> {
@@ -35,36 +40,32 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// What is wrong with an expression, with its place.
-    pub fn new(library: &Library, results: Results<'a>) -> Result<Self> {
+    pub fn new(library: &Library, results: Results<'a>, command_for: CommandFor) -> Result<Self> {
         let experiment = results.plan.experiment;
         let scores = score::score(&results)?;
         let figures = if results.complete() { figure::draw(&results)? } else { Vec::new() };
         let has_runs = results.plan.runs() > 0;
         let scenario = has_runs.then(|| results.plan.scenario(library, 0, 0)).transpose()?;
-        Ok(Self { experiment, results, scores, figures, scenario, on_testbeds: Vec::new() })
+        Ok(Self { experiment, results, scores, figures, scenario, on_testbeds: Vec::new(), command_for })
     }
 
     /// Of the whole experiment if that was run, else of a quick look if that was.
     ///
     /// # Errors
     /// As [`Section::new`], or what is wrong with the plans.
-    pub fn best(library: &Library, whole: Results<'a>, quick: Results<'a>) -> Result<Self> {
+    pub fn best(library: &Library, whole: Results<'a>, quick: Results<'a>, command_for: CommandFor) -> Result<Self> {
         let quick_instead = !whole.complete() && quick.complete();
-        Self::new(library, if quick_instead { quick } else { whole })
+        Self::new(library, if quick_instead { quick } else { whole }, command_for)
     }
 
     /// The command that runs it.
     fn command(&self) -> String {
-        self.command_of(&self.results, "")
+        (self.command_for)(&self.experiment.id, self.results.plan.extent, Place::Sim)
     }
 
     /// The one that runs it there.
     fn command_on(&self, column: &Comparison<'_>) -> String {
-        self.command_of(&column.results, &format!(" --on {}", column.on.place))
-    }
-
-    fn command_of(&self, results: &Results<'_>, on: &str) -> String {
-        format!("lowtide lab run {}{on}{}", self.experiment.id, results.plan.extent.options())
+        (self.command_for)(&self.experiment.id, column.results.plan.extent, column.on.place)
     }
 }
 

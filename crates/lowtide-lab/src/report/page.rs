@@ -235,7 +235,7 @@ fn on_testbed(target: &str, column: &Comparison<'_>) -> Markup {
                 }
             }
             @if let Some(score) = column.scores.iter().find(|score| score.target.id == target && score.left_out > 0) {
-                p.note { (score.left_out) " of the parts above need what does not run there." }
+                p.note { (score.left_out) " of the parts above cannot run there." }
             }
             @if let Some(reason) = column.on.reason.get(target) {
                 p.reason { strong { "Why they differ: " } (reason.trim()) }

@@ -139,7 +139,7 @@ impl<T> FqCodelQueue<T> {
     }
 
     /// Makes room at the head of the queue with the most bytes: its flow is the one that causes the
-    /// delay, and hears of it soonest (RFC 8290, section 4.1.2).
+    /// delay, and a drop there is noticed soonest (RFC 8290, section 4.1.2).
     fn drop_from_longest(&mut self, now: Time, drops: &mut Drops<T>) {
         let active = self.new.iter().chain(&self.old);
         let longest = active.max_by_key(|flow| self.flows[**flow].fifo.backlog().bytes);

@@ -8,7 +8,7 @@ use lowtide_cc::{
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// What the law hears of an ACK: `struct native_aggregate_heard` of `native.c`.
+/// What the law receives of an ACK: `struct native_aggregate_heard` of `native.c`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Heard {
@@ -185,8 +185,9 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// The same grants within rounding, and the law hears the same. The round trip stands and is a multiple of 8 us, as
-    /// marks are set at eighths of the smoothed one: C has these in whole microseconds, and would set one an ACK apart.
+    /// The same grants within rounding, and the law receives the same. The round trip stands and is a multiple of 8 us,
+    /// as marks are set at eighths of the smoothed one: C has these in whole microseconds, and would set one an ACK
+    /// apart.
     #[test]
     fn port_and_reference_divide_a_window_alike(
         rtt_8 in 60u32..25_000, events in prop::collection::vec((0..CONNECTIONS, 2u64..100, event()), 1..150),

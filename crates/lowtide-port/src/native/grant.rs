@@ -331,7 +331,7 @@ fn a_sender_with_little_to_send_is_no_queue() {
     assert!(longer > 100, "round trips have the pauses");
 }
 
-/// A host that stands still for a moment takes in at once what has come meanwhile, after the first of it has been
+/// After a scheduling stall a host takes in at once what has come meanwhile, after the first of it has been
 /// acknowledged.
 #[test]
 fn the_rate_is_no_more_than_what_was_sent_in_the_time() {
@@ -409,7 +409,7 @@ fn segments_are_counted_whatever_they_come_in() {
     assert_eq!((four.packets, four.marked), (4, 4));
     let halves = [arrives(MSS / 2, 4 * MSS), arrives(MSS / 2, 4 * MSS + MSS / 2)];
     assert_eq!(halves.map(|heard| heard.packets), [0, 1]);
-    assert_eq!(halves.map(|heard| heard.rtt_us), [0, 0], "short ones tell no round trip");
+    assert_eq!(halves.map(|heard| heard.rtt_us), [0, 0], "short ones give no RTT");
 }
 
 #[test]
@@ -450,7 +450,7 @@ proptest! {
         prop_assert!(held >= 2 * MSS || clamp >= want);
     }
 
-    /// Whatever arrives, nothing is told that cannot be.
+    /// Whatever arrives, the results are possible ones.
     #[test]
     fn it_takes_anything(events in prop::collection::vec((0u64..5_000, any::<u32>(), any::<u32>(), any::<u32>(), 1u32..70_000, any::<bool>()), 1..300)) {
         let (mut grants, mut now) = (Grants::new(), 1_000_000);

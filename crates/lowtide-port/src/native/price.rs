@@ -73,7 +73,7 @@ fn an_event_is_counted_once() {
             &[((CWR, 50, 10, 0), false), ((CWR, 50, 20, 2), true), ((CWR, 50, 30, 4), false)],
         ),
         (
-            // a classic receiver echoes it until it hears of the reduction
+            // a classic receiver echoes it until it sees the reduction (CWR)
             "a mark, its echoes, and the next one",
             &[
                 ((CWR, 50, 10, 1), true),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A dumbbell in ns-3 for comparison with Lowtide's simulator: greedy TCP flows over one bottleneck with a tail-drop queue.
+// A dumbbell in ns-3 for comparison with Lowtide's simulator: greedy TCP flows over one bottleneck with a tail-drop
+// queue.
 //
 //   dumbbell --rate=100Mbps --rtt=20ms --buffer=167 --duration=100 --from=0 --flows=TcpCubic@0,TcpLedbat@20
 //
-// prints one JSON object: wall-clock seconds of the run, delivered data packets, the mean time in ms that packets waited in
-// the bottleneck's queue, and for each flow the mean payload rate in bit/s and the mean round-trip time in ms. Means are from
-// `from` seconds to the end.
+// prints one JSON object: wall-clock seconds of the run, delivered data packets, the mean time in ms that packets
+// waited in the bottleneck's queue, and for each flow the mean payload rate in bit/s and the mean round-trip time in
+// ms. Means are from `from` seconds to the end.
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"

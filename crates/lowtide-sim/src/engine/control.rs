@@ -16,7 +16,7 @@ pub(super) struct Control {
     size: u64,
     start: Time,
     due: Time,
-    /// Whether the law is told of every mark, and answers their number.
+    /// Whether the law receives every mark, and reacts to their number.
     accurate: bool,
     segment_bytes: u32,
     /// The time of the latest look, and what it came to.

@@ -27,7 +27,7 @@ pub(super) enum Event {
     Bound,
     /// The observer gets its samples.
     Sample,
-    /// The observer hears how far it is.
+    /// The progress is reported to the observer.
     Progress,
 }
 
@@ -87,7 +87,7 @@ impl Events {
             return None;
         }
         let entry = self.heap.pop()?;
-        // whether somebody watches must not show in what comes out
+        // whether there is an observer must not show in what comes out
         self.handled += u64::from(!matches!(entry.event, Event::Sample | Event::Progress));
         Some((entry.at, entry.event))
     }

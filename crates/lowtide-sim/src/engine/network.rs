@@ -83,7 +83,7 @@ impl Network {
         &self.nodes[index as usize].link
     }
 
-    /// A packet leaves its host, or a link: to the next link of its route, or into the pipe after the last.
+    /// A packet leaves its host, or a link: to the next link of its route, or onto the wire after the last.
     pub(super) fn forward(&mut self, now: Time, packet: Packet<Traveller>, events: &mut Events) {
         let index = packet.payload.route;
         let route = &mut self.routes[index as usize];

@@ -34,7 +34,7 @@ pub fn run(scenario: &Scenario, observer: &mut dyn Observer) -> Outcome {
 const DATAGRAM_PAYLOAD: u64 = (MTU - UDP_HEADER) as u64;
 /// Packets that an access link holds: Linux' default length of a device's queue.
 const ACCESS_QUEUE: u64 = 1000;
-/// How often the observer hears how far the simulation is.
+/// How often the progress is reported to the observer.
 const PROGRESS_STEPS: u32 = 1000;
 
 /// A bottleneck and what is measured at it.

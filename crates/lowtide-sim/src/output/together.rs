@@ -34,7 +34,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
-/// Nobody watches if there is none.
+/// Without any, the simulation is not observed.
 impl<O: Observer> Observer for Option<O> {
     fn wants_packets(&self) -> bool {
         self.as_ref().is_some_and(O::wants_packets)

@@ -4,9 +4,9 @@
 use super::{
     RatioKind, ScenarioError, Source, Steering, Transport,
     model::{model_of, model_under},
-    source::time_or_none,
     steering::part,
     tree::{Table, whole},
+    values::time_or_none,
 };
 use lowtide_cc::{Actuator, Law};
 use lowtide_deadline::{DEFAULT_RATIO_INCREASE_LIMIT, Model, Policy, RatioPolicy, RatioRule};

@@ -3,8 +3,8 @@
 
 use super::{
     Bottleneck, Direction, Flow, ScenarioError, Source, Tcp, Transport, deadline,
-    source::{bytes, time_or_none},
     tree::{Node, Table, Value, boolean, unknown, whole},
+    values::{bytes, time_or_none},
 };
 use lowtide_cc::{Actuator, Flow as Controlled, Law, LawError};
 use lowtide_net::{Class, units::format_duration};

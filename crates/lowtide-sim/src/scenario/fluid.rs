@@ -5,9 +5,9 @@ use super::{
     RatioKind, ScenarioError, Steering, deadline, flow,
     frame::{self, Frame, frame},
     print,
-    source::{number, time, time_or_none},
     steering::part,
     tree::{Table, unknown, whole},
+    values::{number, time, time_or_none},
 };
 use crate::fluid::{Capacity, DueTransfer, Model, Price, Ratio, Role, Source, TCP, Window};
 use lowtide_deadline::DEFAULT_RATIO_INCREASE_LIMIT;

@@ -3,8 +3,8 @@
 
 use super::{
     ScenarioError, Span,
-    source::time_or_none,
     tree::{Table, whole},
+    values::time_or_none,
 };
 use std::{collections::HashSet, time::Duration};
 

@@ -3,8 +3,8 @@
 
 use super::{
     Bottleneck, ScenarioError,
-    source::{bytes, time_or_none},
     tree::{Node, Table, Value},
+    values::{bytes, time_or_none},
 };
 use lowtide_net::{DelaySchedule, Jitter, Rate, Schedule, TextError, file};
 use std::{fmt::Display, path::Path, time::Duration};

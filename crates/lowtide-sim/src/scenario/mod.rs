@@ -20,14 +20,16 @@ mod source;
 mod steering;
 mod trace;
 mod tree;
+mod values;
 
 pub use deadline::{Deadline, Ratio};
 pub use error::ScenarioError;
 pub use model::model_of;
 pub use pareto::BoundedPareto;
 pub use scenario_file::ScenarioFile;
-pub use source::{Arrivals, Connections, Source, SourceError, Web};
+pub use source::{Arrivals, Connections, Source, Web};
 pub use steering::{Control, RatioKind, Steering};
+pub use values::SourceError;
 
 use lowtide_cc::{Actuator, Law};
 use lowtide_net::{

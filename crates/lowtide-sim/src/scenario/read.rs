@@ -2,7 +2,7 @@
 //! From TOML to a scenario that can be simulated.
 
 use super::{
-    Bottleneck, Scenario, ScenarioError, ScenarioFile, Tcp,
+    Bottleneck, Scenario, ScenarioError, Tcp,
     flow::{self, Surroundings},
     frame::{Frame, flows, frame},
     link,
@@ -16,24 +16,6 @@ const SAMPLE: Duration = Duration::from_millis(100);
 
 /// The shortest time between samples; they are what a long run fills a disk with.
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(10);
-
-impl Scenario {
-    /// [`ScenarioFile::read`], for a file that has to be of packets.
-    ///
-    /// # Errors
-    /// As there, and that it is not.
-    pub fn read(path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
-        ScenarioFile::read(path, overrides)?.of_packets(path)
-    }
-
-    /// [`ScenarioFile::parse`], for a text that has to be of packets.
-    ///
-    /// # Errors
-    /// As there, and that it is not.
-    pub fn parse(text: &str, path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
-        ScenarioFile::parse(text, path, overrides)?.of_packets(path)
-    }
-}
 
 pub(super) fn scenario(root: &Table, folder: &Path) -> Result<Scenario, ScenarioError> {
     let Frame { seed, duration, measure_from, sample_interval, spans } = frame(root, SAMPLE)?;

@@ -65,7 +65,7 @@ impl ScenarioFile {
     }
 
     /// Its scenario, which has to be one of packets.
-    pub(super) fn of_packets(self, path: &Path) -> Result<Scenario, ScenarioError> {
+    fn of_packets(self, path: &Path) -> Result<Scenario, ScenarioError> {
         match self {
             Self::Packets(scenario) => Ok(scenario),
             Self::Fluid(_) => {
@@ -82,6 +82,24 @@ impl ScenarioFile {
             Self::Packets(scenario) => scenario.to_toml(),
             Self::Fluid(model) => model.to_toml(),
         }
+    }
+}
+
+impl Scenario {
+    /// [`ScenarioFile::read`], for a file that has to be of packets.
+    ///
+    /// # Errors
+    /// As there, and that it is not.
+    pub fn read(path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
+        ScenarioFile::read(path, overrides)?.of_packets(path)
+    }
+
+    /// [`ScenarioFile::parse`], for a text that has to be of packets.
+    ///
+    /// # Errors
+    /// As there, and that it is not.
+    pub fn parse(text: &str, path: &Path, overrides: &[String]) -> Result<Self, ScenarioError> {
+        ScenarioFile::parse(text, path, overrides)?.of_packets(path)
     }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What flows send, as short texts: `greedy`, `cbr:bytes=20kB,interval=40ms`, `web:load=30mbit`.
 
-use super::{BoundedPareto, trace};
-use lowtide_net::{
-    BufferSize, Rate,
-    units::{format_duration, parse_duration},
+use super::{
+    BoundedPareto, trace,
+    values::{SourceError, bytes, number, rate, time, time_or_none, whole},
 };
+use lowtide_net::{BufferSize, Rate, units::format_duration};
 use std::{fmt, path::Path, str::FromStr, sync::Arc, time::Duration};
 
 /// What a flow sends.
@@ -112,17 +112,6 @@ pub enum Arrivals {
     },
     /// So many begin in a second, above zero, at equal distances, whether or not those before are over.
     Rate(f64),
-}
-
-/// Why a text is no source: one sentence.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SourceError(pub(super) String);
-
-impl From<String> for SourceError {
-    fn from(sentence: String) -> Self {
-        Self(sentence)
-    }
 }
 
 const NAMES: [&str; 9] = ["greedy", "sized", "cbr", "poisson", "onoff", "web", "connections", "trace", "at"];
@@ -346,42 +335,6 @@ impl<'a> Given<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// An amount of data above zero.
-pub(super) fn bytes(text: &str) -> Result<u64, SourceError> {
-    match text.parse() {
-        Ok(BufferSize::Bytes(bytes @ 1..)) => Ok(bytes),
-        _ => Err(SourceError(format!("\"{text}\" is not an amount of data; write it like 10MB, 64KiB or 1500B"))),
-    }
-}
-
-fn rate(text: &str) -> Result<Rate, SourceError> {
-    text.parse().map_err(|error: lowtide_net::units::UnitError| SourceError(error.to_string()))
-}
-
-pub(super) fn time_or_none(text: &str) -> Result<Duration, SourceError> {
-    parse_duration(text).map_err(|error| SourceError(error.to_string()))
-}
-
-/// A length of time above zero.
-pub(super) fn time(text: &str) -> Result<Duration, SourceError> {
-    match time_or_none(text)? {
-        Duration::ZERO => Err(SourceError("it has to be above zero".into())),
-        time => Ok(time),
-    }
-}
-
-/// A number within a range.
-pub(super) fn number(text: &str, least: f64, most: f64) -> Result<f64, SourceError> {
-    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| SourceError(format!("\"{text}\" is not a number from {least} to {most}")))
-}
-
-/// A whole number from 1 on.
-fn whole(text: &str, most: u32) -> Result<u32, SourceError> {
-    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| SourceError(format!("\"{text}\" is not a whole number from 1 to {most}")))
 }
 
 #[cfg(test)]

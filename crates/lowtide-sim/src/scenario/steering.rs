@@ -3,8 +3,8 @@
 
 use super::{
     ScenarioError,
-    source::time_or_none,
     tree::{Table, boolean, unknown},
+    values::time_or_none,
 };
 use lowtide_deadline::{self as deadline, Bounds, Model, Policy};
 use lowtide_net::units::format_duration;

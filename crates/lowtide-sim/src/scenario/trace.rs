@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traffic as a list of times and bytes.
 
-use super::source::{SourceError, bytes, time_or_none};
+use super::values::{SourceError, bytes, time_or_none};
 use lowtide_net::{file, units::format_duration};
 use std::{fmt::Display, path::Path, sync::Arc, time::Duration};
 

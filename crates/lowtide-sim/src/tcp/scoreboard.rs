@@ -64,7 +64,7 @@ pub(super) struct Scoreboard {
     lost: u64,
     /// Segments that are flying a second time.
     retransmitted_flying: u64,
-    /// Length and snapshot of the segments found lost that nobody has been told of.
+    /// Length and snapshot of the segments found lost that have not been reported yet.
     newly_lost: Vec<(u64, Time, Snapshot)>,
     /// The ids of lost segments, lowest first, and of some that no longer are.
     lost_ids: BinaryHeap<Reverse<u64>>,

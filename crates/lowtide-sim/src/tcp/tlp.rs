@@ -46,7 +46,7 @@ impl Tlp {
     }
 
     /// An ACK arrived (section 7.4). `dsack_end`: the end of the duplicate that it reports; `duplicate`: it says
-    /// nothing new at all. Returns whether the probe has repaired a loss that nobody else has noticed.
+    /// nothing new at all. Returns whether the probe has repaired a loss that was not noticed otherwise.
     pub(super) fn on_ack(&mut self, ack: u64, dsack_end: Option<u64>, duplicate: bool) -> bool {
         let Some((end_seq, is_retrans)) = self.probe else { return false };
         if ack < end_seq {

@@ -114,7 +114,8 @@ fn it_leaves_a_link_to_whoever_comes() {
         (at("50mbit", 10, FAIR, "prague"), 0.0..=0.1),
         (at("5mbit", 50, HALF_BDP, "cubic"), 0.0..=0.1),
         (at("5mbit", 150, FOUR_BDP, "bbr3"), 0.0..=0.1),
-        // a mark in its first rounds may end Prague's slow start (two starts of eight): then it takes half a minute until it wants the whole link
+        // a mark in its first rounds may end Prague's slow start (two starts of eight): then it takes half a minute
+        // until it wants the whole link
         (at("5mbit", 300, CODEL, "prague"), 0.0..=0.25),
     ];
     check("its share", &places, |place| {
@@ -123,8 +124,9 @@ fn it_leaves_a_link_to_whoever_comes() {
     });
 }
 
-/// A ramp explains the queue of what was sent before it ended, and no longer: on a long path others have grown by then. And who has left a flow that is
-/// still growing comes back beside it soon where queues are fair, which bursts have to tell.
+/// A ramp explains the queue of what was sent before it ended, and no longer: on a long path others have grown by then.
+/// And who has left a flow that is still growing comes back beside it soon where queues are fair, which bursts have to
+/// tell.
 #[test]
 fn whoever_comes_keeps_most_of_its_first_seconds_whenever_it_comes() {
     let mut table = Table::default();
@@ -178,8 +180,8 @@ fn who_is_on_and_off_where_queues_are_fair_keeps_nine_tenths_and_it_uses_the_res
     table.check();
 }
 
-/// To packets that left together a link that has become slower since it listens looks like one that others are served on in turn, until probes have
-/// stood still.
+/// To packets that left together a link that has become slower since it listens looks like one that others are served
+/// on in turn, until probes have stood still.
 #[test]
 fn a_link_that_becomes_slower_while_it_listens_is_its_own_again() {
     let mut table = Table::default();
@@ -241,7 +243,8 @@ fn what_is_free_again_it_takes_within_sixty_round_trips_and_two_seconds() {
     });
 }
 
-/// It comes last and goes with BBR: the noise of that queue is all that it knows then, and two packets tell little of it in a round trip.
+/// It comes last and goes with BBR: the noise of that queue is all that it knows then, and two packets tell little of
+/// it in a round trip.
 #[test]
 fn what_bbr_leaves_to_a_latecomer_it_takes_within_three_seconds() {
     let mut table = Table::default();
@@ -292,7 +295,8 @@ fn a_link_that_has_become_slower_it_uses_within_twenty_seconds() {
     table.check();
 }
 
-/// What Tide of this weight has beside one flow of another law on a link of 20 Mbit/s, in parts of its rate: the middle of five starts.
+/// What Tide of this weight has beside one flow of another law on a link of 20 Mbit/s, in parts of its rate: the middle
+/// of five starts.
 fn part_beside(law: &str, path: &str, tide: &str, weight: f64) -> f64 {
     part_of(law, path, &format!("cc = \"{tide}\"\nweight = {weight:?}"))
 }
@@ -312,7 +316,8 @@ fn part_of(law: &str, path: &str, flow: &str) -> f64 {
     parts[2]
 }
 
-/// Without any jitter the packets of two flows fall into step in a queue of a few, and what a weight is worth goes up and down with that.
+/// Without any jitter the packets of two flows fall into step in a queue of a few, and what a weight is worth goes up
+/// and down with that.
 #[test]
 fn each_step_of_the_weight_is_worth_more() {
     const WEIGHTS: [f64; 9] = [0.004, 0.016, 0.06, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0];
@@ -332,8 +337,8 @@ fn each_step_of_the_weight_is_worth_more() {
     table.check();
 }
 
-/// BBR drains the queue every five or ten seconds, and loses nothing: a small weight goes by that. At a weight of 1 it is as CUBIC in its place, or less,
-/// as a share that is paced at four times its rate sends no such bursts.
+/// BBR drains the queue every five or ten seconds, and loses nothing: a small weight goes by that. At a weight of 1 it
+/// is as CUBIC in its place, or less, as a share that is paced at four times its rate sends no such bursts.
 #[test]
 fn beside_bbr_a_weight_takes_its_part() {
     let mut table = Table::default();
@@ -353,7 +358,8 @@ fn beside_bbr_a_weight_takes_its_part() {
     table.check();
 }
 
-/// 20 Mbit/s, 40 ms, one pipe of buffer, round trips that differ at random by up to twice so much; where it is alone, what CUBIC keeps, and after that.
+/// 20 Mbit/s, 40 ms, one pipe of buffer, round trips that differ at random by up to twice so much; where it is alone,
+/// what CUBIC keeps, and after that.
 #[test]
 fn a_link_with_jitter_is_filled_and_left() {
     let mut table = Table::default();

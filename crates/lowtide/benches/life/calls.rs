@@ -4,8 +4,8 @@
 use super::{
     Failure,
     axes::Path,
+    job::{DATA, Job},
     process::succeed,
-    programs::{DATA, Job},
     site::{Site, python},
     tree::{Shape, same},
 };

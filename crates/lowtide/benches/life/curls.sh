@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# curls.sh DIRECTORY URL: one curl for each file, all at once, each of which gives up below 1 kB/s for 15 s. Ends with the number that gave up.
+# curls.sh DIRECTORY URL: one curl for each file, all at once, each of which gives up below 1 kB/s for 15 s. Ends with
+# the number that gave up.
 set -u
 pids=
 for file in "$1"/*; do

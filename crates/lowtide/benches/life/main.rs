@@ -12,6 +12,7 @@ mod axes;
 mod calls;
 mod flow;
 mod foreground;
+mod job;
 mod measure;
 mod one_flow;
 mod page;
@@ -22,10 +23,11 @@ mod tree;
 mod verdict;
 
 use axes::{CONDITIONS, LAWS, Law, ONE_FLOW, PATHS, PLAIN, Path, chosen};
+use job::{DATA, Job};
 use lowtide_kernel::Need;
 use measure::Terms;
 use page::{Cell, Results};
-use programs::{DATA, Job, PROGRAMS, Program};
+use programs::{PROGRAMS, Program};
 use site::Site;
 use std::{
     env, fs,

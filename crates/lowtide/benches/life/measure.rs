@@ -5,9 +5,10 @@ use super::{
     Failure,
     axes::{Law, Path},
     foreground::Foreground,
+    job::Job,
     one_flow::crossed,
     process::{self, Ended},
-    programs::{Job, Program},
+    programs::Program,
     site::{Site, link},
     verdict::{Condition, Due, End, Run, Said},
 };

@@ -8,6 +8,7 @@ use super::{
         borg, by_its_status, connections, directory, files, git, nothing, parts, rclone, restic_backup, restic_init,
         restic_restored,
     },
+    job::{DATA, Job},
     process::succeed,
     site::{Far, Site, beside, python},
     tree::{Shape, same},
@@ -31,15 +32,6 @@ pub(crate) struct Program {
     /// Whether what arrived is what was sent, after status 0.
     arrived: fn(&Site, &Job) -> Result<bool, Failure>,
 }
-
-/// One run. Every file and place of its own has its name in it.
-pub(crate) struct Job {
-    pub(crate) name: String,
-    pub(crate) shape: Shape,
-}
-
-/// The directory of the near end that is sent.
-pub(crate) const DATA: &str = "data";
 
 impl Program {
     pub(crate) fn prepare(&self, site: &Site, job: &Job) -> Result<(), Failure> {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lowtide_lab::{Extent, Half, Place};
 
 use super::LabTestbedArguments;
 
@@ -94,7 +95,7 @@ pub struct LabRunArguments {
     /// Where to run: sim; kernel, this machine's TCP in real time; or guest. The experiment says what runs on a kernel
     /// or in a guest
     #[arg(long, value_name = "PLACE", default_value = "sim")]
-    pub on: lowtide_lab::Place,
+    pub on: Place,
     /// A quick look: fewer cells and fewer runs
     #[arg(long)]
     pub quick: bool,
@@ -134,9 +135,31 @@ pub struct CellArguments {
 
 impl CellArguments {
     /// What of each experiment is meant.
-    pub fn extent(self, quick: bool) -> lowtide_lab::Extent {
-        use lowtide_lab::Half::{HeldOut, InView};
-        let half = if self.held_out { Some(HeldOut) } else { self.in_view.then_some(InView) };
-        lowtide_lab::Extent { quick, half, runs: self.runs, seed: self.seed }
+    pub fn extent(self, quick: bool) -> Extent {
+        let half = if self.held_out { Some(Half::HeldOut) } else { self.in_view.then_some(Half::InView) };
+        Extent { quick, half, runs: self.runs, seed: self.seed }
     }
+}
+
+/// The command that runs an experiment to this extent at this place.
+pub fn command_for(id: &str, extent: Extent, on: Place) -> String {
+    let mut command = format!("lowtide lab run {id}");
+    if on != Place::Sim {
+        command += &format!(" --on {on}");
+    }
+    if extent.quick {
+        command += " --quick";
+    }
+    match extent.half {
+        None => {}
+        Some(Half::InView) => command += " --in-view",
+        Some(Half::HeldOut) => command += " --held-out",
+    }
+    if let Some(runs) = extent.runs {
+        command += &format!(" --runs {runs}");
+    }
+    if extent.seed != Extent::default().seed {
+        command += &format!(" --seed {}", extent.seed);
+    }
+    command
 }

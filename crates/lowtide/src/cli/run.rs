@@ -20,7 +20,7 @@ pub const NOT_GOVERNED: u8 = 3;
 /// Where `lowtide run` keeps what its jobs sent, unless told.
 pub const HISTORY: &str = "/var/lib/lowtide/history.json";
 
-/// The heading of what nobody needs who has no law, weight or network in mind.
+/// The heading of options about laws, weights and networks, which most users do not need.
 pub(super) const EXPERT: &str = "Expert options";
 
 /// `lowtide run`.
@@ -61,7 +61,8 @@ pub struct RunArguments {
     #[arg(long, value_enum)]
     pub direction: Option<DirectionArgument>,
 
-    /// How much PROGRAM will send, or with --direction down receive; required with --deadline, unless --progress-from says it
+    /// How much PROGRAM will send, or with --direction down receive; required with --deadline, unless --progress-from
+    /// says it
     #[arg(long, value_name = "SIZE|last", allow_hyphen_values = true)]
     pub size: Option<SizeArgument>,
 

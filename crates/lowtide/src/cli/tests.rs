@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use clap::{CommandFactory, error::ErrorKind};
+use lowtide_lab::{Extent, Half, Place};
 
 use super::{run::EXPERT, *};
 
@@ -94,5 +95,21 @@ fn every_way_to_say_when_is_in_the_help_and_is_taken() {
     }
     for way in all.iter().filter(|way| !way.is_empty()) {
         assert!(crate::when::parse(way, &now).is_ok(), "{way:?}");
+    }
+}
+
+#[test]
+fn the_command_for_an_experiment_is_read_as_what_it_was_made_of() {
+    let [whole, some] = [Extent::default(), Extent { quick: true, half: Some(Half::HeldOut), runs: Some(5), seed: 7 }];
+    for (extent, on, expected) in [
+        (whole, Place::Sim, "lowtide lab run rivals"),
+        (some, Place::Kernel, "lowtide lab run rivals --on kernel --quick --held-out --runs 5 --seed 7"),
+        (Extent { half: Some(Half::InView), ..whole }, Place::Guest, "lowtide lab run rivals --on guest --in-view"),
+    ] {
+        let command = command_for("rivals", extent, on);
+        assert_eq!(command, expected);
+        let Command::Lab(lab) = Cli::try_parse_from(command.split(' ')).unwrap().command else { unreachable!() };
+        let LabCommand::Run(run) = lab.command else { unreachable!() };
+        assert_eq!((run.cells.extent(run.quick), run.on), (extent, on));
     }
 }

@@ -87,7 +87,10 @@ fn place(arguments: &DemoArguments) -> Result<Place> {
         }
         Some(obstacle) => {
             let mut out = io::stdout();
-            writeln!(out, "This machine cannot show it on its own kernel: {obstacle}\nSo the simulator plays it.\n")?;
+            writeln!(
+                out,
+                "This machine cannot show it on its own kernel: {obstacle}\nThe simulator shows it instead.\n"
+            )?;
             Ok(Place::Sim)
         }
     }

@@ -6,7 +6,7 @@ use super::acts::{Act, Bulk};
 /// One of the two flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// Somebody else's traffic.
+    /// The cross traffic.
     Foreground,
     /// The bulk transfer.
     Bulk,

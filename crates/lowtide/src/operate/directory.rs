@@ -231,7 +231,7 @@ fn lock(mut directory: File) -> Result<Flock<File>> {
         }
         thread::sleep(PAUSE);
     }
-    bail!("somebody else holds the lock on the directory")
+    bail!("another process holds the lock on the directory")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! Transfers that run: `lowtide status`, `set`, `pause`, `resume` and `detach`, each by the transfer's control socket;
 //! and those that ran, `lowtide history`.
 
-mod client;
+pub mod client;
 pub mod directory;
 mod frames;
 mod openmetrics;
@@ -29,7 +29,7 @@ use crate::{
     run::past_runs,
     when::When,
 };
-pub use client::{ask, everybody};
+use client::{ask, everybody};
 use directory::Directory;
 pub use top::top;
 

@@ -38,7 +38,7 @@ pub enum Command {
     Status,
     /// Change goal or limits.
     Set,
-    /// Let connections live on a trickle.
+    /// Send no more than keeps connections alive.
     Pause,
     /// Go on after a pause.
     Resume,
@@ -238,7 +238,7 @@ pub struct Status {
     pub phantom_signals: u64,
     /// Reductions on account of delay so far.
     pub delay_backoffs: u64,
-    /// Bytes over UDP, which nobody governs.
+    /// Bytes over UDP, which is not governed.
     pub udp_sent_bytes: u64,
     /// What the program says of its progress: `run --progress-from`.
     #[serde(default)]

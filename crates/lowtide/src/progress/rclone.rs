@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! rclone: its statistics, in its log. In JSON they are numbers of bytes; in text they are rounded to three decimals of a binary unit. Its total grows
-//! while it still compares files, unless `--check-first` is given.
+//! rclone: its statistics, in its log. In JSON they are numbers of bytes; in text they are rounded to three decimals of
+//! a binary unit. Its total grows while it still compares files, unless `--check-first` is given.
 
 use serde::Deserialize;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! rsync: bytes sent so far, and what part of all files that is, in whole percent. From where one percent gives way to the next the total follows.
+//! rsync: bytes sent so far, and what part of all files that is, in whole percent. From where one percent gives way to
+//! the next the total follows.
 
 use super::Progress;
 

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     cli::{AttachArguments, RUN_FAILED},
     operate::{
+        client::everybody,
         directory::{Directory, slug},
-        everybody,
     },
 };
 

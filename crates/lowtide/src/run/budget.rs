@@ -21,7 +21,7 @@ use lowtide_deadline::{
 };
 
 use super::clock::Clock;
-use crate::operate::{directory::Directory, everybody, protocol::Status};
+use crate::operate::{client::everybody, directory::Directory, protocol::Status};
 
 /// Between two questions to the others.
 const ASK: Duration = Duration::from_millis(500);

@@ -157,7 +157,7 @@ pub(super) fn remark(basis: Basis) -> &'static str {
         Basis::Model => " by model",
         Basis::Fallback(FallbackReason::NoModel) => " by feedback: no model",
         Basis::Fallback(FallbackReason::NoPrice) => " by feedback: no price",
-        Basis::Fallback(FallbackReason::NoRoundTripTime) => " by feedback: no round trip",
+        Basis::Fallback(FallbackReason::NoRoundTripTime) => " by feedback: no RTT sample",
     }
 }
 

@@ -6,7 +6,7 @@
 //! PROGRAM writes can keep from writing over it.
 
 use std::{
-    io::{self, Write, stdin, stdout},
+    io::{self, stdin, stdout},
     os::fd::{AsFd, OwnedFd},
     time::Duration,
 };
@@ -19,7 +19,7 @@ use nix::sys::{
 };
 
 use super::{
-    relay::Relay,
+    relay::{Relay, print},
     signals::{Event, Signals},
 };
 use crate::progress::{Reader, Source};
@@ -35,7 +35,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// `user`: another one than ours; `line`: one of ours changes in place; `talks`: there is anything to say; `source`: its progress is read.
+    /// `user`: another one than ours; `line`: one of ours changes in place; `talks`: there is anything to say;
+    /// `source`: its progress is read.
     pub(super) fn new(user: Option<&User>, line: bool, talks: bool, source: Option<Source>) -> Result<Job> {
         let apart = user.is_some();
         // who looks for a terminal there finds one
@@ -223,11 +224,6 @@ fn hear(reader: &mut Reader, piece: Piece) {
         Piece::Failed(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Piece::Failed(error) => print(&format!("lowtide: the program's output cannot be written: {error}")),
     }
-}
-
-/// A terminal that is gone is no reason to end.
-pub(super) fn print(sentence: &str) {
-    let _ = writeln!(io::stderr(), "{sentence}");
 }
 
 /// Whoever reads a pipe may have our terminal, too.

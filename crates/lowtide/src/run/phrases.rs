@@ -9,7 +9,7 @@ use super::clock::Clock;
 use crate::{size, when};
 
 /// While a transfer is paused.
-pub(super) const PAUSED: &str = "paused: connections live on a trickle";
+pub(super) const PAUSED: &str = "paused: a trickle keeps the connections alive";
 
 /// The outlook's kind, as the report names it.
 pub(super) fn kind(outlook: &Outlook) -> &'static str {
@@ -53,9 +53,9 @@ pub(super) fn phrase(
         Hold::None => None,
         Hold::Closed { opens: Some(opens) } => Some(format!("outside its window until {}", at(opens))),
         Hold::Closed { opens: None } => Some("outside its windows".to_owned()),
-        Hold::Turn { done: Time::MAX } => return "late, and another transfer of its group has its turn".to_owned(),
+        Hold::Turn { done: Time::MAX } => return "late, and another transfer of its group goes first".to_owned(),
         Hold::Turn { done } => {
-            return format!("another transfer of its group has its turn; planned to be done {}", at(done));
+            return format!("another transfer of its group goes first; planned to be done {}", at(done));
         }
     };
     let Some(why) = why else { return goal_in_words(outlook, direction, deadline, clock, now) };
@@ -177,7 +177,7 @@ mod tests {
             (until(Outlook::Done), "all sent".to_owned()),
             (
                 (Outlook::TooEarly, Hold::Turn { done: at(130) }),
-                format!("another transfer of its group has its turn; planned to be done {later}"),
+                format!("another transfer of its group goes first; planned to be done {later}"),
             ),
         ] {
             assert_eq!(phrase(&outlook, hold, Direction::Up, Some(deadline), &clock, &now), expected);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Between our terminal and PROGRAM's: keys one way, what PROGRAM shows the other way, and a line of ours with it.
 
-use std::{io, os::fd::BorrowedFd, time::Duration};
+use std::{
+    io::{self, Write},
+    os::fd::BorrowedFd,
+    time::Duration,
+};
 
 use lowtide_kernel::{Program, Terminal};
 use nix::{
@@ -10,7 +14,7 @@ use nix::{
     unistd::{read, write},
 };
 
-use super::{canvas::Canvas, job::print};
+use super::canvas::Canvas;
 use crate::progress::Reader;
 
 /// For so long PROGRAM is silent before a line that a flood has displaced comes back.
@@ -242,6 +246,11 @@ fn push(fd: BorrowedFd, bytes: &mut Vec<u8>) -> Result<(), Errno> {
         }
     }
     Ok(())
+}
+
+/// A terminal that is gone is no reason to end.
+pub(super) fn print(sentence: &str) {
+    let _ = writeln!(io::stderr(), "{sentence}");
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use serde::Serialize;
 use super::{
     Plan, control,
     goals::{Counts, Goals},
+    own_progress::Told,
     phrases,
     run_record::RunRecord,
-    session::{Ending, Told},
-    verdict::Outcome,
+    verdict::{Ending, Outcome},
 };
 use crate::operate::protocol::OwnProgress;
 

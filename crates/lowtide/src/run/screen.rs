@@ -20,8 +20,7 @@ use super::{
     job::{Job, is_pipe},
     phrases,
     run_record::RunRecord,
-    session::Ending,
-    verdict::Outcome,
+    verdict::{Ending, Outcome},
 };
 use crate::{
     cli::{ProgressArgument, TellArguments},
@@ -244,10 +243,10 @@ fn ungoverned(record: &RunRecord, direction: Direction, inherited: usize) -> Vec
 fn delays(one_way: u64, round_trips: u64) -> Option<String> {
     match (one_way, round_trips) {
         (0, 0) => None,
-        (_, 0) => Some("went by one-way delays".to_owned()),
-        (0, _) => Some("went by round trips: no timestamps of the receiver that tell one-way delays".to_owned()),
+        (_, 0) => Some("used one-way delays".to_owned()),
+        (0, _) => Some("used RTTs: the receiver's timestamps do not give one-way delays".to_owned()),
         (one_way, round_trips) => Some(format!(
-            "went by one-way delays on {one_way} connections, by round trips on {round_trips} without usable timestamps"
+            "used one-way delays on {one_way} connections, RTTs on {round_trips} without usable timestamps"
         )),
     }
 }
@@ -284,7 +283,7 @@ pub(super) fn summarize(record: &RunRecord, plan: &Plan, ending: &Ending, verbos
         ));
         if plan.policy.control != Control::Pid && plan.deadline.is_some() {
             let part = 100.0 * record.model_part();
-            lines.push(format!("the model ruled for {part:.0} % of the time, feedback for the rest"));
+            lines.push(format!("model-based control for {part:.0} % of the time, PID for the rest"));
         }
     }
     if verbose && plan.setup.direction.has_up() && plan.setup.law.takes_one_way_delay() {

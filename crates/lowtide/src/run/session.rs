@@ -16,33 +16,22 @@ use super::{
     Plan, TICK,
     budget::Peers,
     history,
+    own_progress::Told,
     past::Past,
     report::Report,
     report_file::ReportFile,
     run_record::RunRecord,
     screen::{self, Screen},
     signals::{Event, Signals},
-    verdict::{Outcome, Seen, Verdict},
+    verdict::{Ending, Outcome, Seen, Verdict},
 };
 use crate::{
     operate::{directory::Claim, server::Server},
     when::When,
 };
 
-pub(super) use told::Told;
-
 /// After PROGRAM's end, its last data may take so long to make any progress before they count as lost.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
-
-/// How it all ended.
-pub(super) struct Ending {
-    pub(super) exit: Exit,
-    /// When the last byte was acknowledged, or received; the end itself if there was none.
-    pub(super) finished: Time,
-    /// TCP sockets that PROGRAM inherited, opened outside its group.
-    pub(super) inherited: usize,
-    pub(super) verdict: Verdict,
-}
 
 /// What PROGRAM had sent by its end, on its way.
 struct Drain {
@@ -177,7 +166,7 @@ impl Session {
         }
         self.screen.say(match group {
             Group::Left => "PROGRAM was moved out of its group: connections that it opens from now on are not governed",
-            Group::Frozen => "PROGRAM's group is frozen: nothing goes on until somebody thaws it",
+            Group::Frozen => "PROGRAM's group is frozen: it sends nothing until the group is thawed",
             Group::Untouched => "PROGRAM runs in its group again",
         });
     }

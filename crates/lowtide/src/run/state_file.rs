@@ -160,7 +160,7 @@ fn lock(place: &Place) -> Result<Flock<File>> {
         }
         thread::sleep(PAUSE);
     }
-    bail!("somebody else holds the lock on its directory")
+    bail!("another process holds the lock on its directory")
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! What became of a transfer, by the bytes that passed through its group.
 
 use jiff::{SignedDuration, Timestamp};
+use lowtide_deadline::Time;
+use lowtide_kernel::Exit;
 
 use crate::{size, spans};
 
@@ -133,6 +135,16 @@ impl Verdict {
             }
         })
     }
+}
+
+/// How it all ended.
+pub(super) struct Ending {
+    pub(super) exit: Exit,
+    /// When the last byte was acknowledged, or received; the end itself if there was none.
+    pub(super) finished: Time,
+    /// TCP sockets that PROGRAM inherited, opened outside its group.
+    pub(super) inherited: usize,
+    pub(super) verdict: Verdict,
 }
 
 #[cfg(test)]

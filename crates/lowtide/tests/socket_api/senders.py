@@ -18,7 +18,8 @@ class Sender:
         if size:
             self.sock.setsockopt(SOL_LOWTIDE, GOAL, struct.pack("=QQ", size, int(seconds * 1e9)))
         self.sock.setblocking(False)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))  # what is unsent at the end stays so
+        # what is unsent at the end stays so
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
 
     def fileno(self):
         return self.sock.fileno()

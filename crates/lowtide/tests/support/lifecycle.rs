@@ -42,13 +42,11 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// DSCP LE in the octet of the IP header.
 pub(crate) const LE: u8 = 1 << 2;
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
-/// asks for it.
-pub(crate) fn kernel() -> bool {
+/// Fails with the obstacle where the real kernel cannot be used: the test is ignored unless it is included explicitly.
+pub(crate) fn needs_kernel() {
     static OBSTACLE: OnceLock<Option<String>> = OnceLock::new();
     let obstacle = || diagnose().verdict(&[Need::Run, Need::OwnLaws, Need::Emulate]);
     assert_eq!(OBSTACLE.get_or_init(obstacle), &None, "this test needs the real kernel");
-    true
 }
 
 /// `lowtide` with these arguments.

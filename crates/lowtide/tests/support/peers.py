@@ -3,7 +3,8 @@
 # that follow from the number.
 #   peers.py receive HOST PORT            a line for each connection that came through whole: number, length, SHA-256
 #   peers.py expect CONNECTIONS LENGTH    the same lines for what is sent
-#   peers.py send HOST PORT CONNECTIONS LENGTH [PAUSE_S]   one after the other by so much, all at once if it is 0; opened again after a failure
+#   peers.py send HOST PORT CONNECTIONS LENGTH [PAUSE_S]   one after the other by so much, all at once if it is 0;
+#                                                          opened again after a failure
 import hashlib
 import random
 import socket

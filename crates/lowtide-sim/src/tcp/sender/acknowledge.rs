@@ -71,7 +71,7 @@ impl Sender {
 
         let rate = self.rate.sample(delivered.newest.as_ref(), self.rtt.min());
         self.latest_rate = rate.or(self.latest_rate);
-        // The episode ends before the law hears of the ACK that ends it, which is the first that may grow the window.
+        // The episode ends before the law receives the ACK that ends it, which is the first that may grow the window.
         let mut marked = marks.seen;
         if self.is_over() {
             // A mark on it is from before a recovery's end.
@@ -229,7 +229,7 @@ impl Sender {
                 self.rate.on_marked(ack.ce_bytes.saturating_sub(self.ce_seen.1));
                 self.ce_seen = (self.ce_seen.0.max(ack.ce_packets), self.ce_seen.1.max(ack.ce_bytes));
                 self.statistics.marks += fresh;
-                // A duplicate may carry a mark too; it is told with the next packet.
+                // A duplicate may carry a mark too; it is reported with the next packet.
                 self.ce_untold += fresh;
                 let told = self.ce_untold.min(u64::from(packets)) as u32;
                 self.ce_untold -= u64::from(told);
@@ -278,6 +278,6 @@ impl Sender {
 struct Marks {
     /// There are new ones.
     seen: bool,
-    /// Marked packets that the law is told of.
+    /// Marked packets that are reported to the law.
     told: u32,
 }

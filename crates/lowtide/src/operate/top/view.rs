@@ -168,7 +168,7 @@ fn reason(status: &Status, now: &Zoned) -> String {
     let limit = status.limit_bps.filter(|limit| status.rate_bps >= HELD * limit);
     let need = status.needed_bps;
     match (status.hold.as_deref(), status.outlook.as_str()) {
-        _ if status.paused => "paused: connections live on a trickle".to_owned(),
+        _ if status.paused => "paused: a trickle keeps the connections alive".to_owned(),
         _ if limit.is_some() => {
             let closes = status.closes.map(|at| format!(", window until {}", when::show(at, now))).unwrap_or_default();
             format!("held to its limit of {}{closes}", size::show_rate(limit.unwrap_or_default() / 8.0))
@@ -177,12 +177,12 @@ fn reason(status: &Status, now: &Zoned) -> String {
             Some(opens) => format!("outside its window until {}: spare capacity alone", when::show(opens, now)),
             None => "outside its windows: spare capacity alone".to_owned(),
         },
-        (Some(_), _) => "another transfer of its group has its turn: spare capacity alone".to_owned(),
+        (Some(_), _) => "another transfer of its group goes first: spare capacity alone".to_owned(),
         (_, "waiting" | "program_limited") => "the program itself sends no more".to_owned(),
         (_, "stalled") => "nothing gets through".to_owned(),
         (_, "done" | "size_exceeded") => "all that was announced is sent".to_owned(),
         (_, "overdue") => format!("past its deadline: {manner}"),
-        _ if status.w >= status.w_max && need.is_some() => format!("presses as hard as it may: {manner}"),
+        _ if status.w >= status.w_max && need.is_some() => format!("at its highest weight: {manner}"),
         _ if need.is_some() && status.w > status.w_min => format!("presses for its deadline: {manner}"),
         _ if need.is_some_and(|need| status.rate_bps >= need) => "spare capacity is more than it needs".to_owned(),
         _ if status.rate_bps < SOME_BPS => "gives way to competing flows".to_owned(),
@@ -305,7 +305,7 @@ rate, the last 2 s, up to 11.7 Mbit/s
             (limited, "held to its limit of 12.0 Mbit/s"),
             (Status { hold: Some("turn".into()), ..example() }, "another transfer"),
             (Status { outlook: "waiting".into(), ..example() }, "the program itself"),
-            (Status { w: 1.0, ..example() }, "as hard as it may"),
+            (Status { w: 1.0, ..example() }, "at its highest weight"),
             (Status { w: 0.004, ..example() }, "more than it needs"),
             (Status { w: 0.004, needed_bps: None, ..example() }, "takes spare capacity"),
             (Status { w: 0.004, needed_bps: None, rate_bps: 0.0, ..example() }, "gives way"),

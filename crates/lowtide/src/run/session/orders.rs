@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes in over the control socket while a transfer runs, and what is told there.
+//! What comes in over the control socket while a transfer runs, and what it answers.
 
 use anyhow::{Result, anyhow, bail};
 use jiff::{Timestamp, Zoned};
@@ -7,11 +7,11 @@ use lowtide_deadline::{Bounds, Hold, Rates, Time};
 
 use lowtide_kernel::Direction;
 
-use super::{Session, Told};
+use super::Session;
 use crate::{
     hours::{self, Rules},
     operate::protocol::{Changes, Command, Due, Status},
-    run::{control, limits::check_that_it_sends, phrases},
+    run::{control, limits::check_that_it_sends, own_progress::Told, phrases},
     size,
     when::{self, When},
 };

@@ -8,42 +8,12 @@ use lowtide_kernel::{Direction, Status};
 
 use super::Session;
 use crate::{
-    operate::protocol::OwnProgress,
-    progress::{Progress, Reader, Source},
+    progress::{Progress, Reader},
     size,
 };
 
 /// After so long a program that says how far it is has said so.
 const SILENCE: Duration = Duration::from_secs(30);
-
-/// `--progress-from`, and what came of it.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::run) struct Told {
-    pub(in crate::run) source: Source,
-    latest: Option<Progress>,
-    /// That it says nothing has been said.
-    complained: bool,
-}
-
-impl Told {
-    pub(in crate::run) fn new(source: Source) -> Told {
-        Told { source, latest: None, complained: false }
-    }
-
-    /// The size rests on it.
-    pub(in crate::run) fn counts(told: Option<Told>) -> bool {
-        told.is_some_and(|told| told.latest.is_some())
-    }
-
-    /// For those who ask.
-    pub(in crate::run) fn shown(self) -> OwnProgress {
-        OwnProgress {
-            from: self.source.name().to_owned(),
-            done_bytes: self.latest.map(|progress| progress.done),
-            total_bytes: self.latest.map(|progress| progress.total),
-        }
-    }
-}
 
 impl Session {
     /// Takes in what PROGRAM has said since the last look.
