@@ -229,7 +229,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	 * Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
 	 * by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
 	 */
-	if (tide_noise(&t->path) > at_least(tide_packet(&t->path), TIDE_SAME) && tide_spread_doubt(&t->path.spread)) {
+	if (tide_noise(&t->path) > at_least(tide_packet(&t->path), TIDE_SAME) && tide_spread_ask(&t->path.spread)) {
 		tide_listens(t, a->now_us, a->nxt, 0);
 		t->cap_q16 = 0;
 		return 0;

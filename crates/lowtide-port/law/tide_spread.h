@@ -16,12 +16,17 @@
  * probability of 1 %. Then it is more likely that probes met a queue of cross traffic.
  */
 #define TIDE_SPREAD_FALL_QUARTERS 3
+/*
+ * How often FILL may be left for a measurement. The first one may find none by chance. With several connections there
+ * may be none, as the probes of LISTEN meet their packets.
+ */
+#define TIDE_SPREAD_ASKS 2
 
 struct tide_spread {
 	u64 longer;		/* how much longer RTTs were than the base RTT; 0: no more, or unknown */
 	u64 base;		/* the base RTT when that was measured */
 	u32 looks;		/* probes that were to measure it; above TIDE_LOOKS: that is over */
-	u32 doubted;		/* noise has once led to a second measurement, since the first one found no spread */
+	u32 asked;		/* how often FILL was left for a measurement, since the latest spread was found */
 };
 
 /* Whether probes may still measure it. What they have not found by then is cross traffic. */
@@ -57,7 +62,7 @@ static inline void tide_spread_probe(struct tide_spread *s, u64 told, u64 base)
 static inline void tide_spread_forget(struct tide_spread *s)
 {
 	if (s->longer)
-		s->longer = s->looks = 0;
+		s->longer = s->looks = s->asked = 0;
 }
 
 /* Probes have found none, and the link is not free for long: they measure it anew. */
@@ -67,14 +72,14 @@ static inline void tide_spread_look_again(struct tide_spread *s)
 		s->looks = 0;
 }
 
-/* RTTs differ in FILL. True: a measurement is due. If probes have found no spread, by chance, that is once so. */
-static inline bool tide_spread_doubt(struct tide_spread *s)
+/* RTTs differ in FILL, and no spread is known. Whether FILL is to be left for a measurement. */
+static inline bool tide_spread_ask(struct tide_spread *s)
 {
-	if (tide_spread_is_none(s) && !s->doubted) {
-		s->looks = 0;
-		s->doubted = 1;
-	}
-	return tide_spread_is_due(s);
+	if (s->longer || s->asked >= TIDE_SPREAD_ASKS)
+		return false;
+	s->asked++;
+	tide_spread_look_again(s);
+	return true;
 }
 
 /* How much the base RTT has fallen since the spread was measured. */

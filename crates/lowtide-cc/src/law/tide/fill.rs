@@ -305,7 +305,7 @@ impl Tide {
         }
         // Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ by
         // more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
-        if self.path.noise() > self.path.packet().max(Listen::SAME) && self.path.spread.doubt() {
+        if self.path.noise() > self.path.packet().max(Listen::SAME) && self.path.spread.ask() {
             self.listen(ack.now, ack.nxt, None);
             self.cap = None;
             return;

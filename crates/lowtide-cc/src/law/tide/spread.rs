@@ -12,13 +12,16 @@ pub(super) struct Spread {
     base: f64,
     /// Probes that were to measure it; above [`Self::LOOKS`]: that is over.
     looks: u32,
-    /// Whether noise has once led to a second measurement, since the first one found no spread.
-    doubted: bool,
+    /// How often FILL was left for a measurement, since the latest spread was found.
+    asked: u32,
 }
 
 impl Spread {
     /// Probes that may measure it.
     pub(super) const LOOKS: u32 = Stance::LOOK_ROUND_TRIPS;
+    /// How often FILL may be left for a measurement. The first one may find none by chance. With several connections
+    /// there may be none, as the probes of LISTEN meet their packets.
+    const ASKS: u32 = 2;
     /// Part of the spread by which the base RTT may fall. If an RTT is the sum of two random delays, one per
     /// direction, the readings are about half of its range. The least of sixteen such RTTs exceeds 0.75 of that with a
     /// probability of 1 %. Then it is more likely that probes met a queue of cross traffic.
@@ -26,7 +29,7 @@ impl Spread {
 
     /// None, for the rest of the run unless noise shows one.
     pub(super) const fn none() -> Self {
-        Self { seconds: 0.0, base: 0.0, looks: Self::LOOKS + 1, doubted: false }
+        Self { seconds: 0.0, base: 0.0, looks: Self::LOOKS + 1, asked: 0 }
     }
 
     /// A probe was measured. `told`: the spread that the latest ones show; 0: none. Readings differ by chance, so each
@@ -55,7 +58,7 @@ impl Spread {
     /// What probes measured was a queue: it is measured anew.
     pub(super) fn forget(&mut self) {
         if self.seconds > 0.0 {
-            (self.seconds, self.looks) = (0.0, 0);
+            (self.seconds, self.looks, self.asked) = (0.0, 0, 0);
         }
     }
 
@@ -66,12 +69,14 @@ impl Spread {
         }
     }
 
-    /// RTTs differ in FILL. True: a measurement is due. If probes have found no spread, by chance, that is once so.
-    pub(super) fn doubt(&mut self) -> bool {
-        if self.is_none() && !self.doubted {
-            (self.looks, self.doubted) = (0, true);
+    /// RTTs differ in FILL, and no spread is known. Whether FILL is to be left for a measurement.
+    pub(super) fn ask(&mut self) -> bool {
+        let asks = self.seconds == 0.0 && self.asked < Self::ASKS;
+        if asks {
+            self.asked += 1;
+            self.look_again();
         }
-        self.is_due()
+        asks
     }
 
     /// The base RTT is `base` now. Forgets the spread if that is too far below the one that it was measured with.
@@ -112,13 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn noise_asks_once_for_a_second_measurement_where_probes_found_no_spread() {
+    fn noise_asks_twice_for_a_measurement_where_probes_found_no_spread() {
         let mut spread = measured(0.0);
-        assert!(!spread.is_due() && spread.doubt() && spread.is_due());
-        (0..=Spread::LOOKS).for_each(|_| spread.on_probe(None, 0.04));
-        assert!(!spread.doubt());
+        for _ in 0..2 {
+            assert!(!spread.is_due() && spread.ask() && spread.is_due());
+            (0..=Spread::LOOKS).for_each(|_| spread.on_probe(None, 0.04));
+        }
+        assert!(!spread.ask());
         spread.look_again();
         assert!(spread.is_due());
-        assert!(!measured(0.01).doubt());
+        assert!(!measured(0.01).ask());
     }
 }
