@@ -204,7 +204,7 @@ deb: build deps-deb
 	$(SUDO) scripts/try-deb.sh target/debian/*.deb
 
 # That package in a Debian with systemd as its first process, under QEMU in virtual time: what its units do there, and
-# that purging it leaves nothing. No root; some minutes, and a download of 130 MB the first time.
+# that purging it leaves nothing. Five minutes; the first time the Debian is downloaded, 338 MB in target/lab/debian.
 try-deb: deb
 	@scripts/debian-image.sh target/lab/debian
 	LOWTIDE_DEB=$$(realpath target/debian/*.deb) LOWTIDE_GUEST=$(CURDIR)/target/lab/debian/guest \

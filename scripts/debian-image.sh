@@ -3,8 +3,8 @@
 # debian-image.sh DIRECTORY   makes the guest of `make try-deb`: a Debian with systemd as its first process
 #
 # Installed on this machine, if missing:   qemu-system-x86, mmdebstrap, and uidmap unless it is root that calls
-# Downloaded by mmdebstrap:                that Debian's packages (150 MB), its kernel among them
-# Written to DIRECTORY/guest:              kernel, initramfs.cpio, about (what they were made of)
+# Downloaded by mmdebstrap:                that Debian's packages, its kernel among them
+# Written to DIRECTORY/guest:              kernel, initramfs.cpio, about (what they were made of); 338 MB
 #
 # No root and no mount is needed: the file system goes into the initramfs as a tar file, and is unpacked in memory by
 # the guest's first process (crates/lowtide-guest/src/init.sh), which then becomes systemd.
