@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # need.sh packages "a b c"   installs the Debian packages that are missing, and says which
 # need.sh rust               checks for a Rust toolchain that is new enough
+# need.sh cargo-deb          installs cargo-deb where it is missing
 set -eu
 
 # A clang that can compile the BPF programs; Debian 12's own is too old, its clang-19 is not.
 CLANG_MIN=16
 RUST_MIN=1.88
+# What the package was last made with, and what is compatible with it.
+CARGO_DEB=^3.8
 
 clang_is_new_enough() {
 	for clang in ${CLANG:-} clang clang-22 clang-21 clang-20 clang-19 clang-18 clang-17 clang-16; do
@@ -72,8 +75,15 @@ rust() {
 	return 1
 }
 
+cargo_deb() {
+	cargo deb --version >/dev/null 2>&1 && return 0
+	echo "installing cargo-deb with cargo"
+	cargo install cargo-deb --locked --version "$CARGO_DEB"
+}
+
 case ${1:-} in
 packages) packages "$2" ;;
 rust) rust ;;
-*) echo "usage: need.sh packages \"NAME ...\" | rust" >&2; exit 2 ;;
+cargo-deb) cargo_deb ;;
+*) echo "usage: need.sh packages \"NAME ...\" | rust | cargo-deb" >&2; exit 2 ;;
 esac

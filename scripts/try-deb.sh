@@ -26,13 +26,17 @@ done
 version=$("$root/usr/bin/lowtide" --version)
 ! grep -rn 'ExecStart=/usr/local' "$root/usr/lib/systemd/system" || { echo "try-deb.sh: a unit calls what the package does not install" >&2; exit 1; }
 gzip -dc "$root/usr/share/man/man1/lowtide-run.1.gz" | grep -q deadline
+grep -q '^License: GPL-2$' "$root/usr/share/doc/lowtide/copyright" || { echo "try-deb.sh: the package's copyright file is not packaging/deb/copyright" >&2; exit 1; }
 
 # as if it had been used
-mkdir -p "$root/var/lib/lowtide"
+mkdir -p "$root/var/lib/lowtide" "$root/run/lowtide" "$root/var/lib/prometheus/node-exporter"
 : >"$root/var/lib/lowtide/history.json"
+: >"$root/var/lib/prometheus/node-exporter/lowtide.prom"
 ln -s /usr/lib/systemd/system/lowtide-metrics.timer "$root/etc/systemd/system/timers.target.wants/"
 dpkg_ --purge lowtide
 left=$(cd "$root" && find . \( -path ./var/lib/dpkg -o -path ./said \) -prune -o ! -type d -print)
 [ -z "$left" ] || { echo "try-deb.sh: purged, and these are left: $left" >&2; exit 1; }
-[ ! -e "$root/var/lib/lowtide" ] || { echo "try-deb.sh: purged, and /var/lib/lowtide is left" >&2; exit 1; }
+for directory in var/lib/lowtide run/lowtide etc/systemd/system/timers.target.wants; do
+	[ ! -e "$root/$directory" ] || { echo "try-deb.sh: purged, and /$directory is left" >&2; exit 1; }
+done
 echo "$package: $version is installed, and purged without a trace"

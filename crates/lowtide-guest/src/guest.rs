@@ -24,7 +24,8 @@ use std::{
 };
 
 const QEMU: &str = "qemu-system-x86_64";
-const MEMORY: &str = "512M";
+/// What a job has unless it says otherwise.
+const MEMORY_MIB: u32 = 512;
 /// Where the files of a job are, and the directory that its command starts in.
 const JOB: &str = "/job";
 /// How often we look whether the machine is off.
@@ -58,6 +59,8 @@ pub struct Job {
     pub files: Vec<(String, Vec<u8>)>,
     /// Kernel modules loaded before, each with its parameters: `tcp_cdg backoff_factor=42`.
     pub modules: Vec<String>,
+    /// The machine's memory, in MiB. All that it has is in it: a Debian takes 2048.
+    pub memory_mib: u32,
     /// Of all chance within. The same seed gives the same run.
     pub seed: u64,
     /// Of the host's time.
@@ -71,6 +74,7 @@ impl Job {
             command: command.into(),
             files: Vec::new(),
             modules: Vec::new(),
+            memory_mib: MEMORY_MIB,
             seed: 1,
             timeout: Duration::from_secs(600),
         }
@@ -127,7 +131,7 @@ impl Guest {
             }
         };
         self.write_initramfs(&mut files.initramfs, software, job).doing(|| "write the guest's files".to_owned())?;
-        let mut machine = Machine(self.start(&files, job.seed)?);
+        let mut machine = Machine(self.start(&files, job)?);
         let ended = machine.wait(job.timeout)?;
         let console = String::from_utf8_lossy(&read(&mut files.console)).replace('\r', "");
         let errors = read(&mut files.errors);
@@ -159,13 +163,14 @@ impl Guest {
         file.write_all(&archive.finish())
     }
 
-    fn start(&self, files: &Files, seed: u64) -> Result<Child, Error> {
+    fn start(&self, files: &Files, job: &Job) -> Result<Child, Error> {
         let errors = files.errors.try_clone().doing(|| "copy a file's descriptor".to_owned())?;
         let [console, out] = [&files.console, &files.out].map(|file| format!("path={}", path(file)));
         let mut command = Command::new(QEMU);
         command
             // KVM would run by the host's clock; and without sleep=off idle time would take as long as on the host
-            .args(["-accel", "tcg", "-icount", "shift=0,align=off,sleep=off", "-smp", "1", "-m", MEMORY])
+            .args(["-accel", "tcg", "-icount", "shift=0,align=off,sleep=off", "-smp", "1"])
+            .args(["-m", &format!("{}M", job.memory_mib)])
             // the seed reaches the kernel by this instruction alone
             .args(["-cpu", "qemu64,+rdrand"])
             .args([
@@ -180,7 +185,7 @@ impl Guest {
                 "none",
             ])
             .args(["-rtc", "base=2026-01-01T00:00:00,clock=vm"])
-            .args(["-seed", &(seed & 0xffff_ffff).to_string()])
+            .args(["-seed", &(job.seed & 0xffff_ffff).to_string()])
             .args(["-chardev", &format!("file,id=console,{console}"), "-serial", "chardev:console"])
             .args(["-device", "virtio-serial-pci", "-chardev", &format!("file,id=out,{out}")])
             .args(["-device", "virtserialport,chardev=out,nr=1,name=org.lowtide.out"])

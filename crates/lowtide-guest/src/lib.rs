@@ -4,7 +4,8 @@
 //! one command.
 //!
 //! What the host does meanwhile, and how busy it is, does not change what happens within. It needs `qemu-system-x86_64`
-//! and an [`Image`], which `scripts/guest-image.sh` makes; no root, no KVM, no network.
+//! and an [`Image`], which `scripts/guest-image.sh` makes, or `scripts/debian-image.sh` with a whole Debian whose first
+//! process is systemd; no root, no KVM, no network.
 //!
 //! ```no_run
 //! use lowtide_guest::{Guest, Image, Job, Program};

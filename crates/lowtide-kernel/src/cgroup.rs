@@ -21,7 +21,7 @@ use nix::{
 use crate::{
     Error, Result,
     existing::Found,
-    hierarchy::{Hierarchy, hierarchy, processes_below},
+    hierarchy::{Hierarchy, Purpose, hierarchy, processes_below},
 };
 
 const PREFIX: &str = "lowtide-";
@@ -61,7 +61,7 @@ impl Cgroup {
     /// # Errors
     /// [`Error::NoCgroup`], [`Error::GroupOutOfSight`], [`Error::CgroupUnwritable`], [`Error::Threaded`].
     pub fn create() -> Result<Cgroup> {
-        let Hierarchy { root, own: parent, mount } = hierarchy()?;
+        let Hierarchy { root, own: parent, mount } = hierarchy(Purpose::Make)?;
         sweep(&root);
         let unwritable = |source| Error::CgroupUnwritable { path: parent.clone(), source };
         // no name twice in a process: who removes a group by its name must not find the next one there

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     Error, Result,
-    hierarchy::{group_among, hierarchy, showing},
+    hierarchy::{Purpose, group_among, hierarchy, showing},
 };
 
 /// Hexadecimal digits of a container's number that tell it from others.
@@ -54,10 +54,10 @@ impl Target {
     pub fn find(&self) -> Result<Found> {
         if let Target::Process(pid) = self {
             let (name, group) = process(*pid).map_err(|_| Error::NoProcess)?;
-            let hierarchy = showing(&group)?;
+            let hierarchy = showing(&group, Purpose::Attach)?;
             return Ok(Found { name, path: hierarchy.own, mount: hierarchy.mount });
         }
-        let hierarchy = hierarchy()?;
+        let hierarchy = hierarchy(Purpose::Attach)?;
         let root = hierarchy.root.clone();
         let (name, path) = match self {
             Target::Path(path) => {
@@ -131,10 +131,11 @@ fn groups_named(root: &Path, meant: &dyn Fn(&str) -> bool) -> Vec<Named> {
 }
 
 /// `docker-NUMBER.scope`, `libpod-NUMBER.scope`, `cri-containerd-NUMBER.scope`, or NUMBER alone, with the whole number.
+/// `libpod-conmon-NUMBER.scope` and `crio-conmon-NUMBER.scope` have the program that watches the container.
 fn is_of_container(group: &str, number: &str) -> bool {
     let group = group.strip_suffix(".scope").unwrap_or(group);
-    let end = group.rsplit('-').next().unwrap_or(group);
-    is_number(end) && end.len() >= 32 && end.starts_with(number)
+    let (engine, end) = group.rsplit_once('-').unwrap_or(("", group));
+    is_number(end) && end.len() >= 32 && end.starts_with(number) && !engine.ends_with("-conmon")
 }
 
 fn is_number(text: &str) -> bool {
@@ -207,7 +208,7 @@ mod tests {
             (format!("libpod-{number}.scope"), true),
             (format!("cri-containerd-{number}.scope"), true),
             (number.clone(), true),
-            (format!("libpod-conmon-{}.scope", number.replace('0', "f")), false),
+            (format!("libpod-conmon-{number}.scope"), false),
             ("docker-0123456789ab.scope".to_owned(), false),
             ("system.slice".to_owned(), false),
         ] {

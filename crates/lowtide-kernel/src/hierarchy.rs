@@ -19,16 +19,25 @@ pub(crate) struct Hierarchy {
     pub(crate) mount: Option<OwnedFd>,
 }
 
+/// Why groups are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To attach to one that exists: a read-only mount suffices (systemd's `ProtectControlGroups`).
+    Attach,
+    /// To make one.
+    Make,
+}
+
 /// Where it is mounted so that our own group is in it. Else a mount of our own that nobody else sees: `ip netns exec`
 /// hides /sys/fs/cgroup, and in a container the host's mount shows more than the container's namespace has names for.
-pub(crate) fn hierarchy() -> Result<Hierarchy> {
-    showing(&group_of("self").unwrap_or_else(|| PathBuf::from("/")))
+pub(crate) fn hierarchy(purpose: Purpose) -> Result<Hierarchy> {
+    showing(&group_of("self").unwrap_or_else(|| PathBuf::from("/")), purpose)
 }
 
 /// The same for the hierarchy in which this group is in sight.
-pub(crate) fn showing(own: &Path) -> Result<Hierarchy> {
+pub(crate) fn showing(own: &Path, purpose: Purpose) -> Result<Hierarchy> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    if let Some(found) = mounted(&mounts, own) {
+    if let Some(found) = mounted(&mounts, own, purpose) {
         return Ok(found);
     }
     let mount = mount_detached().map_err(Error::NoCgroup)?;
@@ -39,8 +48,9 @@ pub(crate) fn showing(own: &Path) -> Result<Hierarchy> {
     }
 }
 
-/// The first writable-looking cgroup2 entry of a mountinfo table that shows our group, its octal escapes undone.
-fn mounted(mounts: &str, own: &Path) -> Option<Hierarchy> {
+/// The first cgroup2 entry of a mountinfo table that shows our group and is fit for the purpose, its octal escapes
+/// undone.
+fn mounted(mounts: &str, own: &Path, purpose: Purpose) -> Option<Hierarchy> {
     let plain = |path: &str| PathBuf::from(path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"));
     let writable = |options: &str| options.split(',').any(|option| option == "rw");
     mounts.lines().find_map(|line| {
@@ -48,7 +58,9 @@ fn mounted(mounts: &str, own: &Path) -> Option<Hierarchy> {
         let mut mount = mount.split(' ').skip(3);
         let (top, root, options) = (plain(mount.next()?), plain(mount.next()?), mount.next()?);
         let mut kind = kind.split(' ');
-        if kind.next() != Some("cgroup2") || !writable(options) || !kind.nth(1).is_some_and(writable) {
+        let is_cgroup2 = kind.next() == Some("cgroup2");
+        let fits = purpose == Purpose::Attach || writable(options) && kind.nth(1).is_some_and(writable);
+        if !is_cgroup2 || !fits {
             return None;
         }
         let own = directory(&root, &top, own)?;
@@ -122,10 +134,12 @@ mod tests {
             fs::create_dir_all(root.join(group)).unwrap();
             fs::write(root.join(group).join("cgroup.procs"), "").unwrap();
         }
-        let found = |top: &str, own: &str, options: &str, kind: &str| {
+        let found_for = |purpose, top: &str, own: &str, options: &str, kind: &str| {
             let line = format!("30 24 0:26 {top} {} {options} shared:4 - {kind}\n", root.display());
-            mounted(&line, Path::new(own)).map(|found| found.own.strip_prefix(root).unwrap().display().to_string())
+            let found = mounted(&line, Path::new(own), purpose);
+            found.map(|found| found.own.strip_prefix(root).unwrap().display().to_string())
         };
+        let found = |top: &str, own: &str, options: &str, kind: &str| found_for(Purpose::Make, top, own, options, kind);
         let (rw, kind) = ("rw,nosuid", "cgroup2 cgroup2 rw,nsdelegate");
         for (top, own, group) in [
             ("/", "/", Some("")),
@@ -145,6 +159,9 @@ mod tests {
         assert_eq!(found("/", "/", "ro,nosuid", kind), None);
         assert_eq!(found("/", "/", rw, "cgroup2 cgroup2 ro"), None);
         assert_eq!(found("/", "/", rw, "cgroup cgroup rw,cpu"), None);
-        assert!(mounted("30 24 0:26 / /nowhere/at\\040all rw - cgroup2 cgroup2 rw\n", Path::new("/")).is_none());
+        assert_eq!(found_for(Purpose::Attach, "/", "/a", "ro,nosuid", kind).as_deref(), Some("a"));
+        assert_eq!(found_for(Purpose::Attach, "/", "/a", "ro,nosuid", "cgroup cgroup rw,cpu"), None);
+        let nowhere = "30 24 0:26 / /nowhere/at\\040all rw - cgroup2 cgroup2 rw\n";
+        assert!(mounted(nowhere, Path::new("/"), Purpose::Make).is_none());
     }
 }

@@ -4,7 +4,12 @@
 use crate::Ack;
 use std::{mem, time::Duration};
 
-use super::{BEGIN, PAIRS, Phase, SMALL_PIPE, Tide, fair::Fair, fill::Fill, listen::{LONG, Listen}};
+use super::{
+    BEGIN, PAIRS, Phase, SMALL_PIPE, Tide,
+    fair::Fair,
+    fill::Fill,
+    listen::{LONG, Listen},
+};
 
 /// Good probes in a row that end LISTEN.
 const GOOD: u32 = 3;
