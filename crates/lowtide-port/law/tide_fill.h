@@ -10,7 +10,8 @@
 #define TIDE_VANISHED 3			/* vanished queues in a row that lead to a fair-queue LISTEN */
 #define TIDE_BRIEFLY_US 10000000ULL	/* a FILL that ends sooner counts as the same event */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
-#define TIDE_OVERFLOW_Q24 167772	/* 0.01: smoothed loss above it, in a window that hardly grows, is that of a full queue */
+/* 0.01: smoothed loss above it, in a window that hardly grows, is that of a full queue */
+#define TIDE_OVERFLOW_Q24 167772
 #define TIDE_LOSS_PAUSE 2		/* pause after heavy loss, base RTTs: doubled each time, */
 #define TIDE_LOSS_PAUSES 5		/* at most this often */
 

@@ -30,8 +30,8 @@ struct law_table {
 	u64 (*pace)(const void *law, const void *parameters);
 	u32 (*least_burst)(const void *law);
 	/*
-	 * Of a law that connections share, else NULL: what it does with its path, and since when if it probes; what the link
-	 * is known to carry, and may carry.
+	 * Of a law that connections share, else NULL: what it does with its path, and since when if it probes; what the
+	 * link is known to carry, and may carry.
 	 */
 	u32 (*stance)(const void *law, u64 *since_us);
 	void (*link_rates)(const void *law, u32 mss, u64 *known, u64 *at_most);

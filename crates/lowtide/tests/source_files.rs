@@ -23,6 +23,9 @@ const LEFT_OUT: [&str; 4] = ["target", ".git", "corpus", "proptest-regressions"]
 /// Lines that a file of code may have. Scenarios and experiments (TOML) are data, and not limited.
 const MOST_LINES: usize = 600;
 
+/// Columns that a line of a comment may have.
+const WIDTH: usize = 120;
+
 const LAWS: &str = "crates/lowtide-port/law/";
 
 /// The paths of all source files, from the top of the workspace, and their texts.
@@ -105,4 +108,17 @@ fn no_file_of_code_is_too_long() {
     let too_long = |(path, text): &(String, String)| !path.ends_with(".toml") && text.lines().count() > MOST_LINES;
     let found: Vec<_> = sources().into_iter().filter(too_long).map(|(path, _)| path).collect();
     assert!(found.is_empty(), "more than {MOST_LINES} lines, to be split by what the parts are: {}", found.join(", "));
+}
+
+/// Lines of code may be longer where the formatter leaves them so; of comments no line needs to.
+#[test]
+fn comments_are_within_their_width() {
+    let is_comment = |line: &str| ["//", "/*", "* ", "# "].iter().any(|begin| line.trim_start().starts_with(begin));
+    let width = |line: &str| line.chars().map(|c| if c == '\t' { 8 } else { 1 }).sum::<usize>();
+    let too_wide = |line: &&str| is_comment(line) && width(line) > WIDTH;
+    let found: Vec<_> = sources()
+        .iter()
+        .filter_map(|(path, text)| text.lines().find(too_wide).map(|line| format!("{path}: {line}")))
+        .collect();
+    assert!(found.is_empty(), "comments of more than {WIDTH} columns:\n{}", found.join("\n"));
 }

@@ -303,8 +303,8 @@ impl Tide {
         if queue < own / 2.0 {
             fill.near_empty = ack.now;
         }
-        // Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ by
-        // more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
+        // Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
+        // by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
         if self.path.noise() > self.path.packet().max(Listen::SAME) && self.path.spread.ask() {
             self.listen(ack.now, ack.nxt, None);
             self.cap = None;
