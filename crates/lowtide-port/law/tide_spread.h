@@ -10,6 +10,7 @@
 #include "tide_eight.h"
 
 #define TIDE_LOOKS (2 * TIDE_EIGHT)	/* probes that may measure it */
+#define TIDE_FIRST_LOOKS 12		/* least number of probes of the first LISTEN with a spread: three readings */
 /*
  * Quarters of the spread by which the base RTT may fall. If an RTT is the sum of two random delays, one per direction,
  * the readings are about half of its range. The least of sixteen such RTTs exceeds three quarters of that with a

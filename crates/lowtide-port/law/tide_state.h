@@ -128,7 +128,7 @@ static inline bool tide_looks(const struct tide *t)
 
 	if (l->first && t->senders > 1)
 		return false;
-	return tide_spread_is_due(&t->path.spread) || (l->first && l->probes < TIDE_LOOKS && tide_spread(&t->path));
+	return tide_spread_is_due(&t->path.spread) || (l->first && l->probes < TIDE_FIRST_LOOKS && tide_spread(&t->path));
 }
 
 /* The safe window, up to which growth may be fast; 0: not known. */

@@ -96,7 +96,7 @@ impl Listen {
     /// Whether the spread is still measured. Several connections skip that in the first LISTEN, as their own packets
     /// queue.
     pub(super) fn looks(&self, path: &Path, senders: u32) -> bool {
-        let begins = self.first && path.is_spread() && self.probes < Spread::LOOKS;
+        let begins = self.first && path.is_spread() && self.probes < Spread::FIRST;
         (path.spread.is_due() || begins) && !(self.first && senders > 1)
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Spread {
 impl Spread {
     /// Probes that may measure it.
     pub(super) const LOOKS: u32 = Stance::LOOK_ROUND_TRIPS;
+    /// Least number of probes of the first LISTEN on a path with a spread: three readings.
+    pub(super) const FIRST: u32 = 12;
     /// How often FILL may be left for a measurement. The first one may find none by chance. With several connections
     /// there may be none, as the probes of LISTEN meet their packets.
     const ASKS: u32 = 2;
