@@ -10,7 +10,7 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -29,6 +29,8 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The transfer looks several times a second, but to detach from many connections takes longer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
+/// How often it looks, at the end, whether all requests are answered.
+const LOOK: Duration = Duration::from_millis(5);
 /// After a client that could not be taken in.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Clients at a time.
@@ -54,6 +56,8 @@ struct Shared {
     status: Mutex<Status>,
     ends: AtomicBool,
     clients: AtomicUsize,
+    /// Requests that have been read, and not answered yet.
+    asked: AtomicUsize,
 }
 
 impl Shared {
@@ -78,8 +82,8 @@ impl Server {
     /// No thread can be made.
     pub fn start(claim: Claim, status: Status) -> Result<Server> {
         let (to, orders) = sync_channel(MOST_CLIENTS);
-        let (ends, clients) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { status: Mutex::new(status), ends, clients });
+        let (ends, clients, asked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { status: Mutex::new(status), ends, clients, asked });
         let claim = Arc::new(claim);
         let accept = {
             let (claim, shared) = (claim.clone(), shared.clone());
@@ -113,6 +117,14 @@ impl Drop for Server {
         let woken = connect(&self.claim.path).map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |_| true);
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
+        }
+        // a client whose request ends the transfer (`lowtide detach`) has its answer before this process ends
+        let asked_until = Instant::now() + PATIENCE;
+        while self.shared.asked.load(Ordering::SeqCst) > 0 && Instant::now() < asked_until {
+            while let Some(order) = self.order() {
+                order.answer(Err(anyhow!("the transfer has just ended")));
+            }
+            thread::sleep(LOOK);
         }
     }
 }
@@ -168,12 +180,15 @@ fn serve(frames: &mut Frames, shared: &Shared, orders: &SyncSender<Order>) {
                 return;
             }
         };
+        shared.asked.fetch_add(1, Ordering::SeqCst);
         let done = Request::parse(&frame).and_then(|request| obey(request, orders));
         let reply = match done {
             Ok(()) => Reply::done(Some(shared.status().clone())),
             Err(error) => Reply::refused(&error),
         };
-        if frames.write(&reply).is_err() {
+        let written = frames.write(&reply);
+        shared.asked.fetch_sub(1, Ordering::SeqCst);
+        if written.is_err() {
             return;
         }
     }
@@ -189,4 +204,26 @@ fn obey(request: Request, orders: &SyncSender<Order>) -> Result<()> {
     }
     let late = |_| anyhow!("the transfer has not answered within {} s", ANSWER_PATIENCE.as_secs());
     answered.recv_timeout(ANSWER_PATIENCE).map_err(late)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operate::{directory::Directory, protocol::LONGEST_REPLY, show::tests::example};
+
+    #[test]
+    fn the_request_that_ends_a_transfer_is_answered_before_the_server_has_gone() {
+        for _ in 0..20 {
+            let place = tempfile::tempdir().unwrap();
+            let directory = Directory::at(place.path().join("lowtide"));
+            let server = Server::start(directory.claim("one").unwrap(), example()).unwrap();
+            let mut client = Frames::new(directory.connect("one").unwrap(), LONGEST_REPLY, PATIENCE);
+            client.write(&Request::new(Command::Detach)).unwrap();
+            let order = std::iter::repeat_with(|| server.order()).flatten().next().unwrap();
+            order.answer(Ok(()));
+            drop(server);
+            client.stream().set_nonblocking(true).unwrap();
+            assert!(Reply::parse(&client.read().unwrap().unwrap()).unwrap().ok);
+        }
+    }
 }
