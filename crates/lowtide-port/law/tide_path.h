@@ -276,8 +276,10 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 		return 0;
 	shorter = rtt * 10 < tide_base(p) * 9;
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
-	if (shorter)
+	if (shorter) {
 		tide_path_forget(p);
+		tide_spread_look_again(&p->spread);
+	}
 	tide_spread_base(&p->spread, tide_base(p));
 	return shorter;
 }

@@ -66,7 +66,7 @@ static inline void tide_spread_forget(struct tide_spread *s)
 		s->longer = s->looks = s->asked = 0;
 }
 
-/* Probes have found none, and the link is not free for long: they measure it anew. */
+/* If probes have found none, they measure it anew: they did so in a queue, or the link is not free for long. */
 static inline void tide_spread_look_again(struct tide_spread *s)
 {
 	if (tide_spread_is_none(s))

@@ -106,6 +106,8 @@ static inline void tide_forget(struct tide *t)
 {
 	t->cap_q16 = t->last_full_rate_q32 = 0;
 	t->confirmed = t->vanished = 0;
+	t->listen.again = 0;
+	t->listen.longest = t->listen.limit = 0;
 }
 
 static inline void tide_start_round(struct tide *t, u32 nxt)

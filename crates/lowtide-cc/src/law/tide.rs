@@ -175,8 +175,11 @@ impl Tide {
     }
 
     /// The path is not what it seemed, so nothing is safe.
-    const fn forget(&mut self) {
+    fn forget(&mut self) {
         (self.cap, self.confirmed, self.last_full_rate, self.vanished) = (None, false, None, 0);
+        if let Phase::Listen(listen) = &mut self.phase {
+            (listen.again, listen.longest, listen.limit) = (0, 0.0, None);
+        }
     }
 
     /// From FILL to LISTEN. `whole`: fair-queue LISTEN, until probes show that the link of this rate is free of cross

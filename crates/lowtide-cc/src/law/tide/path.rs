@@ -149,6 +149,7 @@ impl Path {
         self.base.add(now, rtt);
         if shorter {
             self.forget();
+            self.spread.look_again();
         }
         self.spread.on_base(self.base());
         let (samples, base, noise) = (self.samples(window), self.base(), self.noise());

@@ -64,7 +64,7 @@ impl Spread {
         }
     }
 
-    /// Probes have found none, and the link is not free for long: they measure it anew.
+    /// If probes have found none, they measure it anew: they did so in a queue, or the link is not free for long.
     pub(super) fn look_again(&mut self) {
         if self.is_none() {
             self.looks = 0;
