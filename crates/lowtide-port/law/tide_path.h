@@ -278,7 +278,8 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 	if (shorter) {
 		tide_path_forget(p);
-		tide_spread_look_again(&p->spread);
+		if (tide_spread_is_none(&p->spread))
+			tide_spread_ask(&p->spread);
 	}
 	tide_spread_base(&p->spread, tide_base(p));
 	return shorter;

@@ -18,8 +18,8 @@
  */
 #define TIDE_SPREAD_FALL_QUARTERS 3
 /*
- * How often FILL may be left for a measurement. The first one may find none by chance. With several connections there
- * may be none, as the probes of LISTEN meet their packets.
+ * How often these may ask, as a measurement takes probes. The first one may find none by chance. With several
+ * connections there may be none, as the probes of LISTEN meet their packets.
  */
 #define TIDE_SPREAD_ASKS 2
 
@@ -27,7 +27,7 @@ struct tide_spread {
 	u64 longer;		/* how much longer RTTs were than the base RTT; 0: no more, or unknown */
 	u64 base;		/* the base RTT when that was measured */
 	u32 looks;		/* probes that were to measure it; above TIDE_LOOKS: that is over */
-	u32 asked;		/* how often FILL was left for a measurement, since the latest spread was found */
+	u32 asked;		/* how often noise, or a shorter RTT, asked for a measurement, since the latest spread was found */
 };
 
 /* Whether probes may still measure it. What they have not found by then is cross traffic. */
@@ -66,14 +66,14 @@ static inline void tide_spread_forget(struct tide_spread *s)
 		s->longer = s->looks = s->asked = 0;
 }
 
-/* If probes have found none, they measure it anew: they did so in a queue, or the link is not free for long. */
+/* Probes have found none, and the link is not free for long: they measure it anew. */
 static inline void tide_spread_look_again(struct tide_spread *s)
 {
 	if (tide_spread_is_none(s))
 		s->looks = 0;
 }
 
-/* RTTs differ in FILL, and no spread is known. Whether FILL is to be left for a measurement. */
+/* RTTs differ in FILL, and no spread is known; or none was found in a queue. Whether it is to be measured. */
 static inline bool tide_spread_ask(struct tide_spread *s)
 {
 	if (s->longer || s->asked >= TIDE_SPREAD_ASKS)

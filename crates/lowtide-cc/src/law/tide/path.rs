@@ -149,7 +149,9 @@ impl Path {
         self.base.add(now, rtt);
         if shorter {
             self.forget();
-            self.spread.look_again();
+            if self.spread.is_none() {
+                self.spread.ask();
+            }
         }
         self.spread.on_base(self.base());
         let (samples, base, noise) = (self.samples(window), self.base(), self.noise());

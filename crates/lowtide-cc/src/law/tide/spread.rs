@@ -12,7 +12,7 @@ pub(super) struct Spread {
     base: f64,
     /// Probes that were to measure it; above [`Self::LOOKS`]: that is over.
     looks: u32,
-    /// How often FILL was left for a measurement, since the latest spread was found.
+    /// How often noise, or a shorter RTT, asked for a measurement, since the latest spread was found.
     asked: u32,
 }
 
@@ -21,8 +21,8 @@ impl Spread {
     pub(super) const LOOKS: u32 = Stance::LOOK_ROUND_TRIPS;
     /// Least number of probes of the first LISTEN on a path with a spread: three readings.
     pub(super) const FIRST: u32 = 12;
-    /// How often FILL may be left for a measurement. The first one may find none by chance. With several connections
-    /// there may be none, as the probes of LISTEN meet their packets.
+    /// How often these may ask, as a measurement takes probes. The first one may find none by chance. With several
+    /// connections there may be none, as the probes of LISTEN meet their packets.
     const ASKS: u32 = 2;
     /// Part of the spread by which the base RTT may fall. If an RTT is the sum of two random delays, one per
     /// direction, the readings are about half of its range. The least of sixteen such RTTs exceeds 0.75 of that with a
@@ -53,7 +53,7 @@ impl Spread {
     }
 
     /// Whether probes have found none.
-    const fn is_none(&self) -> bool {
+    pub(super) const fn is_none(&self) -> bool {
         self.seconds == 0.0 && self.looks > Self::LOOKS
     }
 
@@ -64,14 +64,14 @@ impl Spread {
         }
     }
 
-    /// If probes have found none, they measure it anew: they did so in a queue, or the link is not free for long.
+    /// Probes have found none, and the link is not free for long: they measure it anew.
     pub(super) fn look_again(&mut self) {
         if self.is_none() {
             self.looks = 0;
         }
     }
 
-    /// RTTs differ in FILL, and no spread is known. Whether FILL is to be left for a measurement.
+    /// RTTs differ in FILL, and no spread is known; or none was found in a queue. Whether it is to be measured.
     pub(super) fn ask(&mut self) -> bool {
         let asks = self.seconds == 0.0 && self.asked < Self::ASKS;
         if asks {
