@@ -27,7 +27,7 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 		return 0;
 	goal_observed(s, &record);
 	record.acked = tp->bytes_acked - s->acked_base;
-	record.acked -= record.acked && fin_is_acked(state, tp->snd_una, tp->snd_nxt);
+	record.acked -= record.acked && fin_is_acked(state, tp->snd_una, tp->write_seq);
 	record.received = tp->bytes_received - s->received_base;
 	record.retransmitted = tp->bytes_retrans - s->retransmitted_base;
 	record.last_sent_ns = s->last_sent_ns;

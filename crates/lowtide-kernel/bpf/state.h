@@ -332,11 +332,14 @@ static inline bool pacing_differs(u32 rate, u32 old, u32 part)
 	return rate > old ? rate - old > old / part : old - rate > old / part;
 }
 
-/* Whether the FIN is acknowledged, which counts as a byte. */
-static inline bool fin_is_acked(u32 state, u32 una, u32 nxt)
+/*
+ * Whether the FIN is acknowledged, which counts as a byte. `end`: of all that is written. The stack leaves FIN_WAIT1 a
+ * moment after it has counted the ACK.
+ */
+static inline bool fin_is_acked(u32 state, u32 una, u32 end)
 {
-	if (state == BPF_TCP_LAST_ACK || state == BPF_TCP_CLOSING)
-		return una == nxt;
+	if (state == BPF_TCP_LAST_ACK || state == BPF_TCP_CLOSING || state == BPF_TCP_FIN_WAIT1)
+		return una == end;
 	return state == BPF_TCP_FIN_WAIT2 || state == BPF_TCP_TIME_WAIT;
 }
 

@@ -101,7 +101,7 @@ fn a_pacing_limit_of_the_program_stays_as_it_is_set() {
     let (a, b) = (format!("{}a", name("pacing")), format!("{}b", name("pacing")));
     let emulator = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(20))).unwrap();
     let receiver = Receiver::start(emulator.b(), emulator.b4());
-    for (law, least) in [("tide", "100000"), ("reno", "0")] {
+    for (law, least) in [("tide", "20000"), ("reno", "0")] {
         let mut command = lowtide(["run", "--quiet", "--cc", law, "--", "python3"]);
         command.arg(Path::new(SCRIPTS).join("pacing.py"));
         command.args([&receiver.address.ip().to_string(), &receiver.port().to_string(), least]);
