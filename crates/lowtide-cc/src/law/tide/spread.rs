@@ -37,7 +37,7 @@ impl Spread {
     /// A probe was measured. `told`: the spread that the latest ones show; 0: none. Readings differ by chance, so each
     /// is averaged with the one before.
     pub(super) fn on_probe(&mut self, told: Option<f64>, base: f64) {
-        if !self.is_due() && self.seconds == 0.0 {
+        if self.is_none() {
             return;
         }
         self.looks = self.looks.saturating_add(1);
