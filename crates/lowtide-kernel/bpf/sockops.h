@@ -186,7 +186,7 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 {
 	struct lt_socket *s = socket_of(ops, 0);
 	struct bpf_sock *sk = ops->sk;
-	struct tcp_sock *tp;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	u64 acked;
 
 	if (to != BPF_TCP_CLOSE || !s || s->closed)
@@ -194,7 +194,7 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 	s->closed = 1;
 	flow_leave(s);
 	acked = ops->bytes_acked - s->acked_base;
-	acked -= acked && fin_is_acked(from, ops->snd_una, ops->snd_nxt);
+	acked -= acked && tp && fin_is_acked(from, ops->snd_una, tp->write_seq);
 	count(closed_acked, acked);
 	if (s->own_law)
 		count(closed_own_law, acked);
@@ -202,11 +202,8 @@ static inline void closed(struct bpf_sock_ops *ops, u32 from, u32 to)
 	count(closed_one_way, s->owd.use == OWD_ONE_WAY);
 	count(closed_round_trips, s->owd.use == OWD_ROUND_TRIPS);
 	goal_closed(s, acked);
-	if (sk) {
-		tp = bpf_skc_to_tcp_sock(sk);
-		if (tp)
-			count(closed_retransmitted, tp->bytes_retrans - s->retransmitted_base);
-	}
+	if (tp)
+		count(closed_retransmitted, tp->bytes_retrans - s->retransmitted_base);
 }
 
 /*
