@@ -13,7 +13,7 @@ LAB_PACKAGES := g++ libns3-dev libgsl-dev
 FUZZ_PACKAGES := g++
 DEB_PACKAGES := dpkg-dev
 
-.PHONY: build demo test test-long test-all faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-full lint fmt install uninstall deb try-deb deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz deps-deb
+.PHONY: build demo test test-long test-all faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-paths lab-full lint fmt install uninstall deb try-deb deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz deps-deb
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -122,6 +122,13 @@ lab-laws: deps-build deps-run deps-test
 # part; the head of crates/lowtide/benches/weights/main.rs has more.
 lab-weights: deps-build deps-run deps-test
 	$(CARGO) bench --locked -p lowtide --bench weights -- $(WEIGHTS) --keep $(CURDIR)/target/weights.json --write $(CURDIR)/docs/results/weights.md
+
+# Laws on some forty paths, slow and fast, noisy and bursty, on this machine's kernel and in the simulator: as root and
+# best with nothing else running, two hours for a run of each cell. It may be broken off, and goes on where it was; what
+# was measured with other code is measured again. Renews docs/results/paths.md. PATHS="--simulator --laws tide" takes
+# minutes; the head of crates/lowtide/benches/paths/main.rs has more.
+lab-paths: deps-build deps-run deps-test
+	$(CARGO) bench --locked -p lowtide --bench paths -- $(or $(PATHS),--write docs/results/paths.md) --keep $(CURDIR)/target/paths.json
 
 # The guest of `lowtide lab run --on guest`: QEMU, and a Debian kernel with its modules in target/lab/guest. It
 # downloads 70 MB.

@@ -8,7 +8,7 @@
 //! The kernel's runs take real time. With `--keep` they go to a file, and those that are there already are not made
 //! again.
 
-#[path = "../ground_truth/kept.rs"]
+#[path = "../support/kept.rs"]
 mod kept;
 mod kernel;
 mod simulator;

@@ -9,6 +9,7 @@
 //! The kernel's runs take real time. With `--keep` they go to a file, and those that are there already are not made
 //! again: after a change of the simulator its side is measured anew in seconds.
 
+#[path = "../support/kept.rs"]
 mod kept;
 mod kernel;
 mod ns3;

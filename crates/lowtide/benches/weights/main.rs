@@ -10,11 +10,12 @@
 //! made again.
 
 mod cells;
-#[path = "../ground_truth/kept.rs"]
+#[path = "../support/kept.rs"]
 mod kept;
 mod link;
 mod page;
 mod verdicts;
+#[path = "../support/workers.rs"]
 mod workers;
 
 use cells::Cell;
@@ -24,6 +25,7 @@ use lowtide_kernel::Need;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, fmt, fs, path::PathBuf, time::Duration};
 use verdicts::{Pair, Row, Share};
+use workers::Work;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -258,6 +260,18 @@ fn mean(runs: &[&Measured]) -> Option<Pair> {
 fn key(run: &Run, kernel: &str) -> String {
     // Of the laws, the controller and the emulator, as for recordings of the lab.
     format!("{run}, kernel {kernel}, code {}", lowtide_testbed::VERSION)
+}
+
+impl Work for Run {
+    type Measured = Measured;
+
+    fn is_heavy(&self) -> bool {
+        self.cell.heavy()
+    }
+
+    fn measure(&self) -> Result<Measured, Failure> {
+        link::measure(self)
+    }
 }
 
 impl fmt::Display for Run {

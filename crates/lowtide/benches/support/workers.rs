@@ -1,36 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several runs at the same time, each on a link of its own.
 
-use super::{Failure, Measured, Run, link};
 use std::{
     collections::VecDeque,
+    error::Error,
+    fmt::Display,
     sync::{Condvar, Mutex, PoisonError},
     thread,
 };
 
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// A measurement.
+pub(crate) trait Work: Display + Send {
+    /// What it gives.
+    type Measured;
+
+    /// Whether its link takes so much of the machine that two of them would disturb each other.
+    fn is_heavy(&self) -> bool;
+
+    /// Makes it.
+    fn measure(&self) -> Result<Self::Measured, Failure>;
+}
+
 /// The runs that are left.
-struct Queue {
-    runs: VecDeque<Run>,
+struct Queue<R> {
+    runs: VecDeque<R>,
     /// Whether a heavy one goes on.
     heavy: bool,
     /// Why one failed. The others are not begun then.
     failure: Option<Failure>,
 }
 
-/// Does all runs, so many at a time and never two heavy ones, and gives each result to `done`, one after the other.
-pub(crate) fn work(
-    runs: Vec<Run>,
+/// Makes all runs, so many at a time and never two heavy ones, and gives each result to `done`, one after the other.
+pub(crate) fn work<R: Work>(
+    runs: Vec<R>,
     parallel: usize,
-    done: impl FnMut(&Run, Measured) -> Result<(), Failure> + Send,
+    done: impl FnMut(&R, R::Measured) -> Result<(), Failure> + Send,
 ) -> Result<(), Failure> {
     let queue = Mutex::new(Queue { runs: runs.into(), heavy: false, failure: None });
     let (changed, done) = (Condvar::new(), Mutex::new(done));
     let worker = || {
         while let Some(run) = take(&queue, &changed) {
-            let result = link::measure(&run);
+            let result = run.measure();
             let result = result.and_then(|it| (done.lock().unwrap_or_else(PoisonError::into_inner))(&run, it));
             let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.heavy &= !run.cell.heavy();
+            queue.heavy &= !run.is_heavy();
             if let Err(error) = result {
                 queue.failure.get_or_insert_with(|| format!("{run}: {error}").into());
                 queue.runs.clear();
@@ -43,13 +58,13 @@ pub(crate) fn work(
 }
 
 /// The next run that may begin; `None` if there is none left.
-fn take(queue: &Mutex<Queue>, changed: &Condvar) -> Option<Run> {
+fn take<R: Work>(queue: &Mutex<Queue<R>>, changed: &Condvar) -> Option<R> {
     let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let may_begin = |run: &Run| !(queue.heavy && run.cell.heavy());
+        let may_begin = |run: &R| !(queue.heavy && run.is_heavy());
         if let Some(index) = queue.runs.iter().position(may_begin) {
             let run = queue.runs.remove(index)?;
-            queue.heavy |= run.cell.heavy();
+            queue.heavy |= run.is_heavy();
             return Some(run);
         }
         if queue.runs.is_empty() {
