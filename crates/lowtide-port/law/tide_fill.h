@@ -301,6 +301,7 @@ static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
 static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 {
 	struct tide_fill *f = &t->fill;
+	bool found;
 
 	if (!a->rtt_us)
 		return;
@@ -310,12 +311,10 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 		return;
 	}
 	f->stale = 0;
-	if (!f->growth_q16 || t->round.last <= tide_base(&t->path) + own + tide_bursts_wait(&f->bursts, tide_packet(&t->path))) {
-		f->found = 0;
-		return;
-	}
-	if (!f->found++)
+	if (!f->found)	/* of the first packet that finds a queue */
 		f->led_q16 = a->rate_interval_us ? (u64)a->rate_delivered << 16 : (t->window_q16 << 16) / (Q16_ONE + f->growth_q16);
+	found = t->round.last > tide_base(&t->path) + own + tide_bursts_wait(&f->bursts, tide_packet(&t->path));
+	f->found = found && f->growth_q16 ? f->found + 1 : 0;
 }
 
 /* Whether the window has just grown past `window_q16`. */

@@ -162,10 +162,10 @@ static inline u64 tide_link_at_most_q32(const struct tide_path *p)
 	return (1ULL << 40) / tide_packet(p);
 }
 
-/* The packet time, at most that of 2 Mbit/s: on slower links each own packet is a queue. */
+/* The packet time, at most that of 1 Mbit/s: on slower links each own packet is a queue. */
 static inline u64 tide_packet_at_most(const struct tide_path *p)
 {
-	return at_most(tide_packet(p), TIDE_MS * 25 / 4);
+	return at_most(tide_packet(p), TIDE_MS * 25 / 2);
 }
 
 /* The spread; 0: none, or unknown. */

@@ -163,15 +163,13 @@ impl Tide {
             self.round = Round::default();
             return;
         }
-        if fill.growth == 0.0 || rtt.as_secs_f64() - self.path.base() <= own + fill.bursts.wait(self.path.packet()) {
-            fill.found = 0;
-            return;
-        }
+        // of the first packet that finds a queue
         if fill.found == 0 {
             let flown = |sample: &crate::RateSample| sample.delivered as f64 / f64::from(self.flow.mss);
             fill.led = ack.rate.as_ref().map_or(self.window / (1.0 + fill.growth), flown);
         }
-        fill.found += 1;
+        let found = rtt.as_secs_f64() - self.path.base() > own + fill.bursts.wait(self.path.packet());
+        fill.found = if found && fill.growth > 0.0 { fill.found + 1 } else { 0 };
     }
 
     /// A ramp has met a queue. The window returns to what was in flight when the first packet that found it left.

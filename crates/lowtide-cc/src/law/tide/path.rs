@@ -302,9 +302,9 @@ impl Path {
         self.rate().filter(|_| self.queued)
     }
 
-    /// The packet time, at most that of 2 Mbit/s, seconds: on slower links each own packet is a queue.
+    /// The packet time, at most that of 1 Mbit/s, seconds: on slower links each own packet is a queue.
     pub(super) fn packet_at_most(&self) -> f64 {
-        self.packet().min(6.25e-3)
+        self.packet().min(12.5e-3)
     }
 
     fn allowance(&self) -> f64 {
