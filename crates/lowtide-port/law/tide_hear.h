@@ -89,12 +89,15 @@ static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u6
 
 VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
 {
-	u64 least;
+	u64 least, range;
+	bool stays;
 
 	if (!t || !a)
 		return 0;
 	least = tide_least_heard(&t->listen);
-	if (!tide_doubts(&t->listen, least))
+	range = tide_range(&t->listen, least);
+	stays = !tide_spread(&t->path) && tide_stays(&t->listen, a->now_us, least, range, tide_noise(&t->path), tide_whole_q32(t));
+	if (!tide_doubts(&t->listen, range) && !stays)
 		return 0;
 	tide_path_renew(&t->path, a->now_us, least);
 	tide_forget(t);

@@ -11,6 +11,14 @@
 #include "tide_fair.h"
 
 #define TIDE_ALIKE_PART 5	/* RTTs that differ by less than 1/5 packet time: no wait for cross traffic */
+/*
+ * RTTs that are alike for so long but for noise show that the path has changed. The window of CUBIC hardly changes for
+ * some seconds before it meets the queue's limit: by less than 1 ms of 500 Mbit/s for 9 s.
+ */
+#define TIDE_STAYS_US 10000000ULL
+/* times the noise: nine in ten groups of eight random delays, of which the longest does not count, differ by less */
+#define TIDE_NOISES 3
+#define TIDE_NOISES_MOST TIDE_MS	/* the most of that */
 #define TIDE_HEARD TIDE_EIGHT		/* the latest probes */
 /*
  * Twice the least sum of steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
@@ -38,6 +46,7 @@ struct tide_listen {
 	u64 pause_us;		/* least duration of LISTEN */
 	u64 peak;		/* longest queue of a probe */
 	struct tide_eight heard;	/* RTTs of the latest probes, a ring buffer */
+	u64 stays_us, stayed;	/* since when RTTs have been alike but for noise, and the least of them then */
 	u64 whole_q32;		/* fair-queue LISTEN: the rate of the whole link; else 0 */
 	u64 acknowledged_us;	/* the latest ACK */
 	/*
@@ -99,11 +108,8 @@ static inline void tide_arrive(struct tide_listen *l, const struct law_ack *a, u
 		l->us = l->packets = 0;
 }
 
-/*
- * Whether the RTTs of the latest probes, `least` the least of them, differ by less than a fifth of a packet time. Then
- * there is no cross traffic: each probe would wait a different time for the packet in service.
- */
-static inline bool tide_still(const struct tide_listen *l, u64 least)
+/* By how much the RTTs of the latest probes differ; `least` is the least of them. ~0: there are too few. */
+static inline u64 tide_range(const struct tide_listen *l, u64 least)
 {
 	u64 most = 0, longest = 0;
 
@@ -112,7 +118,32 @@ static inline bool tide_still(const struct tide_listen *l, u64 least)
 		most = at_least(most, at_most(longest, l->heard.of[i]));
 		longest = at_least(longest, l->heard.of[i]);
 	}
-	return l->probes > TIDE_HEARD && (most - least) * TIDE_ALIKE_PART < l->packet;
+	return l->probes > TIDE_HEARD ? most - least : ~0ULL;
+}
+
+/*
+ * Whether these RTTs differ by less than a fifth of a packet time. Then there is no cross traffic: each probe would wait
+ * a different time for the packet in service.
+ */
+static inline bool tide_still(const struct tide_listen *l, u64 range)
+{
+	return range < ~0ULL / TIDE_ALIKE_PART && range * TIDE_ALIKE_PART < l->packet;
+}
+
+/*
+ * A probe was not good. Whether the path has changed since RTTs were alike for TIDE_STAYS_US but for this `noise`, which
+ * hides from tide_still whether probes wait. `whole_q32`: the rate of the link if packets that left together can show
+ * cross traffic, else 0; then less than half a packet time is alike.
+ */
+static inline bool tide_stays(struct tide_listen *l, u64 now_us, u64 least, u64 range, u64 noise, u64 whole_q32)
+{
+	u64 alike = at_most(TIDE_NOISES * noise, whole_q32 ? (1ULL << 39) / whole_q32 : TIDE_NOISES_MOST);
+
+	if (range >= alike || tide_differ(least, l->stayed) > alike) {
+		l->stays_us = now_us;
+		l->stayed = least;
+	}
+	return now_us - l->stays_us > TIDE_STAYS_US;
 }
 
 /*
@@ -232,9 +263,9 @@ static inline bool tide_is_too_long(struct tide_listen *l, u64 now_us, u64 base)
 }
 
 /* A probe was not good. True if the path has changed: RTTs were alike for all of the closer look. */
-static inline bool tide_doubts(struct tide_listen *l, u64 least)
+static inline bool tide_doubts(struct tide_listen *l, u64 range)
 {
-	bool still = tide_still(l, least);
+	bool still = tide_still(l, range);
 
 	if (!l->closer) {
 		l->closer = still;

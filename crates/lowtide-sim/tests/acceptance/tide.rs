@@ -299,6 +299,23 @@ fn a_link_that_has_become_slower_it_uses_within_twenty_seconds() {
     table.check();
 }
 
+/// Where RTTs differ by more than a part of a packet time, as on fast links by the timers of hosts, a longer route is
+/// known by the time for which it stays the same. A packet takes 600, 120 and 24 us on these links.
+#[test]
+fn a_longer_route_is_found_within_twenty_seconds_although_rtts_differ() {
+    let mut table = Table::default();
+    for (rate, rtt, jitter) in [(20, 40, "150us"), (100, 20, "100us"), (500, 20, "60us")] {
+        let outcome = outcome(&format!(
+            "duration = \"60s\"\nmeasure_from = \"35s\"\n[bottleneck]\nrate = \"{rate}mbit\"\nrtt = \"{rtt}ms\"\njitter = \"{jitter}\"\n\
+             reverse_jitter = \"{jitter}\"\nrtt_schedule = [{{ at = \"15s\", rtt = \"{}ms\" }}]\n[[flow]]\nname = \"tide\"\ncc = \"tide\"\n",
+            rtt + 20
+        ));
+        let name = format!("used of {rate}mbit after {rtt} ms have become 20 more, with jitter of {jitter}");
+        table.row(&name, outcome.bottlenecks[0].utilisation, 0.95..=1.001);
+    }
+    table.check();
+}
+
 /// What Tide of this weight has beside one flow of another law on a link of 20 Mbit/s, in parts of its rate: the middle
 /// of five starts.
 fn part_beside(law: &str, path: &str, tide: &str, weight: f64) -> f64 {

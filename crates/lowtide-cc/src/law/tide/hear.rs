@@ -113,7 +113,11 @@ impl Tide {
                 // a fair-queue LISTEN from now on
                 (listen.whole, listen.began) = (told, ack.now);
             }
-            if probes_only && listen.doubts() {
+            if !probes_only {
+                return;
+            }
+            let stays = !self.path.is_spread() && listen.stays(ack.now, noise, whole);
+            if listen.doubts() || stays {
                 self.path.renew(ack.now, listen.least());
                 self.forget();
                 self.begin_again(ack, 1.0);

@@ -53,6 +53,9 @@ pub(super) struct Listen {
     pub(super) confirms: bool,
     /// Closer probes so far: RTTs are alike although they find a queue. 0: no closer look.
     pub(super) closer: u32,
+    /// Since when RTTs have been alike but for noise, and the least of them then, seconds.
+    pub(super) stays: Time,
+    pub(super) stayed: f64,
     /// Packet time as far as known, seconds.
     pub(super) packet: f64,
     /// Whether a queue was the reason for LISTEN.
@@ -71,6 +74,13 @@ impl Listen {
     /// Packets of a train, a closer probe, or a probe of fair-queue LISTEN: ACKs show whether they arrived together,
     /// and the packet time.
     pub(super) const FOUR: u64 = 4;
+    /// The window of CUBIC hardly changes for some seconds before it meets the queue's limit: by less than 1 ms of
+    /// 500 Mbit/s for 9 s.
+    const STAYS: f64 = 10.0;
+    /// Times the noise: nine in ten groups of eight random delays, of which the longest does not count, differ by less.
+    const NOISES: f64 = 3.0;
+    /// The most of that, seconds.
+    const NOISES_MOST: f64 = 1e-3;
     /// In packet times: RTTs of probes that differ by less did not wait for packets of cross traffic.
     pub(super) const ALIKE: f64 = 0.2;
     /// Trains that measure the packet time.
@@ -191,14 +201,31 @@ impl Listen {
     }
 
     /// Whether the RTTs of the latest probes differ by less than a fifth of a packet time. Then there is no cross
-    /// traffic: each probe would wait a different time for the packet in service. A scheduling stall may cause the
-    /// longest, so it does not count.
+    /// traffic: each probe would wait a different time for the packet in service.
     fn still(&self) -> bool {
+        self.is_alike(Self::ALIKE * self.packet)
+    }
+
+    /// Whether the RTTs of the latest probes differ by less than this, seconds. A scheduling stall may cause the
+    /// longest, so it does not count.
+    fn is_alike(&self, seconds: f64) -> bool {
         let (mut most, mut longest) = (0.0f64, 0.0f64);
         for rtt in self.heard {
             (most, longest) = (most.max(longest.min(rtt)), longest.max(rtt));
         }
-        self.probes as usize > self.heard.len() && most - self.least() < Self::ALIKE * self.packet
+        self.probes as usize > self.heard.len() && most - self.least() < seconds
+    }
+
+    /// A probe was not good. Whether the path has changed since RTTs were alike for [`Self::STAYS`] but for this
+    /// `noise`, seconds, which hides from [`Self::still`] whether probes wait. `whole`: the rate of the link if packets
+    /// that left together can show cross traffic; then less than half a packet time is alike.
+    pub(super) fn stays(&mut self, now: Time, noise: f64, whole: Option<f64>) -> bool {
+        let most = whole.map_or(Self::NOISES_MOST, |whole| 0.5 / whole);
+        let (least, alike) = (self.least(), (Self::NOISES * noise).min(most));
+        if !self.is_alike(alike) || (least - self.stayed).abs() > alike {
+            (self.stays, self.stayed) = (now, least);
+        }
+        (now - self.stays).as_secs_f64() > Self::STAYS
     }
 
     /// The least RTT of the latest probes, seconds.
@@ -287,6 +314,28 @@ mod tests {
         assert_eq!((listen.closer, listen.burst()), (1, Listen::FOUR));
         listen.packet = PACKET / 2.0;
         assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
+    }
+
+    #[test]
+    fn what_differs_by_noise_for_ten_seconds_is_the_path_and_a_queue_moves() {
+        let found = |rtt: fn(u64) -> f64, whole| {
+            let mut listen = Listen { packet: PACKET, ..Listen::default() };
+            (0..200u64).position(|probe| {
+                listen.heard.rotate_right(1);
+                listen.heard[0] = rtt(probe);
+                listen.probes += 1;
+                listen.stays(Time::ZERO + Duration::from_millis(100 * probe), 0.25e-3, whole)
+            })
+        };
+        let noise = |probe: u64| 0.07 + 0.07e-3 * (probe * 5 % 8) as f64;
+        assert_eq!(found(noise, None), Some(108), "eight probes, and 10 s");
+        assert_eq!(
+            found(|probe| if probe % 20 == 7 { 0.2 } else { 0.07 + 1e-6 * (probe % 3) as f64 }, None),
+            Some(108)
+        );
+        // half a packet time at most if packets tell of fair queues, as those of others make probes wait
+        assert_eq!(found(noise, Some(1.0 / 0.6e-3)), None);
+        assert_eq!(found(|probe| 0.07 + 0.1e-3 * probe as f64, None), None, "a queue that grows by 1 ms a second");
     }
 
     /// The spread in ms from eight probes, one per RTT of 40 ms, whose RTTs exceed the base RTT by these ms.
