@@ -201,6 +201,8 @@ VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
 
 	if (!t || !a)
 		return 0;
+	if (t->listen.first && !t->listen.began_us)
+		t->listen.began_us = a->now_us;
 	/*
 	 * While trains are due little is known of the path, so the share does not grow. With TIDE_PAIRS or more there
 	 * are none.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! LISTEN: what Tide concludes from its probes: cross traffic, a free link, or a changed path.
 
-use crate::Ack;
+use crate::{Ack, Time};
 use std::{mem, time::Duration};
 
 use super::{
@@ -25,6 +25,9 @@ impl Tide {
     pub(super) fn hear(&mut self, ack: &Ack) {
         let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
+        if listen.first && listen.began == Time::ZERO {
+            listen.began = ack.now;
+        }
         // While trains are due little is known of the path, so the share does not grow. With `PAIRS` or more there are
         // none.
         let first_measures = probes_only && listen.trains > 0;
