@@ -51,9 +51,12 @@ static inline void tide_show(struct tide *t, struct law_window *w)
 
 static inline void tide_begin(struct tide *t, const struct tide_parameters *p, struct law_window *w, u32 nxt)
 {
-	/* a BPF compiler clears no more than a kilobyte at a time */
+	/* a BPF compiler clears no more than a kilobyte at a time, and joins what is not kept apart */
 	__builtin_memset(&t->path, 0, sizeof(t->path));
-	__builtin_memset(&t->round, 0, sizeof(*t) - sizeof(t->path));
+	__asm__ volatile("" ::: "memory");
+	__builtin_memset(&t->round, 0, __builtin_offsetof(struct tide, fair) - __builtin_offsetof(struct tide, round));
+	__asm__ volatile("" ::: "memory");
+	__builtin_memset(&t->fair, 0, sizeof(*t) - __builtin_offsetof(struct tide, fair));
 	t->window_q16 = TIDE_LEAST_Q16;
 	t->round.end = nxt;
 	t->listens = 1;
