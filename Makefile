@@ -33,12 +33,12 @@ test: lint deps-run deps-test
 	CARGO="$(CARGO)" scripts/run-tests.py --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
 
 # The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance),
-# throughput on this machine's kernel beside a foreground (promises), three transfers with one budget (budget), each law
-# over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
-# lab-guest-image).
+# throughput on this machine's kernel beside a foreground (promises), three transfers with one budget (budget), a
+# database's clients beside its base backup (database), each law over a lossy and reordering link (laws), and a guest
+# with an older kernel, where there is its image (make lab-guest-image).
 test-long: deps-build deps-run deps-test
 	$(CARGO) test --workspace --locked --test acceptance -- --show-output
-	$(CARGO) test --workspace --locked --test promises --test budget --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
+	$(CARGO) test --workspace --locked --test promises --test budget --test database --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
 	$(CARGO) test --workspace --locked --test guest -- --show-output
 
 # And what takes longer, or the machine for itself: an hour more.
