@@ -109,8 +109,8 @@ fn quoted(script: &str) -> String {
 /// The parameters of what sets colours and other looks, in all that a terminal was sent.
 fn looks(shown: &str) -> Vec<&str> {
     let sequences = shown.split("\u{1b}[").skip(1);
-    sequences.filter_map(|rest| rest.split_once(|c: char| c.is_ascii_alphabetic() && c != 'm')
-        .map_or(rest, |(parameters, _)| parameters).split_once('m').map(|(parameters, _)| parameters)).collect()
+    let parts = sequences.filter_map(|rest| Some(rest.split_at(rest.find(|c: char| c.is_ascii_alphabetic())?)));
+    parts.filter(|(_, rest)| rest.starts_with('m')).map(|(parameters, _)| parameters).collect()
 }
 
 #[test]

@@ -5,9 +5,8 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
-
 use super::protocol::Status;
+use crate::when::unix_seconds;
 
 /// A family of metrics with one sample for each transfer, or none.
 struct Family {
@@ -36,9 +35,9 @@ const FAMILIES: [Family; 20] = [
     gauge("lowtide_queueing_delay_seconds", "Queueing delay, as a part of the round trip.", |s| s.queueing_delay_s),
     gauge("lowtide_connections", "Connections.", |s| Some(f64::from(s.connections))),
     gauge("lowtide_paused", "1 while paused.", |s| Some(f64::from(u8::from(s.paused)))),
-    gauge("lowtide_start_timestamp_seconds", "When it began.", |s| Some(seconds(s.started))),
-    gauge("lowtide_deadline_timestamp_seconds", "Its deadline.", |s| s.deadline.map(seconds)),
-    gauge("lowtide_expected_timestamp_seconds", "When it is expected to end.", |s| s.expected.map(seconds)),
+    gauge("lowtide_start_timestamp_seconds", "When it began.", |s| Some(unix_seconds(s.started))),
+    gauge("lowtide_deadline_timestamp_seconds", "Its deadline.", |s| s.deadline.map(unix_seconds)),
+    gauge("lowtide_expected_timestamp_seconds", "When it is expected to end.", |s| s.expected.map(unix_seconds)),
 ];
 
 const fn counter(name: &'static str, help: &'static str, value: fn(&Status) -> Option<f64>) -> Family {
@@ -51,10 +50,6 @@ const fn gauge(name: &'static str, help: &'static str, value: fn(&Status) -> Opt
 
 fn count(number: u64) -> Option<f64> {
     Some(number as f64)
-}
-
-fn seconds(at: Timestamp) -> f64 {
-    at.as_nanosecond() as f64 / 1e9
 }
 
 /// Which of the two text formats.
