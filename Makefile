@@ -27,6 +27,7 @@ demo: build deps-run
 # --workspace here and below, and nothing with -p: a choice of packages has other features of their dependencies, so
 # these and most of our crates would be built once more for each.
 test: lint deps-run deps-test
+	@scripts/promtool.sh $(CURDIR)/target/promtool
 	$(CARGO) test --workspace --locked --no-run
 	@if [ "$$LOWTIDE_REQUIRE_KERNEL" = 1 ] || { [ -e /dev/net/tun ] && target/debug/lowtide doctor >/dev/null 2>&1; }; then kernel=--include-ignored; \
 	else echo "make test: the tests of the real kernel are ignored; lowtide doctor says what they lack (root, in most cases)"; fi; \

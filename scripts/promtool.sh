@@ -16,7 +16,10 @@ trap 'rm -rf "$work"' EXIT
 download() {
 	(cd "$work" && apt-get download -q -o APT::Sandbox::User=root prometheus)
 }
-download || { apt-get update -q && download; }
+download || { apt-get update -q && download; } || {
+	echo "promtool.sh: the package prometheus could not be downloaded; its test is skipped" >&2
+	exit 0
+}
 dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" ./usr/bin/promtool
 mkdir -p "$directory"
 mv "$work/usr/bin/promtool" "$directory/"

@@ -71,6 +71,13 @@ fn a_transfer_is_seen_and_changed_while_it_runs() {
     is_documented(&first, SOCKET_PAGE);
     until("bytes", || (number(&status(&job), "acknowledged_bytes") > 1e5).then_some(()));
     assert!(ask(&["status"]).out.contains(&format!("{job}: ")), "it is among all of them");
+    let watch = Running::start(&mut lowtide(["status", &job, "--watch", "--json"]));
+    until("a line each second", || (watch.out().lines().count() >= 2).then_some(()));
+    let seen = watch.out();
+    let seen = seen.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let seen: Vec<_> = seen.map(|all| number(&all["transfers"][0], "acknowledged_bytes")).collect();
+    assert!(seen[1] > seen[0], "{seen:?}");
+    drop(watch);
     let metrics = ask(&["status", &job, "--openmetrics"]).out;
     assert!(metrics.contains(&format!("lowtide_connections{{name=\"{job}\"}} 1\n")), "{metrics}");
 
