@@ -213,8 +213,8 @@ fn connections_in_each_network_namespace_of_the_group() {
     let scene = Scene::new("spaces", 1, |receivers| bulk(&receivers[0]));
     // another process of the group, at the other end of the link; and one that comes later, elsewhere
     let (far, late) = (scene.emulator.b(), lifecycle::namespace("spaces"));
-    let [to_far, to_late] =
-        [(scene.emulator.a(), scene.emulator.a4()), (&late, Ipv4Addr::LOCALHOST)].map(|(at, to)| Receiver::start(at, to));
+    let [to_far, to_late] = [(scene.emulator.a(), scene.emulator.a4()), (&late, Ipv4Addr::LOCALHOST)]
+        .map(|(at, to)| Receiver::start(at, to));
     let law = |space: &Namespace, port: u16| sockets_to(space, port).first().map(|socket| socket.law().to_owned());
     let has = |space: &Namespace, port: u16, wanted: &str| {
         until(wanted, || law(space, port).filter(|law| law.starts_with(wanted)));

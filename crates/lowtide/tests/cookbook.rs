@@ -327,7 +327,9 @@ fn docker_push_by_the_daemon() {
     site.near.has_governed(5_000_000);
     // its layer is what was imported, and its manifest names it
     site.near.run("tar c -C /srv files | tar t | sort > /root/sent");
-    site.far.run("cd /srv; for blob in sha256:*; do gzip -dc $blob 2>/dev/null | tar t 2>/dev/null; done | sort > /root/sent");
+    site.far.run(
+        "cd /srv; for blob in sha256:*; do gzip -dc $blob 2>/dev/null | tar t 2>/dev/null; done | sort > /root/sent",
+    );
     site.same("/root/sent", "/root/sent");
     drop(unit);
 }

@@ -83,7 +83,9 @@ fn clients_keep_their_rate_beside_a_base_backup_that_is_attached_to() {
     let _unit = site.near.start_unit("postgresql@15-main.service", &start);
     site.listens(site.link.a4(), 5432);
     site.near.run(ROLE);
-    site.near.run("createdb -h localhost -U postgres bench && pgbench -i -q -s 10 -h localhost -U postgres bench 2>/dev/null");
+    site.near.run(
+        "createdb -h localhost -U postgres bench && pgbench -i -q -s 10 -h localhost -U postgres bench 2>/dev/null",
+    );
 
     let alone = rate(clients(&site, 10));
     let plain = backup(&site);
@@ -109,7 +111,9 @@ fn clients_keep_their_rate_beside_a_base_backup_that_is_attached_to() {
         site.near.run("lowtide detach standby");
         assert!(attached.end().status.success());
         site.near.has_governed(100_000_000);
-        println!("alone {alone:.0} transactions a second, beside the backup as it is {beside_plain:.0}, governed {beside:.0}");
+        println!(
+            "alone {alone:.0} transactions a second, beside the backup as it is {beside_plain:.0}, governed {beside:.0}"
+        );
         kept.push(beside / alone);
         if beside >= KEPT * alone {
             return;

@@ -84,9 +84,10 @@ fn member(status: &Status, clock: &Clock, now: Time) -> Option<Member> {
 /// Its turn beside others; `None`: its own goal alone rules.
 pub(super) fn turn(own: &Status, others: &[Status], clock: &Clock) -> Option<Turn> {
     let now = clock.now();
-    // in one order everywhere, so that all make the same schedule of the same numbers
+    // in one order everywhere, so that all make the same schedule of the same numbers; by the deadline, as this clock
+    // cannot tell apart what was due before it began
     let mut all: Vec<_> = others.iter().chain([own]).collect();
-    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all.sort_by_key(|status| (status.deadline, &status.name));
     let (names, members): (Vec<_>, Vec<_>) =
         all.iter().filter_map(|status| Some((&status.name, member(status, clock, now)?))).unzip();
     let place = names.iter().position(|name| **name == own.name)?;
