@@ -31,8 +31,8 @@ const MEAN: f64 = 0.25;
 /// How fast, per look, sockets are forgotten that the level no longer holds back.
 const FORGET: f64 = 0.25;
 
-/// What a paused socket may send, bytes per second. ssh's server answers each 128 kB at the latest, which is soon enough
-/// for a client that asks for an answer three times in 20 s.
+/// What a paused socket may send, bytes per second. ssh's server says something after 128 kB at the latest: soon enough
+/// for a client with ServerAliveInterval=15, which gives up after a minute of silence.
 const TRICKLE_MOST: u32 = 8_000;
 /// Many sockets have no more together than this, ...
 const TRICKLE_TOGETHER: u32 = 64_000;
