@@ -90,7 +90,8 @@ fn soonest(local: civil::DateTime, zone: &TimeZone, now: &Zoned) -> Option<Times
 }
 
 /// In seconds since the beginning of 1970 in UTC, for who computes with it.
-pub(crate) fn unix_seconds(when: Timestamp) -> f64 {
+#[must_use]
+pub fn unix_seconds(when: Timestamp) -> f64 {
     when.as_nanosecond() as f64 / 1e9
 }
 
