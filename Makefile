@@ -27,18 +27,19 @@ demo: build deps-run
 # --workspace here and below, and nothing with -p: a choice of packages has other features of their dependencies, so
 # these and most of our crates would be built once more for each.
 test: lint deps-run deps-test
+	@scripts/promtool.sh $(CURDIR)/target/promtool
 	$(CARGO) test --workspace --locked --no-run
 	@if [ "$$LOWTIDE_REQUIRE_KERNEL" = 1 ] || { [ -e /dev/net/tun ] && target/debug/lowtide doctor >/dev/null 2>&1; }; then kernel=--include-ignored; \
 	else echo "make test: the tests of the real kernel are ignored; lowtide doctor says what they lack (root, in most cases)"; fi; \
 	CARGO="$(CARGO)" scripts/run-tests.py --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
 
 # The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance),
-# throughput on this machine's kernel beside a foreground (promises), three transfers with one budget (budget), each law
-# over a lossy and reordering link (laws), and a guest with an older kernel, where there is its image (make
-# lab-guest-image).
+# throughput on this machine's kernel beside a foreground (promises), three transfers with one budget (budget), a
+# database's clients beside its base backup (database), each law over a lossy and reordering link (laws), and a guest
+# with an older kernel, where there is its image (make lab-guest-image).
 test-long: deps-build deps-run deps-test
 	$(CARGO) test --workspace --locked --test acceptance -- --show-output
-	$(CARGO) test --workspace --locked --test promises --test budget --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
+	$(CARGO) test --workspace --locked --test promises --test budget --test database --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
 	$(CARGO) test --workspace --locked --test guest -- --show-output
 
 # And what takes longer, or the machine for itself: an hour more.

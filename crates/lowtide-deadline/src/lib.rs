@@ -14,7 +14,7 @@
 //! * [`Governor`] is what most callers want: feed it [`Progress`], apply the [`Decision`].
 //! * [`WeightControl`] is the small interface behind it; [`Pid`] and [`ModelBased`] implement it.
 //! * [`Calendar`] says when a transfer may press, and how fast it may be then.
-//! * [`schedule`] divides one budget among several transfers.
+//! * [`schedule`] divides one budget among several transfers; [`group`] says what that comes to for one of them.
 //! * [`PriceRatio`] is for a law that reacts to another price than the flows beside it.
 //! * [`Forecast`] answers "will it be done by then?" with an [`Outlook`].
 //! * [`socket_weight`] splits one transfer's budget over its sockets.
@@ -42,6 +42,7 @@ mod calendar;
 mod control;
 mod forecast;
 mod governor;
+pub mod group;
 mod interval;
 mod limit;
 mod model;

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use lowtide_deadline::{Bounds, Decision, Goal, Governor, Outlook, Policy, Progress, Rates, Time};
+use lowtide_deadline::{
+    Bounds, Decision, Goal, Governor, NOMINAL_INTERVAL, Outlook, Policy, Progress, Rates, Time, update_interval,
+};
 
 const MEGA: u64 = 1_000_000;
 
@@ -119,4 +121,22 @@ fn a_better_estimate_of_the_size_begins_nothing_anew() {
     let mut none = governor(Goal::default());
     none.set_size(5);
     assert_eq!(none.goal(), Goal::default());
+}
+
+/// A goal that is moved is in force at once, and presses within two update intervals.
+#[test]
+fn a_deadline_that_comes_closer_is_heeded_within_two_intervals() {
+    let size = Some(100 * MEGA);
+    for due in [60.0, 200.0, 900.0] {
+        let mut g = governor(Goal { size, deadline: Some(at(36_000.0)) });
+        let mut sent = 0.0;
+        let before = drive(&mut g, (0.0, 300.0), &mut sent, |w| 0.5e6 * w.sqrt());
+        assert_eq!(before.weight.get(), 0.004, "there is time");
+        g.set_goal(Goal { size, deadline: Some(at(300.0 + due)) }, at(300.0)).unwrap();
+        let interval = update_interval(NOMINAL_INTERVAL, Some(Duration::from_secs_f64(due)), None).as_secs_f64();
+        let decision = drive(&mut g, (300.0, 300.1), &mut sent, |w| 0.5e6 * w.sqrt());
+        assert!(decision.target_rate.unwrap() > (100e6 - sent) / due, "{due}: {decision:?}");
+        let decision = drive(&mut g, (300.1, 300.0 + 2.0 * interval), &mut sent, |w| 0.5e6 * w.sqrt());
+        assert!(decision.weight.get() > 0.004, "{due}: {decision:?}");
+    }
 }

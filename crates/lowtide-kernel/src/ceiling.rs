@@ -31,6 +31,14 @@ const MEAN: f64 = 0.25;
 /// How fast, per look, sockets are forgotten that the level no longer holds back.
 const FORGET: f64 = 0.25;
 
+/// What a paused socket may send, bytes per second. ssh's server says something after 128 kB at the latest: soon enough
+/// for a client with ServerAliveInterval=15, which gives up after a minute of silence.
+const TRICKLE_MOST: u32 = 8_000;
+/// Many sockets have no more together than this, ...
+const TRICKLE_TOGETHER: u32 = 64_000;
+/// ... but each has this at the least: a segment now and then.
+const TRICKLE_LEAST: u32 = 2_000;
+
 /// What one socket may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketLimit {
@@ -42,9 +50,11 @@ pub struct SocketLimit {
 }
 
 impl SocketLimit {
-    /// On each of however many sockets: a segment now and then, as programs and the devices on the path give up
+    /// On each of however many sockets, of which so many are sending now: programs and the devices on the path give up
     /// connections that stand still.
-    pub(crate) const TRICKLE: SocketLimit = SocketLimit { each: 2_000, sockets: 0 };
+    pub(crate) fn trickle(sending: u32) -> SocketLimit {
+        SocketLimit { each: (TRICKLE_TOGETHER / sending.max(1)).clamp(TRICKLE_LEAST, TRICKLE_MOST), sockets: 0 }
+    }
 }
 
 /// The sockets that are held to a limit, at a look.
@@ -180,6 +190,12 @@ mod tests {
                 assert!(most < 1.4 * MOST, "{silent} {demands:?}: {most}");
             }
         }
+    }
+
+    #[test]
+    fn in_a_pause_many_have_little_together_and_each_has_something() {
+        let each = |sending| SocketLimit::trickle(sending).each;
+        assert_eq!([0, 1, 8, 16, 32, 1000].map(each), [8_000, 8_000, 8_000, 4_000, 2_000, 2_000]);
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Controller {
             wanting: snapshot.backlogged,
         };
         let level = self.ceiling.as_mut().map(|ceiling| ceiling.level(now, &seen));
-        if self.paused { Some(SocketLimit::TRICKLE) } else { level }
+        if self.paused { Some(SocketLimit::trickle(snapshot.sending)) } else { level }
     }
 
     /// The progress that the governor receives of the transfer, in its direction.

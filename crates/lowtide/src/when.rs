@@ -89,6 +89,12 @@ fn soonest(local: civil::DateTime, zone: &TimeZone, now: &Zoned) -> Option<Times
     if repeated && first <= now.timestamp() { when.later().ok() } else { Some(first) }
 }
 
+/// In seconds since the beginning of 1970 in UTC, for who computes with it.
+#[must_use]
+pub fn unix_seconds(when: Timestamp) -> f64 {
+    when.as_nanosecond() as f64 / 1e9
+}
+
 /// The local clock's reading; with seconds if it is within ten minutes, with the date if it is not today.
 pub fn show(when: Timestamp, now: &Zoned) -> String {
     let local = when.to_zoned(now.time_zone().clone());

@@ -5,13 +5,22 @@
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 
-use std::{fs, io::Write, os::unix::process::CommandExt, path::PathBuf, process::Command, thread, time::Duration};
+use std::{
+    fs,
+    io::Write,
+    net::Ipv4Addr,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
 
 use lifecycle::{
     Ended, Receiver, Running, Socket, dev_tcp, finish, is_alive, lowtide, name, needs_kernel, own_cgroup, report,
     sockets_to, transfer_status, trickle, until,
 };
-use lowtide_emu::{Config, Emulator};
+use lowtide_emu::{Config, Emulator, Namespace};
 use nix::{
     sys::{signal::Signal, stat::Mode},
     unistd::{User, mkfifo},
@@ -52,13 +61,7 @@ impl Scene {
         let receivers: Vec<_> = (0..receivers).map(|_| Receiver::start(emulator.b(), emulator.b4())).collect();
         let group = own_cgroup().join(name(test));
         fs::create_dir(&group).unwrap();
-        let mut service = Command::new("bash");
-        service.args(["-c", &script(&receivers)]);
-        let entrance = group.join("cgroup.procs");
-        let enter = move || fs::OpenOptions::new().write(true).open(&entrance)?.write_all(b"0");
-        // SAFETY: the child has one thread, and what it allocates it frees.
-        unsafe { service.pre_exec(enter) };
-        let service = Some(Running::start(&mut inside(&emulator, service)));
+        let service = Some(Running::start(&mut inside(&emulator, in_group(&group, &script(&receivers)))));
         Scene { service, group, receivers, emulator, job: name(test) }
     }
 
@@ -108,6 +111,17 @@ impl Drop for Scene {
 
 fn inside(emulator: &Emulator, command: Command) -> Command {
     lifecycle::inside(emulator.a(), command)
+}
+
+/// A script that enters a group first.
+fn in_group(group: &Path, script: &str) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-c", script]);
+    let entrance = group.join("cgroup.procs");
+    let enter = move || fs::OpenOptions::new().write(true).open(&entrance)?.write_all(b"0");
+    // SAFETY: the child has one thread, and what it allocates it frees.
+    unsafe { command.pre_exec(enter) };
+    command
 }
 
 fn ask(words: &[&str]) -> Ended {
@@ -190,6 +204,37 @@ fn only_the_connections_that_are_meant() {
     assert!(attached.err().contains("0 open connections"), "{}", attached.err());
     thread::sleep(Duration::from_secs(1));
     assert!(scene.laws(0).iter().chain(&scene.laws(1)).all(|law| law == FORMER));
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn connections_in_each_network_namespace_of_the_group() {
+    needs_kernel();
+    let scene = Scene::new("spaces", 1, |receivers| bulk(&receivers[0]));
+    // another process of the group, at the other end of the link; and one that comes later, elsewhere
+    let (far, late) = (scene.emulator.b(), lifecycle::namespace("spaces"));
+    let [to_far, to_late] = [(scene.emulator.a(), scene.emulator.a4()), (&late, Ipv4Addr::LOCALHOST)]
+        .map(|(at, to)| Receiver::start(at, to));
+    let law = |space: &Namespace, port: u16| sockets_to(space, port).first().map(|socket| socket.law().to_owned());
+    let has = |space: &Namespace, port: u16, wanted: &str| {
+        until(wanted, || law(space, port).filter(|law| law.starts_with(wanted)));
+    };
+    let _far = Running::start(&mut lifecycle::inside(far, in_group(&scene.group, &bulk(&to_far))));
+    scene.has(0, FORMER);
+    let before = until("the other one", || law(far, to_far.port()));
+    let attached = scene.attach(&[]);
+    assert!(attached.err().contains("2 open connections"), "{}", attached.err());
+    assert_eq!(scene.has(0, "lt_tide"), 1);
+    has(far, to_far.port(), "lt_tide");
+    // new connections are governed wherever they are
+    let trickle = trickle(&[to_late.address]);
+    let _late = Running::start(&mut lifecycle::inside(&late, in_group(&scene.group, &trickle)));
+    has(&late, to_late.port(), "lt_tide");
+    assert!(ask(&["detach", &scene.job]).status.success());
+    assert_eq!(scene.laws(0), [FORMER]);
+    assert_eq!(law(far, to_far.port()), Some(before));
+    assert!(law(&late, to_late.port()).is_some_and(|law| !law.starts_with("lt_")));
+    assert!(attached.end().status.success());
 }
 
 #[test]

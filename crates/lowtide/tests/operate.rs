@@ -19,13 +19,17 @@ use std::{
 };
 
 use lifecycle::{
-    Ended, Receiver, Running, dev_tcp, finish, inside, lowtide, name, namespace, needs_kernel, public_copy, report,
-    run_script, sockets_to, transfer_status, trickle, until,
+    Ended, Receiver, Running, dev_tcp, finish, inside, is_documented, lowtide, name, namespace, needs_kernel,
+    public_copy, report, run_script, sockets_to, transfer_status, trickle, until,
 };
 use lowtide::operate::directory::Directory;
+use lowtide_deadline::{NOMINAL_INTERVAL, update_interval};
 use lowtide_emu::{Config, Emulator, Namespace};
 use nix::{sys::signal::Signal, unistd::User};
 use serde_json::Value;
+
+/// What `--json` has.
+const SOCKET_PAGE: &str = include_str!("../../../docs/control-socket.md");
 
 fn ask(words: &[&str]) -> Ended {
     finish(&mut lowtide(words))
@@ -64,8 +68,16 @@ fn a_transfer_is_seen_and_changed_while_it_runs() {
     assert_eq!((first["kind"].as_str(), first["law"].as_str()), (Some("run"), Some("tide")));
     assert_eq!((&first["pid"], &first["program"]), (&Value::from(run.pid()), &Value::from("bash")));
     assert_eq!(first["deadline"], Value::Null);
+    is_documented(&first, SOCKET_PAGE);
     until("bytes", || (number(&status(&job), "acknowledged_bytes") > 1e5).then_some(()));
     assert!(ask(&["status"]).out.contains(&format!("{job}: ")), "it is among all of them");
+    let watch = Running::start(&mut lowtide(["status", &job, "--watch", "--json"]));
+    until("a line each second", || (watch.out().lines().count() >= 2).then_some(()));
+    let seen = watch.out();
+    let seen = seen.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let seen: Vec<_> = seen.map(|all| number(&all["transfers"][0], "acknowledged_bytes")).collect();
+    assert!(seen[1] > seen[0], "{seen:?}");
+    drop(watch);
     let metrics = ask(&["status", &job, "--openmetrics"]).out;
     assert!(metrics.contains(&format!("lowtide_connections{{name=\"{job}\"}} 1\n")), "{metrics}");
 
@@ -101,7 +113,13 @@ fn a_transfer_is_seen_and_changed_while_it_runs() {
     assert!(ask(&["detach", &job]).sentence().contains("started by lowtide run"));
     run.signal(Signal::SIGTERM);
     let ended = run.end();
-    let told: Vec<_> = report(&file)["changes"].as_array().unwrap().iter().map(|it| it["what"].clone()).collect();
+    let report = report(&file);
+    is_documented(&report, include_str!("../../../docs/report.md"));
+    let seconds = |field: &str| report[field].as_f64();
+    let started: jiff::Timestamp = report["started"].as_str().unwrap().parse().unwrap();
+    assert!((seconds("started_unix_s").unwrap() - started.as_millisecond() as f64 / 1e3).abs() < 0.01);
+    assert!(seconds("finished_unix_s") >= seconds("started_unix_s") && seconds("deadline_unix_s").is_none());
+    let told: Vec<_> = report["changes"].as_array().unwrap().iter().map(|it| it["what"].clone()).collect();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].as_str().unwrap().contains("least rate 2.00 Mbit/s, greatest weight 0.5"), "{told:?}");
     assert!(ended.err.contains("changed while it runs: no deadline, no least rate"), "{ended:?}");
@@ -288,6 +306,7 @@ fn what_ran_is_on_record() {
     assert_eq!(history(&["another"]).out, "no run of another is on record\n");
     let all: Value = serde_json::from_str(&history(&["job of a test", "--json"]).out).unwrap();
     assert_eq!((&all["schema"], &all["runs"][1]["exit_code"]), (&"lowtide-runs/1".into(), &7.into()));
+    is_documented(&all["runs"], SOCKET_PAGE);
     assert_eq!(fs::metadata(directory.path().join("history.runs.json")).unwrap().mode() & 0o777, 0o600);
 }
 
@@ -385,13 +404,26 @@ fn a_deadline_that_is_moved_is_met() {
     let job = name("moved");
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.json");
-    let options = ["--name", &job, "--deadline", "+1h", "--size", "30MB", "--report", file.to_str().unwrap()];
-    let script = senders(&receiver, 1, 30_000_000);
+    let options = ["--name", &job, "--deadline", "+1h", "--size", "8MB", "--report", file.to_str().unwrap()];
+    let other = Receiver::start(emulator.b(), emulator.b4());
+    let mut plain = std::process::Command::new("bash");
+    plain.args(["-c", &senders(&other, 1, 1 << 40)]);
+    let _foreground = Running::start(&mut inside(emulator.a(), plain));
+    let script = senders(&receiver, 1, 8_000_000);
     let run = Running::start(&mut inside(emulator.a(), run_script(&options, &script)));
     until("bytes", || (number(&status(&job), "acknowledged_bytes") > 1e5).then_some(()));
     assert!(ask(&["set", &job, "--deadline", "+40s"]).status.success());
     let ended = run.end_within(Duration::from_secs(80));
     let report = report(&file);
+    // by its own clock: with the new rate in the first row, and a greater weight within two update intervals
+    let changed = number(&report["changes"][0], "t");
+    let interval = update_interval(NOMINAL_INTERVAL, Some(Duration::from_secs(40)), Some(Duration::from_millis(80)));
+    let rows = report["series"].as_array().unwrap().iter();
+    let (before, after): (Vec<_>, Vec<_>) = rows.partition(|row| number(row, "t") < changed);
+    assert!(number(before.last().unwrap(), "target_bps") < 1e5 && number(after[0], "target_bps") > 1e6, "{}", after[0]);
+    let w_before = number(before.last().unwrap(), "w");
+    let rises = after.iter().find(|row| number(row, "w") > w_before).expect("it presses");
+    assert!(number(rises, "t") <= changed + 2.0 * interval.as_secs_f64(), "{changed}: {rises}");
     assert!(ended.status.success() && report["met"] == true, "{ended:?}");
     let deadline: jiff::Timestamp = report["deadline"].as_str().unwrap().parse().unwrap();
     let started: jiff::Timestamp = report["started"].as_str().unwrap().parse().unwrap();

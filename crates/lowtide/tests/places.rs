@@ -198,6 +198,7 @@ fn below_a_program_that_allows_no_other_run_and_doctor_say_so() {
 }
 
 #[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn doctor_names_who_else_sees_connections() {
     needs_kernel();
     let above = Group::new("rival");
@@ -210,4 +211,13 @@ fn doctor_names_who_else_sees_connections() {
     let named = format!("the sock_ops program foreign (id {}) on {}", foreign.id(), above.0.display());
     assert!(said.contains("missing  other programs on connections: ") && said.contains(&named), "{said}");
     assert!(said.contains("lowtide run works here."), "it is a warning: {said}");
+    drop(foreign);
+    // bpftune sets laws from programs that it attaches when it likes: running is enough
+    let directory = tempfile::tempdir().unwrap();
+    let bpftune = directory.path().join("bpftune");
+    fs::copy("/bin/sleep", &bpftune).unwrap();
+    let running = Running::start(Command::new(&bpftune).arg("600"));
+    until("its name", || doctor().contains("bpftune, whose tcp_conn tuner sets the law").then_some(()));
+    drop(running);
+    assert!(!doctor().contains("bpftune"));
 }

@@ -3,7 +3,9 @@
 
 use crate::{BasisTimes, DeadlineOutcome, observe::ControlSample, scenario::Deadline, scenario::Tcp, tcp::Sender};
 use lowtide_cc::{Actuator, EcnUse, Price, Prices};
-use lowtide_deadline::{Basis, FallbackReason, Goal, Governor, Progress, Signal, Signals, Time as Instant};
+use lowtide_deadline::{
+    Basis, FallbackReason, Goal, Governor, Progress, Signal, Signals, Time as Instant, Turn, group::Member,
+};
 use lowtide_net::Time;
 use std::time::Duration;
 
@@ -21,10 +23,14 @@ pub(super) struct Control {
     segment_bytes: u32,
     /// The time of the latest look, and what it came to.
     looked: Time,
+    /// Bytes acknowledged by then.
+    acknowledged: u64,
     /// What connections that are over have come to.
     past: Tally,
     state: ControlSample,
     times: BasisTimes,
+    /// In a group, the weight of whoever had its turn before this one.
+    before: Option<f64>,
 }
 
 /// What connections of a transfer have come to, added up.
@@ -100,6 +106,7 @@ impl Control {
             accurate: matches!(tcp.law.ecn_use(), EcnUse::Accurate | EcnUse::L4s),
             segment_bytes: tcp.mss,
             looked: now,
+            acknowledged: 0,
             past: Tally::default(),
             state: ControlSample {
                 weight: governor.weight().get(),
@@ -109,6 +116,7 @@ impl Control {
                 basis: Basis::Feedback,
             },
             times: BasisTimes::default(),
+            before: None,
             governor,
         }
     }
@@ -127,6 +135,7 @@ impl Control {
         if tally.rtts.1 == 0 {
             tally.rtts = before;
         }
+        self.acknowledged = tally.acknowledged_bytes;
         let decision = self.governor.tick(&Progress {
             now: instant(now),
             acknowledged_bytes: tally.acknowledged_bytes,
@@ -157,6 +166,27 @@ impl Control {
             price_ratio: decision.price_ratio,
             basis: decision.basis,
         };
+    }
+
+    /// As its group sees it.
+    pub(super) fn member(&self) -> Member {
+        Member {
+            deadline: instant(self.due),
+            aim: self.governor.aim().unwrap_or(instant(self.due)),
+            left: self.size - self.acknowledged,
+            from: Some(instant(self.looked)),
+        }
+    }
+
+    /// The weight at which it presses for its deadline, if it is due before another one.
+    pub(super) fn weight_before(&self, other: &Control) -> Option<f64> {
+        (self.due < other.due && self.state.target_bps.is_some()).then_some(self.state.weight)
+    }
+
+    /// What the schedule of its group gives to it; `before`: the weight of those that are due before it.
+    pub(super) fn take_turn(&mut self, turn: Option<Turn>, before: Option<f64>) {
+        self.before = before.or(self.before);
+        self.governor.set_turn(turn, self.before);
     }
 
     /// Gives a connection of the transfer the weight that it has now.
@@ -220,6 +250,6 @@ impl BasisTimes {
     }
 }
 
-fn instant(now: Time) -> Instant {
+pub(super) fn instant(now: Time) -> Instant {
     Instant::ZERO + Duration::from_nanos(now.as_nanos())
 }

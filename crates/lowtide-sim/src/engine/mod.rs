@@ -5,6 +5,7 @@ mod connection;
 mod control;
 mod events;
 mod flow;
+mod group;
 mod measure;
 mod network;
 mod simulation;

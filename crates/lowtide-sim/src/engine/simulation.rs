@@ -6,6 +6,7 @@ use super::{
     control::{self, Control},
     events::{Event, Events},
     flow::FlowState,
+    group,
     measure::Times,
     network::{Network, Traveller},
     spans::Spans,
@@ -467,6 +468,8 @@ impl<'a> Simulation<'a> {
         if !state.control_wake.due(self.now) {
             return;
         }
+        group::take_turn(&mut self.flows, index as usize, self.now);
+        let state = &mut self.flows[index as usize];
         let Some(control) = &mut state.control else { return };
         let open = self.connections.iter().filter(|it| it.flow == index && it.is_open());
         control.tick(self.now, open.map(|it| &it.sender), &mut state.steered);

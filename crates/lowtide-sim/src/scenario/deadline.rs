@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `deadline` of a flow of packets, and what belongs to it: `control`, `policy` and `gap`.
+//! `deadline` of a flow of packets, and what belongs to it: `control`, `policy`, `gap` and `group`.
 
 use super::{
     RatioKind, ScenarioError, Source, Steering, Transport,
@@ -21,6 +21,8 @@ pub struct Deadline {
     /// So long after a transfer is complete the next one begins, of the same size and with a deadline of its own;
     /// `None`: there is but one.
     pub gap: Option<Duration>,
+    /// The transfers of the same name share one budget, as under `lowtide run --group`.
+    pub group: Option<String>,
     /// What steers it.
     pub steering: Steering,
     /// φ, for a law that reacts to another price than the flows beside it; `None`: 1.
@@ -45,7 +47,7 @@ pub struct Ratio {
 impl Deadline {
     /// A single transfer that is due so long after its start, under the policy of `lowtide run`.
     pub fn new(after: Duration) -> Self {
-        Self { after, gap: None, steering: Steering::default(), ratio: None }
+        Self { after, gap: None, group: None, steering: Steering::default(), ratio: None }
     }
 
     /// The policy for a flow under this law, which takes its weight by this actuator.
@@ -97,7 +99,7 @@ pub(super) fn read(
     actuator: Option<&Actuator>,
 ) -> Result<Option<Deadline>, ScenarioError> {
     let Some(after) = after(table)? else {
-        let keys = ["control", "policy", "gap"];
+        let keys = ["control", "policy", "gap", "group"];
         keys.into_iter().try_for_each(|key| needs_a_deadline(table, key))?;
         return Ok(None);
     };
@@ -112,11 +114,12 @@ pub(super) fn read(
         return Err(table.error("deadline", format!("deadline: {law} takes no weight to be steered by; cdg does")));
     };
     let gap = table.read("gap", time_or_none)?;
+    let group = table.read("group", super::frame::name)?;
     let policy = table.table_or_empty("policy")?;
     let steering = Steering::read(table, &policy)?;
     let ratio = ratio(&policy, &tcp.law, &actuator)?;
     policy.finish()?;
-    Ok(Some(Deadline { after, gap, steering, ratio }))
+    Ok(Some(Deadline { after, gap, group, steering, ratio }))
 }
 
 /// `deadline`: how long after its start a transfer is due.
@@ -173,6 +176,9 @@ pub(super) fn print(deadline: &Deadline, table: &mut toml::Table) {
     table.insert("deadline".into(), text(format_duration(deadline.after)));
     if let Some(gap) = deadline.gap {
         table.insert("gap".into(), text(format_duration(gap)));
+    }
+    if let Some(group) = &deadline.group {
+        table.insert("group".into(), text(group.clone()));
     }
     let mut policy = toml::Table::new();
     deadline.steering.print(table, &mut policy);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Deadlines in scenarios: what control sees, what it does, and what results say of it.
 
-use crate::support::{Samples, Table, outcome, scenario, within};
+use crate::support::{Samples, Table, outcome, scenario, scenario_file, within};
 use lowtide_deadline::Basis;
-use lowtide_sim::{observe::FlowSample, run};
+use lowtide_sim::{observe::FlowSample, run, scenario::Scenario};
 
 /// A transfer beside one flow at 20 Mbit/s, with more keys.
 fn beside_one(law: &str, other: &str, more: &str) -> String {
@@ -137,4 +137,71 @@ fn spans_have_rates_and_parts_of_a_fair_share() {
     table.row("c: Mbit/s", c.mean_bps / 1e6, within(4.0 * 1472.0 / 1500.0, 0.01));
     assert_eq!((c.of_fair_share, a.target_bps, a.weight), (None, None, None));
     table.check();
+}
+
+/// What became of three transfers beside a foreground flow.
+#[derive(Debug, Default)]
+struct Three {
+    met: u32,
+    /// The most that the three needed together; and over five seconds, the most that they had together and the least
+    /// that the foreground had. Mbit/s.
+    needed: f64,
+    most: f64,
+    least: f64,
+}
+
+/// `scenarios/three-deadlines.toml`, from when they begin until the last one is due.
+fn three_deadlines(seed: u64, overrides: &[&str]) -> Three {
+    let file = Scenario { seed, ..scenario_file("three-deadlines", overrides) };
+    let mut rows: Vec<[(f64, f64); 4]> = Vec::new();
+    let mut watch = Samples(|sample: &FlowSample<'_>| {
+        if sample.flow == 0 {
+            rows.push(Default::default());
+        }
+        let target = sample.control.and_then(|control| control.target_bps).unwrap_or(0.0);
+        rows.last_mut().expect("the foreground is the first")[sample.flow] = (sample.rate_bps / 1e6, target / 1e6);
+    });
+    let outcome = run(&file, &mut watch);
+    let second = (1.0 / file.sample_interval.as_secs_f64()).round() as usize;
+    let under_way = &rows[5 * second..65 * second];
+    let sum = |row: &[(f64, f64); 4], part: fn((f64, f64)) -> f64| row[1..].iter().copied().map(part).sum::<f64>();
+    let means = |of: &dyn Fn(&[(f64, f64); 4]) -> f64| -> Vec<f64> {
+        under_way.windows(5 * second).map(|rows| rows.iter().map(of).sum::<f64>() / rows.len() as f64).collect()
+    };
+    let most = |values: Vec<f64>| values.into_iter().fold(0.0, f64::max);
+    Three {
+        met: outcome.flows[1..].iter().map(|flow| u32::from(flow.deadlines[0].met == Some(true))).sum(),
+        needed: most(under_way.iter().map(|row| sum(row, |(_, target)| target)).collect()),
+        most: most(means(&|row| sum(row, |(rate, _)| rate))),
+        least: means(&|row| row[0].0).into_iter().fold(f64::INFINITY, f64::min),
+    }
+}
+
+/// Transfers that share one budget are on time as those are that each press for themselves, and cost the foreground
+/// less at the worst.
+#[test]
+fn a_group_meets_its_deadlines_with_a_lower_peak() {
+    const SEEDS: u64 = 9;
+    let measure = |how: &str, overrides: &[&str]| {
+        let runs: Vec<_> = (1..=SEEDS).map(|seed| three_deadlines(seed, overrides)).collect();
+        let median = |of: fn(&Three) -> f64| {
+            let mut values: Vec<_> = runs.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let three = Three {
+            met: runs.iter().map(|run| run.met).sum(),
+            needed: median(|run| run.needed),
+            most: median(|run| run.most),
+            least: median(|run| run.least),
+        };
+        println!("{how}: {three:.2?}");
+        three
+    };
+    let together = measure("one budget", &[]);
+    let alone = measure("each by itself", &["flow.first.group=a", "flow.second.group=b"]);
+    assert_eq!(u64::from(together.met), 3 * SEEDS, "deadlines met");
+    assert!(together.needed < 0.8 * alone.needed, "{together:?} {alone:?}");
+    assert!(together.most < 0.9 * alone.most, "{together:?} {alone:?}");
+    assert!(together.least > 1.2 * alone.least, "{together:?} {alone:?}");
 }

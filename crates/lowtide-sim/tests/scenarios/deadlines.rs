@@ -18,6 +18,7 @@ fn a_deadline_has_a_control_and_a_policy() {
     let literal = due(&[
         "flow.control=mbc",
         "flow.gap=10s",
+        "flow.group=nightly",
         "flow.policy.interval=5s",
         "flow.policy.w_min=0.001",
         "flow.policy.w_max=0.5",
@@ -30,7 +31,7 @@ fn a_deadline_has_a_control_and_a_policy() {
         "flow.policy.ratio_every=2",
         "flow.policy.ratio_losses=7",
     ]);
-    assert_eq!(literal.gap, Some(secs(10)));
+    assert_eq!((literal.gap, literal.group.as_deref()), (Some(secs(10)), Some("nightly")));
     let expected = Steering {
         control: Control::ModelBased,
         interval: secs(5),
@@ -75,6 +76,7 @@ fn mistakes_around_a_deadline_have_a_sentence() {
     for (overriding, sentence) in [
         ("flow.control=mcb", "control: unknown control `mcb`; did you mean `mbc`? There are pid and mbc"),
         ("flow.gap=10", "gap: \"10\" is not a length of time; write it like 40ms or 250us"),
+        ("flow.group=a b", "group: \"a b\" is not a name; it has to be of letters, digits, - and _"),
         ("flow.policy=1", "policy: a table is expected here, like [policy]"),
         ("flow.policy.interval=0s", "interval: it has to be above zero"),
         ("flow.policy.w_min=0", "w_min: \"0\" is not a number above 0 and at most 1"),
@@ -103,7 +105,7 @@ fn mistakes_around_a_deadline_have_a_sentence() {
     let error = parse(SMALL, &[&DUE[..], &["flow.cc=dctcp", "flow.policy.price_ratio=corrected"]].concat());
     let sentence = "price_ratio: there is no model of dctcp by `phantom` to correct with; take literal or off";
     assert!(error.unwrap_err().ends_with(sentence));
-    for key in ["control=mbc", "gap=1s", "policy.w_min=0.1"] {
+    for key in ["control=mbc", "gap=1s", "group=nightly", "policy.w_min=0.1"] {
         let error = parse(SMALL, &["flow.size=1GB", &format!("flow.{key}")]).unwrap_err();
         assert!(error.ends_with("it needs a deadline, like deadline = \"600s\""), "{error}");
     }

@@ -5,9 +5,8 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
-
 use super::protocol::Status;
+use crate::when::unix_seconds;
 
 /// A family of metrics with one sample for each transfer, or none.
 struct Family {
@@ -36,9 +35,9 @@ const FAMILIES: [Family; 20] = [
     gauge("lowtide_queueing_delay_seconds", "Queueing delay, as a part of the round trip.", |s| s.queueing_delay_s),
     gauge("lowtide_connections", "Connections.", |s| Some(f64::from(s.connections))),
     gauge("lowtide_paused", "1 while paused.", |s| Some(f64::from(u8::from(s.paused)))),
-    gauge("lowtide_start_timestamp_seconds", "When it began.", |s| Some(seconds(s.started))),
-    gauge("lowtide_deadline_timestamp_seconds", "Its deadline.", |s| s.deadline.map(seconds)),
-    gauge("lowtide_expected_timestamp_seconds", "When it is expected to end.", |s| s.expected.map(seconds)),
+    gauge("lowtide_start_timestamp_seconds", "When it began.", |s| Some(unix_seconds(s.started))),
+    gauge("lowtide_deadline_timestamp_seconds", "Its deadline.", |s| s.deadline.map(unix_seconds)),
+    gauge("lowtide_expected_timestamp_seconds", "When it is expected to end.", |s| s.expected.map(unix_seconds)),
 ];
 
 const fn counter(name: &'static str, help: &'static str, value: fn(&Status) -> Option<f64>) -> Family {
@@ -51,10 +50,6 @@ const fn gauge(name: &'static str, help: &'static str, value: fn(&Status) -> Opt
 
 fn count(number: u64) -> Option<f64> {
     Some(number as f64)
-}
-
-fn seconds(at: Timestamp) -> f64 {
-    at.as_nanosecond() as f64 / 1e9
 }
 
 /// Which of the two text formats.
@@ -161,23 +156,35 @@ mod tests {
         assert!(asked.iter().all(|name| known.contains(name.as_str())), "{asked:?} {known:?}");
     }
 
-    /// By Prometheus' own tool, where it is installed; `LOWTIDE_REQUIRE_PROMTOOL` requires it.
+    /// By Prometheus' own tool, which scripts/promtool.sh fetches; skipped where it is missing, unless
+    /// `LOWTIDE_REQUIRE_PROMTOOL` requires it.
     #[test]
     fn promtool_finds_nothing_wrong() {
-        let required = std::env::var_os("LOWTIDE_REQUIRE_PROMTOOL").is_some();
-        let mut command = Command::new("promtool");
-        command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut promtool = match command.spawn() {
-            Ok(promtool) => promtool,
-            Err(error) => {
-                assert!(!required, "promtool: {error}");
-                return;
-            }
+        let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/promtool/promtool");
+        let start = |program: &str| {
+            let mut command = Command::new(program);
+            let command = command.args(["check", "metrics"]).stdin(Stdio::piped());
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
         };
-        let text = exposition(&[example()], Format::Prometheus);
-        promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        let output = promtool.wait_with_output().unwrap();
-        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        let check = |text: &str| {
+            let mut promtool = match start(fetched).or_else(|_| start("promtool")) {
+                Ok(promtool) => promtool,
+                Err(error) => {
+                    assert!(std::env::var_os("LOWTIDE_REQUIRE_PROMTOOL").is_none(), "promtool: {error}");
+                    println!("skipped: there is no promtool; scripts/promtool.sh target/promtool");
+                    return None;
+                }
+            };
+            promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            let output = promtool.wait_with_output().unwrap();
+            Some((output.status.success() && output.stderr.is_empty(), format!("{output:?}")))
+        };
+        let second = Status { name: "a\"b\\c".into(), size_bytes: None, ..example() };
+        let limited = Status { name: "limited".into(), min_rate_bps: Some(1e6), max_rate_bps: Some(2e6), ..example() };
+        let Some((fine, said)) = check(&exposition(&[example(), second, limited], Format::Prometheus)) else { return };
+        assert!(fine, "{said}");
+        let (fine, said) = check("# TYPE lowtide_losses counter\nlowtide_losses 1\n").unwrap();
+        assert!(!fine, "it finds what is wrong: {said}");
     }
 
     /// The rules of the format that a scraper refuses a page for.

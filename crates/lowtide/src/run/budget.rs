@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `--group`: transfers of this machine that share one budget. Each asks the others, over their control sockets, what
-//! they have to send and by when, makes the same schedule of it ([`lowtide_deadline::schedule`]), and takes its own
+//! they have to send and by when, makes the same schedule of it ([`lowtide_deadline::group`]), and takes its own
 //! turn in it.
 //!
 //! There is no keeper. One that ends, or is killed, does not answer any more, and the others' next schedule is without
@@ -17,7 +17,7 @@ use std::{
 
 use lowtide_deadline::{
     Time, Turn,
-    schedule::{self, Job},
+    group::{self, Member},
 };
 
 use super::clock::Clock;
@@ -68,46 +68,30 @@ impl Drop for Peers {
     }
 }
 
-/// What a transfer has to send in the schedule; `None`: it has no part in it, as it has no deadline, nothing to send at
-/// the moment, or is late.
-fn job(status: &Status, clock: &Clock, now: Time) -> Option<Job> {
+/// A transfer as its group sees it; `None`: it has no part in the schedule, as it is paused or has no deadline.
+fn member(status: &Status, clock: &Clock, now: Time) -> Option<Member> {
     let (deadline, aim) = (clock.time_of(status.deadline?), clock.time_of(status.aim?));
-    let bytes = status.size_bytes?.saturating_sub(status.acknowledged_bytes);
     let idle = matches!(status.outlook.as_str(), "waiting" | "program_limited" | "stalled");
-    let release = match status.hold.as_deref() {
-        Some("window") => clock.time_of(status.opens?).max(now),
-        _ => now,
+    let from = match status.hold.as_deref() {
+        _ if idle => None,
+        Some("window") => status.opens.map(|opens| clock.time_of(opens)),
+        _ => Some(now),
     };
-    // what has to go within the next moment is no rate to aim for
-    let due = if aim > release + ASK { aim } else { deadline };
-    (bytes > 0 && !idle && !status.paused && due > release).then_some(Job { release, due, bytes: bytes as f64 })
-}
-
-/// A transfer that is late, with data left: after those that can still be on time, and one after the other.
-fn is_late(status: &Status, clock: &Clock, now: Time) -> bool {
-    let left = status.size_bytes.is_some_and(|size| status.acknowledged_bytes < size);
-    left && !status.paused && status.deadline.is_some_and(|deadline| clock.time_of(deadline) <= now)
+    let left = status.size_bytes?.saturating_sub(status.acknowledged_bytes);
+    (!status.paused).then_some(Member { deadline, aim, left, from })
 }
 
 /// Its turn beside others; `None`: its own goal alone rules.
 pub(super) fn turn(own: &Status, others: &[Status], clock: &Clock) -> Option<Turn> {
     let now = clock.now();
-    // in one order everywhere, so that all make the same schedule of the same numbers
+    // in one order everywhere, so that all make the same schedule of the same numbers; by the deadline, as this clock
+    // cannot tell apart what was due before it began
     let mut all: Vec<_> = others.iter().chain([own]).collect();
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    let jobs: Vec<_> = all.iter().filter_map(|status| Some((status.name.as_str(), job(status, clock, now)?))).collect();
-    let not_its_turn = Turn { rate: 0.0, done: Time::MAX };
-    if let Some(place) = jobs.iter().position(|(name, _)| *name == own.name) {
-        let jobs: Vec<_> = jobs.into_iter().map(|(_, job)| job).collect();
-        return (jobs.len() > 1).then(|| schedule::turns(&jobs, now)[place]);
-    }
-    if !is_late(own, clock, now) {
-        return None;
-    }
-    let first =
-        all.iter().filter(|status| is_late(status, clock, now)).min_by_key(|status| (status.deadline, &status.name));
-    let alone = jobs.is_empty() && first.is_none_or(|first| first.name == own.name);
-    (!alone).then_some(not_its_turn)
+    all.sort_by_key(|status| (status.deadline, &status.name));
+    let (names, members): (Vec<_>, Vec<_>) =
+        all.iter().filter_map(|status| Some((&status.name, member(status, clock, now)?))).unzip();
+    let place = names.iter().position(|name| **name == own.name)?;
+    group::turn(&members, place, now)
 }
 
 #[cfg(test)]

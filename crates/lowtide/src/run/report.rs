@@ -17,7 +17,7 @@ use super::{
     run_record::RunRecord,
     verdict::{Ending, Outcome},
 };
-use crate::operate::protocol::OwnProgress;
+use crate::{operate::protocol::OwnProgress, when::unix_seconds};
 
 const SCHEMA: &str = "lowtide-report/2";
 
@@ -41,9 +41,13 @@ pub(super) struct Report {
     received_bytes: u64,
     retransmitted_bytes: u64,
     started: Timestamp,
+    started_unix_s: f64,
     deadline: Option<Timestamp>,
+    deadline_unix_s: Option<f64>,
     finished: Timestamp,
+    finished_unix_s: f64,
     completed: Option<Timestamp>,
+    completed_unix_s: Option<f64>,
     outcome: Option<&'static str>,
     met: Option<bool>,
     governed_fraction: f64,
@@ -139,7 +143,8 @@ impl Report {
         let totals = record.totals();
         let clock = &plan.clock;
         let Ending { exit, finished, inherited, verdict } = *ending;
-        let end = clock.wall(finished);
+        let (started, end) = (clock.wall(Time::ZERO), clock.wall(finished));
+        let completed = record.completed.map(|time| clock.wall(time));
         let (exit_code, exit_signal) = match exit {
             Exit::Code(code) => (Some(code), None),
             Exit::Signal(signal) => (None, Some(signal)),
@@ -163,10 +168,14 @@ impl Report {
             acknowledged_bytes: totals.acknowledged,
             received_bytes: totals.received,
             retransmitted_bytes: totals.retransmitted,
-            started: clock.wall(Time::ZERO),
+            started,
+            started_unix_s: unix_seconds(started),
             deadline: plan.deadline,
+            deadline_unix_s: plan.deadline.map(unix_seconds),
             finished: end,
-            completed: record.completed.map(|time| clock.wall(time)),
+            finished_unix_s: unix_seconds(end),
+            completed,
+            completed_unix_s: completed.map(unix_seconds),
             outcome: verdict.outcome.map(Outcome::name),
             met: verdict.met(),
             governed_fraction: verdict.governed_fraction,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two hosts at the ends of a link: each has its own network, and its own files where the page's commands have theirs.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use std::{
     fs,
     net::Ipv4Addr,
@@ -20,6 +22,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Directories of this machine that each host has of its own.
 const OWN: [&str; 4] = ["/root", "/srv", "/run", "/var/lib"];
+
+/// Where commands are found.
+const PATH: &str = "/mnt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The commands say sudo, and are root's already.
 const SUDO: &str = "#!/bin/sh\nif [ \"$1\" = -u ]; then user=$2; shift 2; exec setpriv --reuid \"$user\" --regid \"$user\" --init-groups -- \"$@\"; fi\nexec \"$@\"\n";
@@ -77,9 +82,17 @@ impl Host {
         command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.pid())).args(["bash", "-c", script]);
         lowtide_environment(&mut command);
         command.env_remove("LOWTIDE_HISTORY").env_remove("XDG_RUNTIME_DIR");
-        command.env("PATH", "/mnt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        command.env("PATH", PATH);
         command.env("HOME", "/root").env("LC_ALL", "C.UTF-8").current_dir("/");
         command
+    }
+
+    /// The same as a line for a shell.
+    pub(crate) fn line(&self, script: &str) -> String {
+        let command = self.command(script);
+        let words = [command.get_program()].into_iter().chain(command.get_args());
+        let quoted = words.map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''")));
+        format!("PATH={PATH} HOME=/root LC_ALL=C.UTF-8 {}", quoted.collect::<Vec<_>>().join(" "))
     }
 
     /// Runs it, and it has to succeed.
@@ -180,8 +193,17 @@ impl Site {
 
     /// Whether both hosts have the same files there.
     pub(crate) fn same(&self, near: &str, far: &str) {
-        let ended = finish(Command::new("diff").arg("-r").args([self.near.at(near), self.far.at(far)]));
+        let ended = self.diff(near, far);
         assert!(ended.status.success(), "{}{}", ended.out, ended.err);
+    }
+
+    /// The same as an answer.
+    pub(crate) fn has_same(&self, near: &str, far: &str) -> bool {
+        self.diff(near, far).status.success()
+    }
+
+    fn diff(&self, near: &str, far: &str) -> Ended {
+        finish(Command::new("diff").arg("-r").args([self.near.at(near), self.far.at(far)]))
     }
 }
 

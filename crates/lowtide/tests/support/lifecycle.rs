@@ -535,6 +535,20 @@ pub(crate) fn report(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// Each field of what a program may read, and of what is in it, stands on a page of the docs.
+pub(crate) fn is_documented(value: &Value, page: &str) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                assert!(page.contains(&format!("`{field}`")), "{field} is not documented");
+                is_documented(value, page);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| is_documented(value, page)),
+        _ => {}
+    }
+}
+
 pub(crate) const LOCALHOST6: Ipv6Addr = Ipv6Addr::LOCALHOST;
 
 /// The cgroup v2 hierarchy's mount point and this process's group in it.
