@@ -2,8 +2,8 @@
 /*
  * Tide (law/tide.h) as a TCP congestion control of the kernel. It differs from the laws of window_ops.h: the
  * connections of a transfer over one path are one flow to it (flows.h). It acts at every ACK, in reduction episodes
- * too, while the stack walks to its window. Most losses leave the window as it is. It sets its own pace, and how many
- * segments leave at once.
+ * too, in which the stack moves its window itself. Most losses leave the window as it is. It sets its own pace, and
+ * how many segments leave at once.
  */
 #ifndef LOWTIDE_TIDE_OPS_H
 #define LOWTIDE_TIDE_OPS_H
@@ -60,8 +60,8 @@ static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 {
 	struct law_window w = { .cwnd_q16 = tide_part_of_window(s), .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
 
-	take_walking_window(s, tp, &w);
-	if (is_walking(tp))
+	take_window_after_episode(s, tp, &w);
+	if (in_episode(tp))
 		return;
 	if (s->member.waits)	/* one segment at a time: when it leaves, the connection may take the token */
 		tp->snd_cwnd = 1;
@@ -99,7 +99,7 @@ static __noinline void tide_congested(struct lt_flow *f, struct lt_socket *s, co
 static inline u32 tide_answer(struct lt_socket *s, const struct tcp_sock *tp)
 {
 	u32 signal = s->signal, event = reduction_event(signal, tp), answer;
-	struct law_window w = walking_window(s, tp);
+	struct law_window w = window_after_episode(s, tp);
 	struct lt_flow *f;
 
 	s->signal = SIGNAL_NONE;
@@ -162,7 +162,7 @@ static inline bool tide_is_short(struct lt_socket *s, u64 bytes, u32 packets, u3
 static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
 {
 	note_ack(s, tp, sample);
-	hear_marks(s, tp);
+	note_delivery(s, tp);
 	s->ack.lost = tp->lost - s->lost;
 	s->lost = tp->lost;
 	/* the delivery rate as of the ACK before: the stack computes that of this ACK after pkts_acked */

@@ -89,21 +89,21 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 static inline void OF_LAW(turn)(struct lt_socket *s, struct tcp_sock *tp)
 {
 	struct law_weight weight = weight_on(s);
-	struct law_window w = walking_window(s, tp);
+	struct law_window w = window_after_episode(s, tp);
 
 	if (OF_LAW(ack)(&s->LAW, PARAMETERS, &weight, &w, &s->ack)) {
 		count(delay_backoffs, 1);
 		/* an episode begins with the next segment */
-		if (s->window_q16 >= PACED_BELOW_Q16 && !is_walking(tp) && !setup.whole_machine) {
+		if (s->window_q16 >= PACED_BELOW_Q16 && !in_episode(tp) && !setup.whole_machine) {
 			s->target_q16 = w.cwnd_q16;
 			s->signal = SIGNAL_LAW;
 			return;
 		}
-		take_walking_window(s, tp, &w);
+		take_window_after_episode(s, tp, &w);
 		TRACE(OF_LAW(trace), s, tp, LT_TRACE_BACKOFF);
 		return;
 	}
-	take_walking_window(s, tp, &w);
+	take_window_after_episode(s, tp, &w);
 }
 
 SEC("struct_ops")
@@ -140,7 +140,7 @@ void LAW_PROG(heard_on, struct sock *sk, u32 flags)
 
 	if (!s || !s->begun)
 		return;
-	hear_marks(s, tp);
+	note_delivery(s, tp);
 	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
 	if (controller_alive(clock_ns(tp)))
 		OF_LAW(turn)(s, tp);
@@ -163,10 +163,10 @@ u32 LAW_PROG(ssthresh_on, struct sock *sk)
 static inline void OF_LAW(lose)(struct lt_socket *s, struct tcp_sock *tp)
 {
 	struct law_weight weight = weight_on(s);
-	struct law_window w = walking_window(s, tp);
+	struct law_window w = window_after_episode(s, tp);
 
 	OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, LAW_LOSS, 0);
-	take_walking_window(s, tp, &w);
+	take_window_after_episode(s, tp, &w);
 	TRACE(OF_LAW(trace), s, tp, LT_TRACE_LOSS);
 }
 #endif
@@ -233,7 +233,7 @@ u32 LAW_PROG(undo_on, struct sock *sk)
 	struct law_window w;
 
 	if (s && s->begun) {
-		w = walking_window(s, tp);
+		w = window_after_episode(s, tp);
 		OF_LAW(undone)(&s->LAW, &w);
 		s->window_q16 = w.cwnd_q16;
 		TRACE(OF_LAW(trace), s, tp, LT_TRACE_UNDONE);

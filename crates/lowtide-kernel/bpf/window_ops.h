@@ -9,6 +9,7 @@
 
 #include "state.h"
 #include "tcp.h"
+#include "window.h"
 
 static __always_inline struct law_weight weight_on(const struct lt_socket *s)
 {
@@ -31,37 +32,6 @@ static inline void begin_socket(struct lt_socket *s, const struct tcp_sock *tp)
 	s->delivered = tp->delivered;
 	s->begun = 0;
 	__builtin_memset(&s->owd, 0, sizeof(s->owd));
-}
-
-/* The window for the law: with its fraction, unless the stack has changed it meanwhile. */
-static __always_inline struct law_window window_of(struct lt_socket *s, const struct tcp_sock *tp)
-{
-	struct law_window w;
-
-	resync_window(s, tp);
-	if (s->ssthresh != tp->snd_ssthresh)
-		s->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
-	w.cwnd_q16 = s->window_q16;
-	w.ssthresh_q16 = s->ssthresh_q16;
-	w.least_q16 = WINDOW_MIN_Q16 / sharing_sockets();
-	return w;
-}
-
-static inline void take_window(struct lt_socket *s, struct tcp_sock *tp, const struct law_window *w)
-{
-	u64 clamp = (u64)tp->snd_cwnd_clamp << 16;
-
-	s->window_q16 = w->cwnd_q16 < clamp ? w->cwnd_q16 : clamp;
-	s->ssthresh_q16 = w->ssthresh_q16;
-	tp->snd_cwnd = budget_cwnd(s->window_q16);
-	tp->snd_ssthresh = s->ssthresh = w->ssthresh_q16 >> 16;
-}
-
-/* The answer to the stack's call for ssthresh. The stack walks there, and after a timeout begins from one segment. */
-static inline u32 reduced_to(struct lt_socket *s, const struct law_window *w)
-{
-	s->window_q16 = s->ssthresh_q16 = w->cwnd_q16;
-	return s->ssthresh = budget_cwnd(w->cwnd_q16);
 }
 
 /* The signal of a reduction that the law did not request. */
@@ -94,6 +64,21 @@ static inline void note_ack(struct lt_socket *s, const struct tcp_sock *tp, cons
 	a->cwnd_q16 = s->window_q16;
 	a->weight_q16 = pressure_on(s)->weight_q16;
 	s->delivered = tp->delivered;
+}
+
+/* The rest of an ACK, known when the law acts: the segments that it covers, how many of them were marked, the limit. */
+static inline void note_delivery(struct lt_socket *s, const struct tcp_sock *tp)
+{
+	struct law_ack *a = &s->ack;
+
+	a->packets = tp->delivered - s->heard;
+	a->marked = tp->delivered_ce - s->heard_ce;
+	s->heard = tp->delivered;
+	s->heard_ce = tp->delivered_ce;
+	a->una = tp->snd_una;
+	a->nxt = tp->snd_nxt;
+	a->reducing = episode_goes_on(tp);
+	a->window_limited = window_limited(tp, s);
 }
 
 /* Time since the latest ACK. The stack's own clock does not move while it is idle. */
