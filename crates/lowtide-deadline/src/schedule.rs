@@ -203,8 +203,8 @@ mod tests {
             prop_assert!(planned_cost <= cost * (1.0 + 1e-6), "{planned_cost} above {cost}");
         }
 
-        /// Half-way through its own plan the plan for what is left is the same: nobody has to look ahead again and
-        /// again for it to come true.
+        /// Half-way through its own plan the plan for what is left is the same. So one look ahead suffices for it to
+        /// come true.
         #[test]
         fn a_plan_that_is_kept_stays_as_it_is(jobs in jobs(), part in 0.0..1.0f64) {
             let jobs: Vec<_> = jobs.into_iter().map(|job| Job { release: at(0), ..job }).collect();

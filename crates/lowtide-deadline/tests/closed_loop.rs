@@ -200,7 +200,7 @@ fn play(policy: impl Fn(&Scenario) -> Policy, expectation: impl Fn(Expect, &Scen
 }
 
 /// A law that gives less than its weight is worth, for the whole time or for a part of it: 15 MB in 25 s beside a CUBIC
-/// flow at 20 Mbit/s need 24 % of the link. Whoever is late has not been "on course" in the last tenth.
+/// flow at 20 Mbit/s need 24 % of the link. A transfer that is late was not "on course" in the last tenth.
 #[test]
 fn a_law_that_lags_behind_its_weight_is_not_on_course() {
     let mut faults = Vec::new();

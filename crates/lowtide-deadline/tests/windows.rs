@@ -76,7 +76,7 @@ fn a_window_that_ends_before_the_deadline_is_the_time_there_is() {
     let decision = drive(&mut governor, (5.0, 400.0), &mut sent, beside);
     let Outlook::OnCourse { expected } = decision.outlook else { panic!("{decision:?}") };
     assert!(expected <= at(800.0), "{expected:?}");
-    // past it nobody is pressed, late or not
+    // past it the weight does not rise, late or not
     let decision = drive(&mut governor, (400.0, 810.0), &mut sent, |_| 100.0);
     assert_eq!((decision.weight.get(), decision.target_rate), (Bounds::default().min().get(), None));
     let decision = drive(&mut governor, (810.0, 2005.0), &mut sent, |_| 100.0);

@@ -94,8 +94,8 @@ impl Svg {
         )
     }
 
-    /// For a page: an element of this class, as wide as there is room, without a background. Whoever cannot see it
-    /// hears `label`.
+    /// For a page: an element of this class, as wide as there is room, without a background. Readers who cannot see it
+    /// hear `label`.
     pub fn finish_in_page(&self, class: &str, label: &str) -> String {
         let (Svg { width, height, body }, label) = (self, escape(label));
         format!(

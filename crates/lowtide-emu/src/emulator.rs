@@ -174,7 +174,7 @@ impl Emulator {
     /// Whether all is well.
     ///
     /// # Errors
-    /// [`Error::Stopped`] if the emulation ended by itself (as when somebody deleted its device),
+    /// [`Error::Stopped`] if the emulation ended by itself (as when its device was deleted),
     /// [`Error::Oversized`] if it had to drop packets above the MTU.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(fault) = self.board.fault() {
@@ -216,7 +216,7 @@ impl Drop for Emulator {
         if self.thread.is_some()
             && let Err(error) = self.halt().and_then(|()| self.check())
         {
-            // nobody may read it any more
+            // standard error may be closed
             let _ = writeln!(io::stderr(), "lowtide: {error}");
         }
     }

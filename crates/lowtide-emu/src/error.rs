@@ -14,7 +14,7 @@ pub enum Error {
     /// A value of the configuration is out of range.
     #[error("{0}")]
     Config(String),
-    /// There is a namespace of this name, made by somebody else.
+    /// There is a namespace of this name, made by another process.
     #[error("a network namespace {0} exists and was not made by lowtide; choose another name")]
     ForeignNamespace(String),
     /// There is a namespace of this name that another living emulator uses.

@@ -139,7 +139,7 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         if let Err(error) = self.delete() {
-            // nobody may read it any more
+            // standard error may be closed
             let _ = writeln!(io::stderr(), "lowtide: {error}");
         }
     }

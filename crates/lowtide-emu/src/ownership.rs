@@ -4,7 +4,7 @@
 //! The owner of a namespace holds an exclusive `flock` on a record, a file with the namespace's
 //! name. The kernel drops that lock when the process dies, however it dies, so a record that can be
 //! locked is what a crashed owner left. The namespace itself carries a mark (the alias of its
-//! loopback device), so that we never delete one that somebody else made under the same name.
+//! loopback device), so that we never delete one that another process made under the same name.
 
 use crate::error::Doing;
 use crate::{Error, iproute};

@@ -22,7 +22,7 @@ pub struct Totals {
     pub reverse_queue: Amount,
     /// Packets above the MTU, from either side. They are dropped before they reach the link.
     pub oversized: u64,
-    /// Packets that passed the link and that the kernel at its end did not take, as when somebody
+    /// Packets that passed the link and that the kernel at its end did not take, as when a process
     /// has set the device down.
     pub refused: u64,
     /// Processor time of the thread that moves the packets.

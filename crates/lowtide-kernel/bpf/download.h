@@ -7,7 +7,7 @@
  *
  * The connections of a transfer over one path are one flow here, too, but its law has another state than that of
  * uploads. A waiting connection gets a window of less than a segment: its sender then sends a piece of a segment
- * whenever its persist timer expires. The same holds in LISTEN between probes, since nobody paces here.
+ * whenever its persist timer expires. The same holds in LISTEN between probes, since nothing is paced here.
  *
  * These programs stay with the group when the controller ends. Then they give all windows back, each at the next ACK.
  */
@@ -127,7 +127,7 @@ static inline u32 download_bytes(const struct lt_download *d, u64 segments_q16)
 }
 
 /*
- * The time between two probes. The law has a pace for probes, but nobody paces here: so the pause is the time of a
+ * The time between two probes. The law has a pace for probes, but nothing is paced here: so the pause is the time of a
  * probe at that pace. If it is little more than an RTT probes follow each other, since the pieces of segments that come
  * meanwhile take longer.
  */

@@ -108,7 +108,7 @@ impl Ceiling {
                 self.excess = excess.clamp(-saved * self.most, EXCESS_S * self.most);
                 self.rate += MEAN * (sent / seconds - self.rate);
                 let unused = match (self.most - self.rate) / self.most {
-                    // none is held back, but while a law probes nobody knows whether one would be
+                    // none is held back, but while a law probes it is unknown whether one would be
                     _ if held == 0 && wanting => 0.0,
                     _ if held == 0 => 1.0 - self.rise,
                     unused if unused > YIELDS => 0.0,

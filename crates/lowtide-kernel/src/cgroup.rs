@@ -97,7 +97,7 @@ impl Cgroup {
     pub fn existing(found: Found) -> Result<Cgroup> {
         let Found { path, mount, .. } = found;
         let directory = open_directory(&path).map_err(|reason| Error::NoGroupThere { path: path.clone(), reason })?;
-        // files that only look like a group's may make whoever reads them wait
+        // files that only look like a group's may make their reader wait
         if !fstatfs(&directory).is_ok_and(|about| about.filesystem_type() == CGROUP2_SUPER_MAGIC) {
             return Err(Error::NotAGroup(path));
         }
@@ -153,7 +153,7 @@ impl Cgroup {
         self.says("populated 1")
     }
 
-    /// Whether somebody has frozen it.
+    /// Whether it is frozen.
     pub fn is_frozen(&self) -> bool {
         self.says("frozen 1")
     }

@@ -3,7 +3,7 @@
 //!
 //! Between PROGRAM and where its output goes there is a process of ours, which passes everything on at once and
 //! unchanged. It is a process and not a thread because PROGRAM, and those whom it leaves behind, write on where Lowtide
-//! is killed or has ended: it lives as long as anybody can write.
+//! is killed or has ended: it lives as long as a process can write.
 
 use std::{
     io, mem,
@@ -140,8 +140,8 @@ impl Copier {
     }
 }
 
-/// The copying process's life. All signals stay blocked: it ends when nobody can write any more, or its output takes
-/// nothing any more; then PROGRAM's next write fails as it would have failed there.
+/// The copying process's life. All signals stay blocked: it ends when no process can write any more, or when its output
+/// takes nothing any more; then PROGRAM's next write fails as it would have failed there.
 unsafe fn copy(input: RawFd, output: RawFd, mut control: RawFd) -> ! {
     // SAFETY: system calls; what they are given lives as long as they last.
     unsafe {

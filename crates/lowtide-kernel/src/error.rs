@@ -48,7 +48,7 @@ pub enum Error {
         /// Where the child was to be made.
         path: PathBuf,
     },
-    /// Somebody else's program allows none of ours.
+    /// A BPF program of another owner allows none of ours.
     #[error(
         "the BPF program {id} on the cgroup {group} allows no other below it (it is attached without BPF_F_ALLOW_MULTI), \
          so {what} cannot be attached"

@@ -47,7 +47,7 @@ pub struct Found {
 }
 
 impl Target {
-    /// Looks once: what a name means may change while somebody looks twice.
+    /// Looks once: what a name means may change between two looks.
     ///
     /// # Errors
     /// There is none, or several, or it is a user's who may have chosen the name for this.

@@ -71,7 +71,7 @@ fn has_name(info: &libbpf_sys::bpf_prog_info, name: &CStr) -> bool {
     bytes.eq(name.to_bytes().iter().copied())
 }
 
-/// The first programs of a type on a group; more than these nobody needs to be told of.
+/// The first programs of a type on a group; more than these are not reported.
 fn all_attached(group: &Path, attach_type: bpf_attach_type) -> Vec<u32> {
     let Ok(directory) = File::open(group) else { return Vec::new() };
     let mut ids = [0; 16];

@@ -28,8 +28,9 @@ pub(crate) enum Purpose {
     Make,
 }
 
-/// Where it is mounted so that our own group is in it. Else a mount of our own that nobody else sees: `ip netns exec`
-/// hides /sys/fs/cgroup, and in a container the host's mount shows more than the container's namespace has names for.
+/// Where it is mounted so that our own group is in it. Else a mount of our own that no other process sees: `ip netns
+/// exec` hides /sys/fs/cgroup, and in a container the host's mount shows more than the container's namespace has names
+/// for.
 pub(crate) fn hierarchy(purpose: Purpose) -> Result<Hierarchy> {
     showing(&group_of("self").unwrap_or_else(|| PathBuf::from("/")), purpose)
 }

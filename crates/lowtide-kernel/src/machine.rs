@@ -202,11 +202,11 @@ fn remove(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Undoes what [`bpffs`] did: a file system that we mounted, and that nobody else has come to use.
+/// Undoes what [`bpffs`] did: a file system that we mounted, and that no other process uses.
 fn unmount_ours() {
     let empty = fs::read_dir(BPFFS).is_ok_and(|mut entries| entries.next().is_none());
     if empty && mounted_bpffs().is_some_and(|source| source == SOURCE) {
-        let _ = umount2(BPFFS, MntFlags::UMOUNT_NOFOLLOW); // not if somebody has a file of it open
+        let _ = umount2(BPFFS, MntFlags::UMOUNT_NOFOLLOW); // not if a process has a file of it open
     }
 }
 

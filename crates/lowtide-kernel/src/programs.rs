@@ -184,8 +184,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Whether another transfer governs this group itself, and came first. Nobody but root can make it look so; a lock
-    /// on the group's directory is for everybody who can open it.
+    /// Whether another transfer governs this group itself, and came first. Only root can make it look so; a lock
+    /// on the group's directory is for every user who can open it.
     pub(crate) fn come_second(&self, cgroup: &Cgroup) -> bool {
         let ours = &self.skeleton.progs.lt_sockops;
         foreign::has_older(cgroup.path(), ours.attach_type() as u32, c"lt_sockops", ours.as_fd())

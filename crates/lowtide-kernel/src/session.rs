@@ -52,7 +52,7 @@ pub(crate) struct Leader {
 pub(crate) enum News {
     Stopped(Signal),
     Ended(ExitStatus),
-    /// The leader itself was killed; nobody knows more.
+    /// The leader itself was killed; no more is known.
     Lost,
 }
 
@@ -88,7 +88,7 @@ impl Start {
             let child = libc::fork();
             check(child)?;
             if child > 0 {
-                libc::setpgid(child, child); // whoever of the two comes first
+                libc::setpgid(child, child); // parent and child both call it: the first call takes effect
                 self.lead(child);
             }
             check(libc::setpgid(0, 0))?;

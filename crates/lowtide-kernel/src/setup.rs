@@ -87,7 +87,7 @@ pub enum Registration {
     /// By a link: the law leaves the kernel with the process, however that ends. From 6.4 on.
     #[default]
     Link,
-    /// By itself, as kernels before 6.4 have it: the law stays where the process is killed, until somebody deletes its
+    /// By itself, as kernels before 6.4 have it: the law stays if the process is killed, until a process deletes its
     /// map. Only for a machine that ends with the transfer.
     Plain,
 }

@@ -81,7 +81,7 @@ const NEW_NETWORKS: usize = 16;
 
 impl Networks {
     /// Those that processes of the group have come to be in since the last look, the numbers of the new ones; and how
-    /// many more there was no room for. What nobody is in any more makes room.
+    /// many more there was no room for. Those without processes make room.
     pub(crate) fn look(&mut self, group: &Cgroup) -> (Vec<u64>, u32) {
         // one that has ended meanwhile is in none
         let place = |pid: i32| PathBuf::from(format!("/proc/{pid}/ns/net"));

@@ -57,7 +57,7 @@ pub struct Caller(Option<User>);
 
 impl Caller {
     /// # Errors
-    /// [`Error::NoCaller`]: `SUDO_UID` names nobody.
+    /// [`Error::NoCaller`]: `SUDO_UID` names no user.
     pub fn find() -> Result<Caller> {
         let uid = env::var("SUDO_UID").ok().filter(|_| unistd::geteuid().is_root());
         let user = uid.map(|uid| User::look_up(&uid).ok_or(Error::NoCaller { uid })).transpose()?;

@@ -124,7 +124,7 @@ impl Cache {
         Self { directory: directory.into() }
     }
 
-    /// Where it is unless someone says otherwise: `target/lab` of the workspace that this is called in, else in the
+    /// Where it is unless another place is given: `target/lab` of the workspace that this is called in, else in the
     /// user's cache directory.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Cache {
         }
     }
 
-    /// Keeps a result. Whoever looks meanwhile sees all of it or nothing.
+    /// Keeps a result. A reader sees all of it or nothing meanwhile.
     ///
     /// # Errors
     /// It cannot be written.

@@ -62,7 +62,7 @@ impl Progress {
     }
 }
 
-/// A line on standard error. Where nobody reads that any more the runs go on.
+/// A line on standard error. If that has been closed, the runs go on.
 fn say(words: Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{words}");
 }

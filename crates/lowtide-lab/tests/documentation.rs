@@ -38,7 +38,7 @@ fn list() -> String {
     text + "\n"
 }
 
-/// A function that cannot be called by the form that the page shows would help nobody.
+/// Each function can be called by the form that the page shows.
 #[test]
 fn forms_are_those_of_calls() {
     for function in Language::new(Context::Nothing).functions() {

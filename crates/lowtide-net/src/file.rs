@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that are read whole. A pipe or a device would keep whoever reads it waiting, or fill the memory.
+//! Files that are read whole. A pipe or a device would keep its reader waiting, or fill the memory.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};

@@ -2,7 +2,7 @@
 //! One direction of a network bottleneck: a [`Link`] with a capacity and a propagation delay that
 //! may change, a finite queue of one of several disciplines, and chance: loss, jitter and reordering.
 //!
-//! The crate never reads a clock. Whoever drives a link passes the [`Time`] in, which is a count of
+//! The crate never reads a clock. The caller passes the [`Time`] in, which is a count of
 //! nanoseconds from any origin. The same code therefore runs in a simulator's virtual time and, in
 //! `lowtide-emu`, in real time.
 //!

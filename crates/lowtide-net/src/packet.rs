@@ -37,7 +37,7 @@ impl Ecn {
 /// Which kind of traffic a packet is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// What somebody waits for.
+    /// What a user waits for.
     #[default]
     Foreground,
     /// What may take what is left over: the DSCP is LE (RFC 8622), or CS1, which was used for it before (RFC 3662).

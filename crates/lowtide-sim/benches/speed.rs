@@ -2,8 +2,8 @@
 //! How fast the simulator is: delivered data packets per second of one core, instructions per packet, and ns-3 beside
 //! it.
 //!
-//! Four CUBIC flows, 100 Mbit/s, 20 ms, one bandwidth-delay product of buffer, 100 s simulated, nobody watching. ns-3
-//! plays the same dumbbell (`benches/ns3/dumbbell.cc`) right after.
+//! Four CUBIC flows, 100 Mbit/s, 20 ms, one bandwidth-delay product of buffer, 100 s simulated, without an observer.
+//! ns-3 runs the same dumbbell (`benches/ns3/dumbbell.cc`) right after.
 
 use std::{
     env, fs,

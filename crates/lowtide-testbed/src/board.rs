@@ -37,7 +37,7 @@ pub(crate) struct Control {
 pub(crate) struct Shown {
     /// Its socket, to ask the kernel about.
     pub(crate) socket: Option<OwnedFd>,
-    /// In place of a socket: what somebody else has seen of it.
+    /// In place of a socket: what another part has recorded of it.
     pub(crate) state: Option<State>,
     /// Window reductions so far, where they are counted.
     pub(crate) reductions: Option<u64>,

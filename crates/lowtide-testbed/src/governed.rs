@@ -37,12 +37,12 @@ use std::{
 /// Between two looks at the progress, as in the simulator.
 const TICK: Duration = Duration::from_millis(100);
 
-/// For so long after its last look nobody needs to look after a law whose parameters stay the same.
+/// For so long after its last heartbeat a law whose parameters stay the same goes on.
 const ALIVE: Duration = Duration::from_secs(3600);
 
 /// Who looks after the sockets. BPF objects stay on the thread that loaded them.
 enum Care {
-    /// Nobody needs to.
+    /// None is needed.
     Published(Box<Transfer>),
     /// A governor.
     Steered(Box<Controller>),

@@ -18,7 +18,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// How the sender of a flow is controlled.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Host {
-    /// Datagrams: by nobody.
+    /// Datagrams: by none.
     Nobody,
     /// By a law of the kernel, of this name, with these parameters of its module.
     Kernel(String, Vec<(&'static str, u64)>),

@@ -93,7 +93,7 @@ fn observe(request: &Request, hosts: &[Host], options: &Options<'_>) -> Result<R
         let of = (index, flow, host);
         flows.flows.push(Traffic::start(&*route, of, seeds.bits(), priority, options.program, &clock)?);
     }
-    // with tc the time is the kernel's own, and in a guest nothing but work makes anybody late
+    // with tc the time is the kernel's own, and in a guest only work takes time
     let lateness = (options.bottleneck == Bottleneck::Emulator).then(Lateness::start);
     let look = |flows: &Flows<'_>, due| -> Result<Sample> {
         let at = clock.now();

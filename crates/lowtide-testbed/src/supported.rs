@@ -47,7 +47,7 @@ fn same<T: PartialEq>(all: &[&Tcp], what: &str, of: impl Fn(&Tcp) -> T) -> Resul
     }
 }
 
-/// What of a connection the kernel does not let anybody set.
+/// What of a connection the kernel lets no process set.
 fn settled(tcp: &Tcp) -> Result<(), String> {
     let usual = Tcp::new(tcp.law.clone());
     let own = Tcp {

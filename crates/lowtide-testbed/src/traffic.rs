@@ -122,7 +122,7 @@ pub(crate) struct Flows<'a> {
 }
 
 impl<'a> Flows<'a> {
-    /// Nobody yet.
+    /// No connection yet.
     pub(crate) fn new(clock: &'a Clock) -> Self {
         Self { clock, flows: Vec::new() }
     }

@@ -66,7 +66,7 @@ fn load(laws: &[String], weight: Option<f64>, pin: bool) -> Result<()> {
         None => anyhow!(error),
     })?;
     let names: Vec<String> = loaded.iter().map(|law| law.name().to_owned()).collect();
-    // before anything is said, which nobody may want to read
+    // before anything is printed, as the output may be closed
     let here = if pin {
         loaded.into_iter().try_for_each(MachineLaw::pin)?;
         Vec::new()

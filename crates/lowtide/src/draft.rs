@@ -99,7 +99,7 @@ fn inherit(file: &File, before: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let now = file.metadata()?;
     if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
-        // only root may give a file away; of anybody else it is a file of their own
+        // only root may give a file away; another caller's file is its own
         let _ = fchown(file, Some(before.uid()), Some(before.gid()));
     }
     file.set_permissions(before.permissions())
@@ -141,7 +141,7 @@ mod tests {
         let draft = Draft::create(&file).unwrap();
         draft.file().unwrap().write_all(b"ne").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "old");
-        // whoever writes on writes to the same file
+        // a process that goes on writing writes to the same file
         let mut on = draft.file().unwrap();
         draft.ready().unwrap();
         on.write_all(b"w").unwrap();

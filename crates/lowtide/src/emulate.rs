@@ -14,7 +14,7 @@ use lowtide_net::{Reordering, Schedule, Statistics, units::format_duration};
 
 use crate::{cli::EmulateArguments, interruption::Interruption};
 
-/// Runs the emulator until SIGINT, SIGTERM or SIGHUP, until nobody reads its output any more, or for the given time.
+/// Runs the emulator until SIGINT, SIGTERM or SIGHUP, until its output is closed, or for the given time.
 ///
 /// # Errors
 /// One sentence on what is wrong with the arguments or the machine.

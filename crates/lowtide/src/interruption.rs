@@ -54,7 +54,7 @@ impl Interruption {
         Ok(info.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
     }
 
-    /// Waits, so long at most, until one of them came or nobody reads standard output any more; says whether.
+    /// Waits, so long at most, until one of them came or standard output was closed; says whether.
     ///
     /// # Errors
     /// The system refuses.

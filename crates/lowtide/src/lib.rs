@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parts of the command `lowtide`; see [`cli`] for what it understands.
 
-// standard output is written to with writeln!, whose error says that nobody reads it any more; println! panics
+// standard output is written to with writeln!, whose error says that it has been closed; println! panics
 #![deny(clippy::print_stdout)]
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
     io::{self, Write},
 };
 
-/// In place of the standard one, which panics where nobody reads standard error any more.
+/// In place of the standard one, which panics if standard error has been closed.
 macro_rules! eprintln {
     ($($words:tt)*) => {
         $crate::complain(format_args!($($words)*))
@@ -52,7 +52,7 @@ pub mod traffic;
 pub mod tree;
 pub mod when;
 
-/// A line on standard error. Where nobody reads that any more, there is nobody to tell.
+/// A line on standard error. If that has been closed, the line is lost.
 pub fn complain(words: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{words}");
 }

@@ -12,7 +12,7 @@ use jiff::{
 /// What `--deadline` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// So long from the start, by a clock that nobody sets and that goes on through a suspend.
+    /// So long from the start, by a clock that cannot be set and that goes on through a suspend.
     Relative(Duration),
     /// When the wall clock shows this. It moves with that clock.
     Absolute(Timestamp),

@@ -199,7 +199,7 @@ fn only_the_connections_that_are_meant() {
     attached.signal(Signal::SIGINT);
     assert!(attached.end().status.success());
     scene.has(0, FORMER);
-    // another network is nobody's
+    // no connection is to the other network
     let attached = scene.attach(&["--to", "198.51.100.0/24"]);
     assert!(attached.err().contains("0 open connections"), "{}", attached.err());
     thread::sleep(Duration::from_secs(1));
@@ -351,7 +351,7 @@ fn what_went_before_is_not_counted() {
     assert!(ended.err.contains("0 B in"), "closed connections, too: {ended:?}");
 }
 
-/// A command of a user who is nobody here.
+/// A command of a user without rights here.
 fn as_nobody(script: &str, argument: &str) -> Running {
     let nobody = User::from_name("nobody").unwrap().unwrap();
     let mut python = Command::new("python3");
@@ -415,7 +415,7 @@ fn a_group_in_very_many_namespaces_does_not_use_up_our_files() {
 fn what_cannot_be_attached_to_is_a_sentence() {
     needs_kernel();
     let root = own_cgroup();
-    // whoever reads these files waits
+    // a process that reads these files waits
     let fake = tempfile::tempdir().unwrap();
     for file in ["cgroup.procs", "cgroup.type", "cgroup.events"] {
         mkfifo(&fake.path().join(file), Mode::from_bits_truncate(0o600)).unwrap();

@@ -13,8 +13,8 @@ use std::{
     thread,
 };
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
-/// asks for it.
+/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless it is
+/// included explicitly.
 fn kernel_is_usable() -> bool {
     let obstacle = diagnose().verdict(&[Need::OwnLaws]);
     assert_eq!(obstacle, None, "this test needs the real kernel");

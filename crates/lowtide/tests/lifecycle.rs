@@ -423,7 +423,7 @@ fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
     let config = Config { realtime: true, ..Config::new(name("killed-a"), name("killed-b"), rate, rtt) };
     let link = Emulator::start(config).unwrap();
     let (bulk, foreground) = (Receiver::start(link.b(), link.b4()), Receiver::start(link.b(), link.b4()));
-    // somebody to be submissive to, for as long as the test goes on
+    // a foreground to yield to, for as long as the test goes on
     let mut send = lowtide(["traffic", "send", "--cc", "cubic", "--seconds", "60", "--to"]);
     send.arg(foreground.address.to_string());
     let other = Running::start(&mut inside(link.a(), send));

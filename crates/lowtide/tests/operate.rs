@@ -152,7 +152,7 @@ fn frames_that_are_none_are_refused_and_others_may_not_ask() {
         assert_eq!(answer["ok"], false, "{answer}");
         assert!(!answer["error"].as_str().unwrap().is_empty() && answer["status"].is_null());
     }
-    // one that says nothing keeps nobody waiting, and neither do many
+    // a client that sends nothing delays no other client, and neither do many
     let idle: Vec<_> = (0..40).map(|_| UnixStream::connect(socket_of(&job)).unwrap()).collect();
     let asked = Instant::now();
     status(&job);
@@ -173,7 +173,7 @@ fn frames_that_are_none_are_refused_and_others_may_not_ask() {
         let refused = as_nobody(words);
         assert!(!refused.status.success() && refused.out.is_empty(), "{words:?}: {refused:?}");
     }
-    // and not with the path itself, where the directory lets somebody in
+    // and not with the path itself, if the directory can be entered
     let moved = tempfile::tempdir().unwrap();
     fs::set_permissions(moved.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let open = moved.path().join("open.sock");

@@ -123,7 +123,7 @@ fn in_a_threaded_group_run_and_doctor_say_so() {
     assert_eq!(left, 0, "groups are left");
 }
 
-/// A program of somebody else's on a group, which lets everything pass; as long as this value.
+/// A BPF program of another owner on a group, which lets everything pass; as long as this value.
 struct ForeignProgram {
     program: OwnedFd,
     group: File,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! `--progress-from`: what a program says of its own progress counts, and its output passes as if nobody read it.
+//! `--progress-from`: what a program says of its own progress counts, and its output passes unchanged.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;

@@ -31,7 +31,7 @@ fn laws(namespace: &Namespace, port: u16, number: usize) -> Vec<String> {
     })
 }
 
-/// A port that nobody listens at.
+/// A port without a listener.
 fn free_port(namespace: &Namespace) -> u16 {
     let port = || TcpListener::bind((LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     namespace.run(port).unwrap()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whoever reads what Lowtide says may stop at any time: `lowtide … | head -1`. Nothing panics, and nothing is left.
+//! The reader of Lowtide's output may end at any time: `lowtide … | head -1`. Nothing panics, and nothing is left.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
@@ -14,7 +14,7 @@ use std::{
 
 use lifecycle::{Ended, Running, finish, listed_laws, lowtide, name, needs_kernel, run_script, until, within};
 
-/// How a command ends whose standard output nobody reads, from the start or from its first line on; and that line.
+/// How a command ends whose standard output is closed, from the start or from its first line on; and that line.
 fn unread(mut command: Command, first_line: bool) -> (Ended, String) {
     let errors = tempfile::NamedTempFile::new().unwrap();
     let (reader, writer) = io::pipe().unwrap();

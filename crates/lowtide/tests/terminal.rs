@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PROGRAM on a terminal of its own: another user's cannot type into ours, and nobody notices that it is another one.
+//! PROGRAM on a terminal of its own: another user's cannot type into ours, and the caller does not notice that it is
+//! another one.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
@@ -32,7 +33,7 @@ fn is_in_order(shown: &str) -> bool {
     ["icanon", "isig", "echo", "opost", "icrnl"].iter().all(|mode| shown.split_whitespace().any(|word| word == *mode))
 }
 
-/// Types a command on every terminal that it can reach, as whoever runs it.
+/// Types a command on every terminal that it can reach, as the user who runs it.
 const ATTACK: &str = "for my $path (@ARGV) { my $t; next unless $path eq q(-) ? open($t, q(+<&=), 0) : open($t, q(+<), $path); \
                       for my $c (split //, qq(typed by nobody\\n)) { ioctl($t, 0x5412, $c) } } print qq(tried\\n);";
 

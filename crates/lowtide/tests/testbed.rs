@@ -17,8 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
-/// asks for it.
+/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless it is
+/// included explicitly.
 fn kernel_is_usable() -> bool {
     let obstacle = lowtide_kernel::diagnose().verdict(&[Run, OwnLaws, Emulate]);
     assert_eq!(obstacle, None, "this test needs the real kernel");
@@ -59,7 +59,7 @@ fn a_scenario_becomes_a_recording() {
     assert_eq!((recording.times.len(), recording.times.last().copied()), (80, Some(8.0)));
     let names: Vec<&str> = recording.flows.iter().map(|flow| flow.name.as_str()).collect();
     assert_eq!(names, ["cdg", "cubic", "sized", "governed", "datagrams"]);
-    // 8 s at 8 Mbit/s: no more than the link carries, and everybody something
+    // 8 s at 8 Mbit/s: no more than the link carries, and each flow something
     let delivered: Vec<f64> = recording.flows.iter().map(|flow| last(flow, "delivered")).collect();
     assert!(delivered.iter().sum::<f64>() < 8e6 && delivered.iter().all(|bytes| *bytes > 1e5), "{delivered:?}");
     let [cdg, cubic, sized, governed, datagrams] = &recording.flows[..] else { unreachable!() };

@@ -98,7 +98,7 @@ impl Bulk {
     }
 }
 
-/// Nobody traces anything.
+/// No trace is on.
 fn is_off() -> bool {
     Traceable::all().unwrap().iter().all(|source| !source.is_traced().unwrap())
 }

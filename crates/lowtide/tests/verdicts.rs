@@ -234,7 +234,7 @@ fn a_damaged_history_costs_the_estimate_and_not_the_job() {
     assert!(run.ended.err.contains("history.json: it is damaged (EOF"), "{:?}", run.ended);
     let again = place.run(&options, &place.send(400_000)).report["size_bytes"].as_u64().unwrap();
     assert!((400_000..600_000).contains(&again), "as the last time, and by the last segment more: {again}");
-    // somebody else's file is no estimate, and is not touched
+    // a file of another program is no estimate, and is not touched
     fs::write(&file, "root:x:0:0::/root:/bin/bash\n").unwrap();
     let refused = finish(&mut run_script(&options, "echo ran"));
     assert_eq!((refused.status.code(), refused.out.as_str()), (Some(125), ""));

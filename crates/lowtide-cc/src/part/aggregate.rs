@@ -383,7 +383,7 @@ mod tests {
         all.grant(&mut members[1], 12.0, 2, Usage::Yields);
         all.grant(&mut members[2], 12.0, 0, Usage::Carries);
         assert_eq!(members.map(|it| it.grant), [4.0, 0.0, 11.0]);
-        // and keeps no more than it has when that one has gone, as nobody wants it
+        // and keeps no more than it has when that one has gone, as no connection would use more
         all.leave(&mut members[2]);
         all.grant(&mut members[1], 12.0, 3, Usage::Yields);
         assert_eq!((members[1].grant, all.granted(), all.wanting()), (3.0, 4.0, 0));
@@ -404,7 +404,7 @@ mod tests {
         all.grant(&mut members[0], 60.0, 4, Usage::Carries);
         all.grant(&mut members[1], 60.0, 4, Usage::Wants);
         assert_eq!(members.map(|it| it.grant), [48.0, 12.0]);
-        // whoever has no more to send leaves all of its part
+        // a connection without further data gives up all of its part
         all.grant(&mut members[0], 60.0, 1, Usage::Modest);
         all.grant(&mut members[1], 60.0, 1, Usage::Carries);
         assert_eq!((members[1].grant, all.granted()), (60.0, 60.0));

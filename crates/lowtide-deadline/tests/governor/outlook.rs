@@ -57,7 +57,7 @@ fn a_program_that_connects_or_waits_is_not_called_slow() {
     // a server that thinks for 15 s after a handshake, and says so now and then
     let thinks: Vec<_> = (0..15).map(|n| if n % 5 == 0 { HEARS } else { SILENT }).collect();
     assert_eq!(program(&[span(1, handshake), thinks, span(10, BUSY)]), "early 0, waiting 3, early 18, course 20");
-    // one that does nothing for ten seconds and more, and is not waiting for anybody
+    // one that does nothing for ten seconds and more, and does not wait for a peer
     assert_eq!(program(&[span(10, BUSY), span(20, SILENT)]), "early 0, course 4, waiting 18, program 20");
 }
 

@@ -32,7 +32,7 @@ pub struct Traceable {
 }
 
 impl Traceable {
-    /// All that are in the kernel now, whoever loaded them.
+    /// All that are in the kernel now, of any process.
     ///
     /// # Errors
     /// [`Error::Trace`]: they cannot be read. [`Error::OtherVersion`].
@@ -100,7 +100,7 @@ impl Traceable {
         self.programs.iter().any(|id| {
             // SAFETY: a system call with an integer.
             let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(*id) };
-            // SAFETY: it was opened just now, for nobody else.
+            // SAFETY: it was opened just now, and has no other owner.
             fd >= 0 && unsafe { libc::close(fd) } == 0
         })
     }

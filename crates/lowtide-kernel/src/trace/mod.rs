@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces: what the laws of running transfers and of the whole machine know and decide, as it happens.
-//! [`Traceable::all`] finds the programs, whoever loaded them, [`Tracer`] reads their records, [`Record`] is one of
+//! [`Traceable::all`] finds the programs of all processes, [`Tracer`] reads their records, [`Record`] is one of
 //! them, and [`names`] says what the laws' values are.
 
 mod find;

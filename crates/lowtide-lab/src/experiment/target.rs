@@ -19,7 +19,7 @@ pub struct Target {
     pub band: String,
     /// Why it is missed, as far as that was found.
     pub reason: Option<String>,
-    /// The target that this one says again, so that nobody counts it twice.
+    /// The target that this one repeats, so that it is not counted twice.
     pub restates: Option<String>,
     /// The answer to a question, with expressions in braces.
     pub answer: Option<String>,

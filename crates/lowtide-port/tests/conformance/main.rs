@@ -416,7 +416,7 @@ fn a_token_bucket_is_found_by_both() {
     }
 }
 
-/// Where queues are fair, bursts that come apart tell a ramp that somebody else is served in turn: both leave.
+/// Behind fair queues bursts that come apart show a ramp that cross traffic is served in turn: both leave.
 #[test]
 fn a_fair_queue_is_found_by_both() {
     let case = CASES.iter().find(|case| case.law == "tide").unwrap();

@@ -36,7 +36,7 @@ pub(crate) struct Path {
     /// How long the link keeps its rate; then it has half of it, and then all of it again.
     steady: Option<u64>,
     changed: u64,
-    /// How often somebody else's packets come first.
+    /// How often packets of cross traffic come first.
     others: f64,
     /// Packets that pass at once after a pause; and those that the sender still lets go together, and when it may
     /// again, as behind it it paces.
@@ -45,7 +45,7 @@ pub(crate) struct Path {
     resumes: u64,
     /// How often a packet is lost whatever the queue is.
     losses: f64,
-    /// How long somebody else is served in turn, and then is not, where queues are fair.
+    /// Behind fair queues: how long cross traffic is served in turn, and then as long is not.
     turns: Option<u64>,
     random: lowtide_cc::Random,
     now: u64,
@@ -135,13 +135,13 @@ impl Path {
         self
     }
 
-    /// Queues are fair: somebody else has one of its own for so long, and then for as long none.
+    /// Queues are fair: cross traffic has one of its own for so long, and then for as long none.
     pub(crate) const fn served_in_turn(mut self, turns: Duration) -> Self {
         self.turns = Some(turns.as_micros() as u64);
         self
     }
 
-    /// Whether somebody else is served in turn.
+    /// Whether cross traffic is served in turn.
     pub(crate) fn is_shared(&self) -> bool {
         self.turns.is_some_and(|turns| self.now / turns % 2 == 1)
     }
@@ -174,7 +174,7 @@ impl Path {
         }
         let service = self.service();
         while self.nxt + u64::from(MSS) <= self.una + window.max(MSS.into()) && self.may_go(law) {
-            // now and then somebody else's packets come first
+            // now and then packets of cross traffic come first
             let filled = self.now.saturating_sub(self.bucket * service);
             if self.random.uniform() < self.others {
                 self.free = self.free.max(filled) + (self.random.uniform() * 20.0) as u64 * service;
@@ -182,7 +182,7 @@ impl Path {
             let queued = self.free.saturating_sub(self.now) / service;
             let lost = queued > self.buffer || (self.losses > 0.0 && self.random.uniform() < self.losses);
             if !lost {
-                // one of somebody else's is on the link, or comes first
+                // a packet of cross traffic is on the link, or comes first
                 let theirs = match self.is_shared() {
                     true if self.free > self.now => service,
                     true => (self.random.uniform() * service as f64) as u64,

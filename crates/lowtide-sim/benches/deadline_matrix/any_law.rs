@@ -115,7 +115,7 @@ fn plain(job: &Job) -> String {
     with(job, &format!("cc = \"cubic\"\naccess = \"1gbit\"\nsize = \"{SIZE}B\"\nstart = \"{BEGIN}s\"\n"))
 }
 
-/// The link and everybody on it.
+/// The link and all flows on it.
 fn with(&(law, _, seed): &Job, transfer: &str) -> String {
     let (_, beside, queue) = LAWS[law];
     let mut text = format!(

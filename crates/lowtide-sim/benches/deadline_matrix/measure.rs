@@ -33,7 +33,7 @@ pub(crate) struct Measured {
     /// The part that was done by the deadline.
     pub(crate) done: f64,
     /// While it ran: the foreground's rate in parts of the ideal one; of web pages their rate of completion. `None`:
-    /// nobody is there.
+    /// there is no foreground.
     pub(crate) kept: Option<f64>,
     /// What the foreground lost beyond what the deadline needs, in parts of what the ideal gives it in the whole time.
     /// `None` as for `kept`, and for web pages.
@@ -136,7 +136,7 @@ pub(crate) fn read(text: &str) -> Result<Scenario, Failure> {
 }
 
 impl Ideal {
-    /// Runs the yardstick. Where nobody is beside the transfer there is nothing to run.
+    /// Runs the yardstick. Without competing flows there is nothing to run.
     pub(crate) fn measure(place: &Place) -> Result<Self, Failure> {
         if place.competitors().flows == 0 {
             return Ok(Self::default());

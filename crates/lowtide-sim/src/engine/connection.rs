@@ -53,7 +53,7 @@ impl Connection {
         self.serial != RETIRED
     }
 
-    /// Its place is free; late packets and timers find nobody.
+    /// Its place is free; late packets and timers are ignored.
     pub(super) const fn retire(&mut self) {
         self.serial = RETIRED;
     }

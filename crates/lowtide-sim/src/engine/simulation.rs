@@ -24,7 +24,7 @@ use std::time::Duration;
 
 mod report;
 
-/// Runs a scenario to its end. The same scenario gives the same outcome, whoever watches.
+/// Runs a scenario to its end. The same scenario gives the same outcome with any observer.
 pub fn run(scenario: &Scenario, observer: &mut dyn Observer) -> Outcome {
     let mut simulation = Simulation::new(scenario, observer);
     simulation.run();
@@ -283,7 +283,7 @@ impl<'a> Simulation<'a> {
     fn forward(&mut self, bytes: u32, ecn: Ecn, payload: Traveller) {
         // a flow for the queues that tell flows apart: one direction of one connection
         let flow = u64::from(payload.serial) << 32 | u64::from(payload.route);
-        // nobody marks the ACKs of others
+        // ACKs of background flows are not marked as background
         let class = match payload.content {
             Content::Acknowledgement(_) => Class::Foreground,
             _ => self.flows[payload.flow as usize].flow.class,

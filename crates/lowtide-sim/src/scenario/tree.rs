@@ -24,7 +24,7 @@ pub(super) enum Value {
     Table(Table),
 }
 
-/// A table. What nobody asks for is an error in [`Table::finish`].
+/// A table. A key that was not read is an error in [`Table::finish`].
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) origin: Origin,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random scenarios: every packet is accounted for, no link carries more than it can, and whoever has data gets on.
+//! Random scenarios: every packet is accounted for, no link carries more than it can, and each flow with data makes
+//! progress.
 
 use crate::support::scenario;
 use lowtide_cc::Law;

@@ -100,9 +100,8 @@ fn the_seed_is_only_for_chance() {
     assert_eq!((first.0.flows, first.1), (other.0.flows, other.1));
 }
 
-/// The outcome of `MIXED`, exactly. It holds in debug and release builds and on every machine. Whoever changes what a
-/// law, the transport or a queue does changes it too: then print the new values with `-- --nocapture
-/// the_outcome_is_exact`.
+/// The outcome of `MIXED`, exactly. It holds in debug and release builds and on every machine. A change of what a law,
+/// the transport or a queue does changes it too: then print the new values with `-- --nocapture the_outcome_is_exact`.
 #[test]
 fn the_outcome_is_exact() {
     let (outcome, series) = play(&scenario(MIXED));

@@ -158,7 +158,7 @@ fn whoever_comes_keeps_most_of_its_first_seconds_whenever_it_comes() {
     table.check();
 }
 
-/// A fair queue serves a pair in one turn, whoever else is there, and so tells it that the link is free: four find out.
+/// A fair queue may serve a pair in one turn despite cross traffic, so the link seems free. Four packets show it.
 #[test]
 fn who_is_on_and_off_where_queues_are_fair_keeps_nine_tenths_and_it_uses_the_rest() {
     let mut table = Table::default();
@@ -204,7 +204,7 @@ fn a_link_that_becomes_slower_while_it_listens_is_its_own_again() {
     table.check();
 }
 
-/// Where queues are fair a ramp to its part of the link meets no queue, and whoever has just come loses packets by it.
+/// Behind fair queues a ramp to the fair share meets no queue, and a flow that has just begun loses packets by it.
 #[test]
 fn flows_that_come_and_go_keep_most_of_the_link_where_queues_are_fair() {
     let mut table = Table::default();
@@ -277,7 +277,7 @@ fn beside_a_call_it_uses_most_of_the_rest() {
     check("used beside a call", &places, |place| place.between(40.0, 90.0).bottlenecks[0].utilisation);
 }
 
-/// Packets of probes come as far apart as with others' between them, but wait for nobody's.
+/// Packets of probes arrive as far apart as with cross traffic between them, but there is none.
 #[test]
 fn a_link_that_has_become_slower_it_uses_within_twenty_seconds() {
     let slower: [(u32, &str, RangeInclusive<f64>); 6] = [

@@ -84,7 +84,7 @@ struct Group(Child);
 impl Drop for Group {
     fn drop(&mut self) {
         let group = Pid::from_raw(self.0.id() as i32);
-        // a signal of none: is anybody of it left?
+        // signal 0: is a process of it left?
         let left = |child: &mut Child| matches!(child.try_wait(), Ok(None)) || killpg(group, None).is_ok();
         let _ = killpg(group, Signal::SIGTERM);
         let end = Instant::now() + PATIENCE;

@@ -24,7 +24,7 @@ use std::{
 pub(crate) enum Far {
     /// OpenSSH with a key of its own: rsync, scp, sftp, borg and git.
     Ssh,
-    /// `rclone serve webdav`: whoever speaks HTTP.
+    /// `rclone serve webdav`: for any HTTP client.
     WebDav,
     /// `rclone serve restic`: restic's REST protocol.
     Restic,
@@ -180,7 +180,7 @@ fn sshd(directory: &path::Path, address: Ipv4Addr) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Until the server lets somebody in.
+/// Until the server accepts a connection.
 fn wait_for(namespace: &Namespace, address: Ipv4Addr) -> Result<(), Failure> {
     let end = Instant::now() + Duration::from_secs(10);
     while namespace.run(|| TcpStream::connect((address, PORT)))?.is_err() {

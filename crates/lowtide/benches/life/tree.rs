@@ -23,7 +23,7 @@ impl Shape {
         self.count * self.bytes
     }
 
-    /// Files of chance, so that nobody compresses or deduplicates them.
+    /// Random files, so that no program can compress or deduplicate them.
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
         fs::create_dir_all(directory)?;
         let chance = File::open("/dev/urandom")?;

@@ -73,7 +73,7 @@ pub(crate) struct Yardsticks<'a> {
 /// Link and deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Nobody else is there, and no deadline.
+    /// No competing flows, and no deadline.
     Idle,
     /// Beside one CUBIC flow, due in eight hours.
     Far,

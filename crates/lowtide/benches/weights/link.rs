@@ -26,8 +26,8 @@ const TRANSFER: u16 = 5202;
 const APART: Duration = Duration::from_secs(2);
 /// For a server to listen, and for the flows to connect.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What flows are given beyond the measurement, so that none ends before it. They end by themselves even if nobody ends
-/// them.
+/// What flows are given beyond the measurement, so that none ends before it. They end by themselves even if no process
+/// ends them.
 const SPARE: Duration = Duration::from_secs(20);
 /// Most memory of a socket. With the usual 4 MB a sender's buffer would limit the window where the link holds 6 MB.
 const SOCKET_MEMORY: u32 = 64 << 20;
@@ -195,7 +195,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended; then there is nobody to signal, and `wait` has its status.
+        // It may have ended; then there is no process to signal, and `wait` has its status.
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
             let _ = self.child.wait();

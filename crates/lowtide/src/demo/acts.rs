@@ -50,7 +50,7 @@ impl Act {
         }
     }
 
-    /// What happens, for somebody who has never heard of it.
+    /// What happens, for a reader who is new to it.
     pub(super) fn sentence(&self) -> String {
         match self.bulk {
             Bulk::Absent => "The foreground has the link to itself.".to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whoever asks a transfer.
+//! The client side of the control socket.
 
 use std::{thread, time::Duration};
 

@@ -160,7 +160,7 @@ impl Directory {
         Ok(sockets.filter_map(name).filter(|name| slug(name) == *name).collect())
     }
 
-    /// Nobody listens: its process was killed.
+    /// No process listens: it was killed.
     fn is_stale(&self, name: &str) -> bool {
         connect(&self.path_of(name)).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
     }
@@ -189,7 +189,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path); // somebody else may have done it
+        let _ = fs::remove_file(&self.path); // another process may have done it
     }
 }
 
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn one_that_is_stopped_keeps_nobody_waiting() {
         let (_parent, directory) = place();
-        let stopped = directory.claim("stopped").unwrap(); // nobody accepts
+        let stopped = directory.claim("stopped").unwrap(); // no process accepts
         let waiting: Vec<_> = std::iter::from_fn(|| connect(&stopped.path).ok()).collect();
         assert!(waiting.len() < 100_000);
         assert_eq!(directory.names().unwrap(), ["stopped"]);

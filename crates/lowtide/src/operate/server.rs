@@ -47,7 +47,7 @@ pub struct Order {
 impl Order {
     /// Tells the client what became of it.
     pub fn answer(self, result: Result<()>) {
-        let _ = self.answer.try_send(result); // nobody waits for it any more
+        let _ = self.answer.try_send(result); // the client may have gone
     }
 }
 
@@ -163,13 +163,13 @@ fn accept(claim: &Claim, shared: &Arc<Shared>, orders: &SyncSender<Order>) {
     }
 }
 
-/// Whoever connected is root or the user who runs this.
+/// The peer is root or the user who runs this.
 fn is_allowed(frames: &Frames) -> bool {
     let peer = getsockopt(frames.stream(), sockopt::PeerCredentials);
     peer.is_ok_and(|peer| peer.uid() == 0 || peer.uid() == geteuid().as_raw())
 }
 
-/// One request after the other. What cannot be read ends the connection, as nobody knows where the next frame begins.
+/// One request after the other. What cannot be read ends the connection, as the begin of the next frame is unknown.
 fn serve(frames: &mut Frames, shared: &Shared, orders: &SyncSender<Order>) {
     loop {
         let frame = match frames.read() {

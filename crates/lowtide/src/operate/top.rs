@@ -180,7 +180,7 @@ pub fn top() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks until nobody listens any more.
+/// Asks until the receiver of the answers is gone.
 fn ask_on(answers: &SyncSender<Answers>) {
     while answers.send(Directory::usual().and_then(|directory| everybody(&directory))).is_ok() {
         thread::sleep(ASK);

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Governs until the group, or somebody, ends it.
+/// Governs until the group is empty, or the transfer is ended.
 #[must_use]
 pub fn attach(arguments: &AttachArguments) -> ExitCode {
     try_to_attach(arguments).unwrap_or_else(|error| {

@@ -33,7 +33,7 @@ pub(super) struct Peers {
     pub(super) group: String,
     seen: Arc<Mutex<Vec<Status>>>,
     ends: Arc<AtomicBool>,
-    /// The weight of whoever had its turn before this one.
+    /// The weight of the transfer whose turn was before this one's.
     pub(super) weight: Option<f64>,
 }
 

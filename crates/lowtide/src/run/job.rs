@@ -141,7 +141,7 @@ impl Job {
         })
     }
 
-    /// Whoever is stopped by its terminal stops the whole job, which the shell continues, here or in the background.
+    /// A process that its terminal stops stops the whole job, which the shell continues, here or in the background.
     fn follow_the_shell(&mut self, signals: &Signals, program: &mut Program) {
         let gives_keyboard = self.gives_keyboard();
         let Some(relay) = &mut self.relay else { return };
@@ -226,7 +226,7 @@ fn hear(reader: &mut Reader, piece: Piece) {
     }
 }
 
-/// Whoever reads a pipe may have our terminal, too.
+/// The reader of a pipe may have our terminal, too.
 pub(super) fn is_pipe(fd: impl AsFd) -> bool {
     fstat(fd).is_ok_and(|status| SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT == SFlag::S_IFIFO)
 }

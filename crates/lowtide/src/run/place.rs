@@ -100,7 +100,7 @@ impl Place {
     }
 
     fn remove(&self, name: &OsStr) {
-        // somebody may have removed it, or moved it away: it is theirs then
+        // another process may have removed it, or moved it away: it is not ours then
         let _ = unlinkat(&self.directory, name, UnlinkatFlags::NoRemoveDir);
     }
 }

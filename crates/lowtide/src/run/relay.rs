@@ -125,7 +125,7 @@ impl Relay {
             }
         }
         match push(terminal.master(), &mut self.keys) {
-            Err(Errno::EIO) => self.keys.clear(), // nobody has that terminal any more
+            Err(Errno::EIO) => self.keys.clear(), // no process has that terminal open any more
             other => other?,
         }
         let mut all = false;
@@ -223,7 +223,7 @@ impl Relay {
             let ready = poll(&mut file, timeout);
             let refused = push(terminal.ours(), &mut self.output).is_err();
             if refused || ready == Ok(0) {
-                self.output.clear(); // nobody sees it
+                self.output.clear(); // it cannot be shown
             }
         }
     }
@@ -286,7 +286,7 @@ mod tests {
         let mut relay = Relay::new(terminal, true, None).unwrap();
         relay.attach();
         let keys = relay.files().remove(0);
-        poll(&mut [keys], PollTimeout::from(20_000u16)).unwrap(); // until somebody has looked at the terminal
+        poll(&mut [keys], PollTimeout::from(20_000u16)).unwrap(); // until the terminal has been read
         panic!("in the middle of a run");
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `/etc/lowtide.toml`: what those may do who call `lowtide run` through sudo. Without that file whoever may call it
-//! may be anybody.
+//! `/etc/lowtide.toml`: what callers of `lowtide run` through sudo may do. Without that file they may run PROGRAM as
+//! any user.
 
 use std::{
     fs::OpenOptions,
@@ -27,14 +27,14 @@ struct Contents {
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct Run {
-    /// Whom `--user` may name, besides the caller; anybody unless given.
+    /// The users that `--user` may name, besides the caller; all users unless given.
     users: Option<Vec<String>>,
 }
 
 /// Whether this caller may have PROGRAM run as this user.
 ///
 /// # Errors
-/// One sentence: not that user; or the file is not what it has to be, and nobody but root may call.
+/// One sentence: not that user; or the file is not what it has to be, and only root may call.
 pub(super) fn check(caller: &Caller, wanted: Option<&User>) -> Result<()> {
     let Some(name) = caller.name() else { return Ok(()) };
     let unusable =

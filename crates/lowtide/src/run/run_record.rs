@@ -20,7 +20,7 @@ const SERIES_LIMIT: usize = 20_000;
 const CHANGES_LIMIT: usize = 1000;
 /// Received bytes dominate from here on.
 const DOWNLOAD_FLOOR: u64 = 1_000_000;
-/// A group that moved nothing for so long may have handed its work to somebody else.
+/// A group that moved nothing for so long may have handed its work to another process.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// One row of the report's series. It holds nothing that grows with the number of sockets: PROGRAM says how many there

@@ -51,7 +51,7 @@ pub(super) struct Screen {
 }
 
 /// Whether a line changes in place. A job in the background has none, nor has a terminal that cannot move its cursor,
-/// nor one on which whoever reads our output may write what we do not see.
+/// nor one on which the reader of our output may write what we do not see.
 pub(super) fn has_line(arguments: &TellArguments) -> bool {
     let moves = env::var_os("TERM").is_none_or(|name| name != "dumb");
     let shown = !arguments.quiet && arguments.progress == ProgressArgument::Auto && !is_pipe(stdout());

@@ -62,7 +62,7 @@ pub(super) struct Session {
     blind: bool,
     /// What was said last of the group.
     told: Group,
-    /// There was nobody in it at the last look.
+    /// It was empty at the last look.
     empty: bool,
     /// Answers on the control socket.
     server: Option<Server>,
@@ -145,7 +145,7 @@ impl Session {
             }
             match (self.screen.job.wait(signals, program, drain.is_none(), TICK)?, &drain) {
                 (Event::Forward(signal), None) => program.signal(signal),
-                // PROGRAM is gone: whoever interrupts means us
+                // PROGRAM is gone: an interrupt is for us
                 (Event::Forward(_) | Event::Interrupt(_), Some(drain)) => return Ok(drain.exit),
                 (Event::Interrupt(_) | Event::Child | Event::Tick, _) => {}
             }

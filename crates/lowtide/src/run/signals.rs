@@ -137,7 +137,7 @@ impl Signals {
         }
     }
 
-    /// Stops our whole process group, as the terminal would have done, until somebody continues it.
+    /// Stops our whole process group, as the terminal would have done, until it is continued.
     pub(super) fn stop(&self, signal: Signal) {
         let set = SigSet::from_iter([signal]);
         let _ = signal::killpg(getpgrp(), signal); // an orphaned group cannot be stopped, and goes on

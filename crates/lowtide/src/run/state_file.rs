@@ -107,7 +107,7 @@ impl StateFile {
         };
         edit(&mut rest);
         let text = print(self.schema, rest)?;
-        // it is nobody else's business
+        // only its owner may read it
         Ok(place.replace(&text, Mode::from_bits_truncate(0o600))?)
     }
 

@@ -152,7 +152,7 @@ impl Drop for Unit {
     }
 }
 
-/// `near` runs the page's commands; `far` is `backup`, and whoever else is named there.
+/// `near` runs the page's commands; `far` is `backup`, and all other hosts that are named there.
 pub(crate) struct Site {
     pub(crate) near: Host,
     pub(crate) far: Host,
@@ -185,7 +185,7 @@ impl Site {
         (site, server)
     }
 
-    /// Waits until somebody listens there.
+    /// Waits until a process listens there.
     pub(crate) fn listens(&self, address: Ipv4Addr, port: u16) {
         let connect = || std::net::TcpStream::connect((address, port));
         until("a server", || self.link.a().run(connect).unwrap().ok());

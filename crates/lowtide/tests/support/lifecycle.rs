@@ -67,7 +67,7 @@ pub(crate) fn lowtide<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -
     command
 }
 
-/// Nobody called sudo, and nothing is kept.
+/// Without sudo, and without a history.
 pub(crate) fn lowtide_environment(command: &mut Command) -> &mut Command {
     command.env_remove("SUDO_UID").env_remove("SUDO_GID");
     command.env("LOWTIDE_HISTORY", "none")
@@ -202,7 +202,7 @@ pub(crate) fn finish(command: &mut Command) -> Ended {
     Running::start(command).end()
 }
 
-/// A process of ours that nobody waits for: gone with this value.
+/// A process of ours, without a wait: gone with this value.
 pub(crate) struct Orphan(pub(crate) i32);
 
 impl Drop for Orphan {

@@ -64,7 +64,7 @@ impl Terminal {
                     }
                 }
                 for fd in [terminal, other] {
-                    libc::close(fd); // nobody but the test has the other side
+                    libc::close(fd); // only the test has the other side
                 }
                 Ok(())
             });
@@ -113,7 +113,7 @@ impl Terminal {
         !tcgetattr(&self.slave).unwrap().local_flags.intersects(LocalFlags::ISIG | LocalFlags::ICANON)
     }
 
-    /// Somebody pulls at the window's corner.
+    /// The window is resized.
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         // SAFETY: the value is valid for the call.
         unsafe { set_window_size(self.master.as_raw_fd(), &size(rows, columns)) }.unwrap();

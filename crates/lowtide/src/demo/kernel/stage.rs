@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
         let mut command = Command::new(&self.program);
         command.args(["run", "--quiet", "--cc", law, "--deadline", deadline]);
         command.args(["--size", &size.to_string(), "--"]);
-        // Whoever called sudo may not be able to read our program file.
+        // The user who called sudo may not be able to read our program file.
         command.env_remove("SUDO_UID");
         command
     }
@@ -221,7 +221,7 @@ struct Cast {
 }
 
 impl Cast {
-    /// That nobody has left early.
+    /// That no process has ended early.
     fn check(&mut self, act: &Act, sink: &Sink) -> Result<()> {
         if self.foreground.has_ended()? {
             bail!("the foreground ended in the middle of act {}", act.number);

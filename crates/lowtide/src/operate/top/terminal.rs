@@ -98,7 +98,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // there is nobody to tell
+        // there is no place to report it
         let _ = write(GIVE_BACK);
         let _ = tcsetattr(stdin(), SetArg::TCSANOW, &self.before);
     }

@@ -30,7 +30,7 @@ impl Session {
         Ok(())
     }
 
-    /// Until nobody is in the group any more, or somebody ends it.
+    /// Until the group is empty, or the transfer is ended.
     pub(in crate::run) fn follow_group(&mut self, signals: &Signals) -> Result<()> {
         let mut looked = Instant::now();
         loop {
