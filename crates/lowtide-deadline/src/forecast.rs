@@ -83,7 +83,7 @@ pub struct Observation {
     pub backlogged: f64,
 }
 
-/// What is asked of the network.
+/// What the transfer requires of the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
     /// The present.

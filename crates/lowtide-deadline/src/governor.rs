@@ -159,9 +159,9 @@ pub struct Governor {
     acknowledged_at_opening: u64,
     signals: Signals,
     signals_at_opening: Signals,
-    /// Round-trip times told in the present interval: their sum in seconds, and how many.
+    /// Round-trip times reported in the present interval: their sum in seconds, and how many.
     rtts: (f64, u32),
-    /// 1/φ as told by the caller, likewise; and φ as told last.
+    /// 1/φ as reported by the caller, likewise; and the latest φ.
     inverse_ratios: (f64, u32),
     told_ratio: Option<f64>,
     /// Time of the present interval in which the program had nothing to send.
@@ -169,7 +169,7 @@ pub struct Governor {
     pace: Pace,
     /// Intervals in a row that spoke for another pace.
     off_pace: u32,
-    /// When the program last sent something to speak of, made a connection or heard from its peer.
+    /// When the program last sent a relevant amount, made a connection or received from its peer.
     last_activity: Time,
     connected: bool,
     /// It has had nothing to send since the start.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a governor is asked for: how it may act, what is to be moved, and by when.
+//! The task of a governor: how it may act, what has to be sent, and by when.
 
 use crate::{Bounds, Control, DEFAULT_INCREASE_LIMIT, NOMINAL_INTERVAL, RatioPolicy, Time};
 use std::{fmt, time::Duration};

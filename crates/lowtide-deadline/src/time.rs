@@ -15,7 +15,7 @@ pub struct Time(u64);
 impl Time {
     /// The origin.
     pub const ZERO: Time = Time(0);
-    /// The last instant that can be told.
+    /// The last instant that can be represented.
     pub const MAX: Time = Time(u64::MAX);
 
     /// The instant `ns` nanoseconds after the origin.

@@ -115,7 +115,7 @@ fn a_better_estimate_of_the_size_begins_nothing_anew() {
         told.set_size(100 * MEGA);
     }
     assert!(sent > 80e6, "{sent}");
-    // what is told grows and shrinks; without a goal it is nothing
+    // what is reported grows and shrinks; without a goal it is nothing
     told.set_size(0);
     assert_eq!(told.goal().size, Some(1));
     let mut none = governor(Goal::default());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an emulator is asked to be.
+//! The configuration of an emulator.
 
 use crate::{Error, far};
 use lowtide_net::{

@@ -33,8 +33,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Lines of the console that go into an error.
 const LAST_LINES: usize = 25;
 
-/// What the kernel is told. The clock is the counter of instructions: known to be 1 GHz, and right by construction, so
-/// nothing needs to calibrate or watch it. An address layout by chance, tests of ciphers, or work against flaws of
+/// The kernel's command line. The clock is the counter of instructions: known to be 1 GHz, and right by construction,
+/// so nothing needs to calibrate or watch it. An address layout by chance, tests of ciphers, or work against flaws of
 /// processors, would only cost.
 const KERNEL: &str = "console=ttyS0 quiet panic=-1 tsc=reliable tsc_early_khz=1000000 clocksource=tsc nokaslr norandmaps mitigations=off \
     audit=0 nowatchdog cryptomgr.notests random.trust_bootloader=on random.trust_cpu=off";

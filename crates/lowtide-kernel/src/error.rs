@@ -202,7 +202,7 @@ pub enum Error {
         /// By name or number.
         user: String,
     },
-    /// The caller, whom sudo names, is no user.
+    /// The caller that sudo names is no user.
     #[error("SUDO_UID names '{uid}', which is no user of this system")]
     NoCaller {
         /// As it stands there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! As whom PROGRAM runs: under sudo as the one who called it, never as root by accident.
+//! The user that PROGRAM runs as: under sudo the caller, never root by accident.
 
 use std::{env, ffi::CString, io, path::PathBuf, thread};
 
@@ -74,7 +74,7 @@ impl Caller {
         self.0.as_ref().map(User::name)
     }
 
-    /// As whom PROGRAM runs: the user that is named, else the caller; `None`: as this process.
+    /// The user that PROGRAM runs as: the one that is named, else the caller; `None`: that of this process.
     ///
     /// # Errors
     /// [`Error::OtherUser`]: no right to become that user.

@@ -21,7 +21,7 @@ use std::{
 /// they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
-    /// What things are tuned on; a quick look is at a part of it unless told otherwise.
+    /// What things are tuned on; a quick look is at a part of it unless another part is chosen.
     InView,
     /// What they are judged on.
     HeldOut,

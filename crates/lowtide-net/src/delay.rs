@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A delay over time, from [`Time::ZERO`] on: always the same, or steps.
 ///
 /// Steps are written `0s:20ms,10s:200ms`, each as the time from which on the delay holds; with `,every:20s` at the
-/// end they repeat. What the delay is of, one way or a round trip, is up to the one who asks for it.
+/// end they repeat. What the delay is of, one way or a round trip, is up to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelaySchedule {
     /// Times in ns, rising, the first one 0; with one of them the delay is always the same.

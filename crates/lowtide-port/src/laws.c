@@ -14,7 +14,7 @@ typedef int64_t s64;
 struct law_table {
 	u64 size;	/* of the law's state, bytes */
 	u64 parameters;	/* of all its parameters, bytes */
-	u64 of_marks;	/* heard in reduction episodes, too: law.h */
+	u64 of_marks;	/* called in reduction episodes, too: law.h */
 	/* Not called within the episode of a back-off of its own or a mark; begins with the count of random numbers: */
 	u64 of_episodes;
 	void (*begin)(void *law, const void *parameters, struct law_window *w, u32 nxt);

@@ -210,7 +210,7 @@ void native_grant_leaves(struct grants *g, u64 now_us, u32 tsval, u32 edge)
 	grant_leaves(g, now_us, tsval, edge);
 }
 
-/* What a law hears of data that arrive. */
+/* What a law gets of data that arrive. */
 struct native_grant_heard {
 	u32 loop_us, rtt_us, packets, lost, marked, window_limited, in_flight, rate_delivered, rate_interval_us;
 };
@@ -276,7 +276,7 @@ void native_aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
 	aggregate_begin(g, now_us, srtt_us);
 }
 
-/* What the law hears of an ACK. */
+/* What the law gets of an ACK. */
 struct native_aggregate_heard {
 	u32 una, nxt, srtt_us, senders, burst, beside;
 	u32 rate_delivered, rate_interval_us, rate_app_limited;

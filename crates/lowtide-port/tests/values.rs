@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the laws show of themselves in a trace is what they were told and what follows from it.
+//! The values of the laws in a trace follow from their inputs.
 
 use lowtide_cc::{Ack, Congestion, CongestionControl, Flow, Law, Signal, Time};
 use lowtide_port::{Port, Ported};

@@ -85,7 +85,7 @@ impl Board {
     }
 }
 
-/// Who sends to whom.
+/// Sender and receiver.
 pub(crate) struct Ends<'a> {
     pub(crate) sender: &'a Namespace,
     pub(crate) receiver: &'a Namespace,

@@ -13,7 +13,7 @@ use std::{
 /// How long a thread sleeps before it looks whether all is over.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
-/// For so long who was told to end may take.
+/// How long a process may take to end after the request.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A clock that begins when all is ready.

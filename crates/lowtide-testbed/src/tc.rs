@@ -126,7 +126,7 @@ fn leaf_of_pie(pie: &Pie, packets: u64) -> Result<String, String> {
 /// What a device of the router does with what leaves by it. `link` is `None` for a way without a bottleneck.
 fn out(device: &str, link: Option<&Bottleneck>, delay: Duration) -> Result<String> {
     let loss = match link.map(|link| &link.loss) {
-        // in percent, whether tc is told so or not
+        // in percent, with or without the percent sign for tc
         Some(loss @ LossModel::Bernoulli(chance)) if *loss != LossModel::NONE => {
             format!(" loss random {}%", 100.0 * chance.as_f64())
         }

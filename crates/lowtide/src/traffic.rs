@@ -26,7 +26,7 @@ use crate::cli::{TrafficArguments, TrafficEnd};
 
 const CHUNK: usize = 64 * 1024;
 
-/// What a sender is asked for.
+/// The task of a sender.
 #[derive(Debug, Default)]
 struct Wishes<'a> {
     /// How much; for ever if not given.

@@ -113,8 +113,8 @@ fn a_client_of_classic_ecn_or_of_none_gets_reno() {
     }
 }
 
-/// What the link marked is what the sender has heard of; a segment may be counted with its neighbours where an ACK was
-/// under way already. A classic receiver's sender hears of many times as many.
+/// The sender knows of all marks of the link; a segment may be counted with its neighbours where an ACK was
+/// under way already. The sender of a classic receiver counts many times as many.
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn every_mark_is_echoed() {

@@ -321,7 +321,7 @@ fn link(test: &str) -> (Emulator, Receiver) {
 
 /// Sends zeros over so many connections at once.
 fn senders(receiver: &Receiver, connections: u32, bytes: u64) -> String {
-    // what they send to is gone once they are told to end, and they would wait for minutes
+    // the receiver is gone once they have to end, and they would wait for minutes
     let send = format!("head -c {bytes} /dev/zero > {}", dev_tcp(receiver.address));
     format!("trap 'kill $(jobs -p)' EXIT; trap exit TERM; for i in $(seq {connections}); do {send} & done; wait")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lowtide trace` hears what the laws of a running transfer do, and leaves nothing behind.
+//! `lowtide trace` records what the laws of a running transfer do, and leaves nothing behind.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;

@@ -42,7 +42,7 @@ fn prices(law: &dyn CongestionControl) -> Prices {
     prices
 }
 
-/// A law whose window never changes and that counts what it is told.
+/// A law whose window never changes and that counts its calls.
 #[derive(Default)]
 struct Still {
     phantoms: u64,

@@ -42,7 +42,7 @@ pub(crate) struct Path<C> {
     pub(crate) loss: f64,
     /// Bytes per second that the application has to send.
     pub(crate) app_rate: f64,
-    /// Whether each loss is told by itself, too.
+    /// Whether each loss is reported by itself, too.
     pub(crate) tells_losses: bool,
     /// The longest queue since this was set to zero, segments.
     pub(crate) peak_queue: u64,

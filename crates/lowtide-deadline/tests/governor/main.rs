@@ -295,7 +295,7 @@ fn the_round_trip_time_lengthens_the_interval() {
     assert_eq!(g.tick(&unknown).interval, Duration::from_secs(3));
 }
 
-/// A law that always asks for the same, and what it was told.
+/// A law that always requests the same, and records its calls.
 #[derive(Debug, Clone)]
 struct Recorder {
     asks: f64,
@@ -423,7 +423,7 @@ fn a_transfer_without_slack_has_the_highest_weight_at_once() {
     }
 }
 
-/// T_w has floors, and a transfer of 15 s has 30 updates in place of 60: the law is told that each counts twice.
+/// T_w has floors, and a transfer of 15 s has 30 updates in place of 60: the law gets each with a weight of two.
 #[test]
 fn in_a_short_transfer_each_update_counts_for_more() {
     for (deadline, meant, real) in [(600.0, 10.0, 10.0), (15.0, 0.25, 0.5), (3.0, 0.5 / 3.0, 0.5)] {

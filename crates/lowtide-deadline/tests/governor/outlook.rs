@@ -4,7 +4,7 @@
 use super::*;
 
 /// What a program does, second by second, with what there is to say of it: a rate in bytes per second, and whether the
-/// program is what limits it, has a connection, hears from its peer. Gives the kinds said, each with the second it
+/// program is what limits it, has a connection, receives from its peer. Gives the kinds said, each with the second it
 /// began.
 fn said(g: &mut Governor, seconds: &[(f64, bool, bool, bool)]) -> String {
     let (mut sent, mut text, mut last) = (0.0, String::new(), "");

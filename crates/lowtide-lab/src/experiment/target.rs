@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a paper says, and how it is told whether that holds.
+//! What a paper claims, and how it is decided whether that holds.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time series and what is asked of them.
+//! Time series, and the functions of them.
 
 use super::{
     Answer, Language, number,

@@ -12,7 +12,7 @@ use crate::{
 };
 use lowtide_draw::{Layer, Named, Point, Quartiles, Scale, Stroke, chart::Chart};
 
-/// Points of a curve over time, at most: one for each place where a line can be told from its neighbour.
+/// Points of a curve over time, at most: one for each place where a line can be distinguished from its neighbour.
 const POINTS: usize = 480;
 /// Steps of a distribution.
 const STEPS: usize = 200;

@@ -316,7 +316,7 @@ fn drive(case: &Case, events: &[Event], one_way: bool) -> Result<(), String> {
             Event::Weight(n) => {
                 let weight = case.weights[n % case.weights.len()];
                 pair.each(|law| law.weighted().unwrap().set_weight(weight));
-                continue; // the port hears of it with the next event
+                continue; // the C law gets it with the next event
             }
         }
         pair.check(case).map_err(|error| format!("{error} after {event:?}"))?;

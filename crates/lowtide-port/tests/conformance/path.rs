@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One flow on a link with a queue, in virtual time, whose events two laws hear: the first one's window sends. Every
+//! One flow on a link with a queue, in virtual time, whose events two laws get: the first one's window sends. Every
 //! segment is acknowledged by itself; one that finds the queue full is noticed when its ACK would have come, and
 //! repaired at once. With a step, those that wait longer are marked. The link's rate changes now and then, ACKs have a
 //! queue of their own on their way back, and the receiver's clock another origin and rate than the sender's. The toy

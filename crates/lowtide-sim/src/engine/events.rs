@@ -17,7 +17,7 @@ pub(super) enum Event {
     Receiver(u32),
     /// A flow's application does something.
     Source(u32),
-    /// A flow is told to stop.
+    /// A flow has to stop.
     Stop(u32),
     /// A flow with a deadline looks at its progress.
     Control(u32),

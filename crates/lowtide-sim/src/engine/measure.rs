@@ -12,7 +12,7 @@ pub(super) struct Times {
     counts: Histogram<u64>,
 }
 
-/// Longest time that is told apart from longer ones, in nanoseconds: 1000 s.
+/// Longer times count as this, in nanoseconds: 1000 s.
 const LONGEST: u64 = 1_000_000_000_000;
 
 impl Times {

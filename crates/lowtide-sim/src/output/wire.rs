@@ -51,7 +51,7 @@ struct Peers {
 /// Makes headers.
 pub(super) struct Wire {
     flows: Vec<Peers>,
-    /// Marks that the ACK before told of, by flow, connection and interface.
+    /// Marks that the ACK before reported, by flow, connection and interface.
     told: HashMap<(usize, u32, u32), u64>,
 }
 

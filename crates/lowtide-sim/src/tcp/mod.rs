@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A TCP sender and receiver without I/O: they are told the time and what arrived, and say what to send and when to be
-//! called again. Data is counted, not carried; sequence numbers count bytes from 0 and never wrap.
+//! A TCP sender and receiver without I/O: the caller passes the time and what arrived; they return what to send and
+//! when to be called again. Data is counted, not carried; sequence numbers count bytes from 0 and never wrap.
 //!
 //! The sender recovers from losses with SACK, RACK-TLP (RFC 8985), PRR (RFC 9937) and a retransmission timer (RFC
 //! 6298), and takes back what was spurious (Eifel, RFC 3522, and DSACK, RFC 3708). When to send how much is the control

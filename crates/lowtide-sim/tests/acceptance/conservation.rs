@@ -14,7 +14,7 @@ use lowtide_sim::{
 use proptest::{prelude::*, test_runner::RngSeed};
 use std::time::Duration;
 
-/// When the last flow is told to stop. What is sized has until the end.
+/// When the last flow has to stop. Flows with a size have until the end.
 const STOP_S: u64 = 8;
 /// Long enough for the most timid law on the worst path: one segment every 48 round trips of Nice.
 const END_S: u64 = 20_000;

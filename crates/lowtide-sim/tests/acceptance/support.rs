@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenarios as short texts, and what is asked of their outcomes.
+//! Scenarios as short texts, and checks of their outcomes.
 
 use lowtide_sim::{
     FlowOutcome, Outcome,

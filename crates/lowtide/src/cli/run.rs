@@ -17,7 +17,7 @@ pub const NOT_FOUND: u8 = 127;
 /// Under `--require-governed`, where PROGRAM succeeded but was not governed.
 pub const NOT_GOVERNED: u8 = 3;
 
-/// Where `lowtide run` keeps what its jobs sent, unless told.
+/// Where `lowtide run` keeps what its jobs sent, unless `--history` names another file.
 pub const HISTORY: &str = "/var/lib/lowtide/history.json";
 
 /// The heading of options about laws, weights and networks, which most users do not need.

@@ -27,7 +27,7 @@ pub(super) struct Live {
     colour: bool,
     /// Lines of the present act that are on the screen.
     drawn: usize,
-    /// Up to where sparse lines have told.
+    /// The time up to which sparse lines were printed.
     told: f64,
 }
 

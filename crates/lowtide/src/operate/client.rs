@@ -13,7 +13,7 @@ use super::{
 
 /// A transfer tells its status at once.
 const PATIENCE: Duration = Duration::from_secs(7);
-/// Longer than a transfer itself waits until it has done what it is asked for.
+/// Longer than a transfer itself may take for a request.
 const ORDER_PATIENCE: Duration = Duration::from_secs(25);
 
 /// Sends a request to the transfer of this name; how it is then.

@@ -39,7 +39,7 @@ const MOST_CLIENTS: usize = 16;
 /// A request that changes the transfer.
 #[derive(Debug)]
 pub struct Order {
-    /// What is asked for.
+    /// The request.
     pub request: Request,
     answer: SyncSender<Result<()>>,
 }
@@ -99,7 +99,7 @@ impl Server {
         self.claim.name()
     }
 
-    /// What clients are told from now on.
+    /// What clients get from now on.
     pub fn publish(&self, status: Status) {
         *self.shared.status() = status;
     }

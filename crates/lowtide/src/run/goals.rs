@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use lowtide_deadline::{Outlook, Time};
 use lowtide_kernel::SocketGoal;
 
-/// Goals told one by one; of those that come later only the counts are kept.
+/// Goals reported one by one; of those that come later only the counts are kept.
 const LIMIT: usize = 1000;
 
 /// One goal.

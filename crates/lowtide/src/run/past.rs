@@ -150,7 +150,7 @@ pub(crate) fn history(arguments: &HistoryArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name without the number that told it from another one of its name.
+/// The name without the number that distinguishes it from others of this name.
 fn job_of(name: &str) -> &str {
     name.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok()).map_or(name, |(job, _)| job)
 }

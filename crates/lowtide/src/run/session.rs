@@ -68,7 +68,7 @@ pub(super) struct Session {
     server: Option<Server>,
     /// `lowtide detach` was asked for, and has been done.
     detached: bool,
-    /// Network namespaces of the group that are not looked at have been told of.
+    /// Network namespaces of the group that are left out have been reported.
     left_out: bool,
     /// The others of its group.
     peers: Option<Peers>,
@@ -183,7 +183,7 @@ impl Session {
         self.screen.say(&format!("PROGRAM has ended and left {left} behind: {then}"));
     }
 
-    /// A look at the sockets; how many bytes are not acknowledged yet. One that fails is told once: PROGRAM goes on,
+    /// A look at the sockets; how many bytes are not acknowledged yet. A failure is reported once: PROGRAM goes on,
     /// and without a heartbeat its connections become plain TCP until a look succeeds again.
     fn tick_or_say(&mut self) -> u64 {
         match self.tick() {

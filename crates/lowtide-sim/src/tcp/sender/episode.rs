@@ -21,7 +21,7 @@ pub(super) enum Episode {
 /// Why an episode begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// What the law is to be told.
+    /// What the law is notified of.
     Signal(Signal),
     /// The law has done it by itself.
     Law,

@@ -115,7 +115,7 @@ pub struct Sender {
     last_sack: SackBlocks,
     /// CE marks that the receiver has reported (accurate ECN), packets and bytes.
     ce_seen: (u64, u64),
-    /// Of those packets, how many the law has not been told yet.
+    /// Of those packets, how many have not been reported to the law yet.
     ce_untold: u64,
     /// ECE counts on ACKs above this sequence number; CWR has arrived then (classic ECN).
     ece_from: u64,
@@ -332,7 +332,7 @@ impl Sender {
         assert_eq!(self.window, self.law.window());
     }
 
-    /// The law has been told something: its window may be another one.
+    /// The law was called: its window may have changed.
     fn refresh_window(&mut self) {
         self.window = self.law.window();
     }

@@ -11,7 +11,7 @@ use lowtide_net::Time;
 impl Sender {
     /// When [`on_timer`](Self::on_timer) and then [`transmit`](Self::transmit) are to be called next.
     pub fn next_timer(&self) -> Option<Time> {
-        // Without branches: this is asked after every event.
+        // Without branches: this runs after every event.
         const NEVER: Time = Time::from_nanos(u64::MAX);
         let at = |timer: Option<Time>| timer.unwrap_or(NEVER);
         let next = at(self.rto).min(at(self.pto)).min(at(self.reo).min(at(self.release)));

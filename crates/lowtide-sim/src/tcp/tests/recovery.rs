@@ -75,7 +75,7 @@ fn scenarios() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What the law was told, but for what was sent and the ACKs.
+/// The calls of the law, without those for sent packets and ACKs.
 fn events(calls: &super::spy::Calls) -> Vec<Call> {
     let calls = calls.lock().expect("one thread");
     calls.iter().filter(|call| !matches!(call, Call::Sent | Call::Ack(_) | Call::Lost(_))).cloned().collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A law that writes down what it is told.
+//! A law that records its calls.
 
 use super::{
     super::{Receiver, Sender},
@@ -9,7 +9,7 @@ use crate::scenario::Tcp;
 use lowtide_cc::{Ack, Congestion, CongestionControl, EcnUse, Lost, Reaction, Recovered, Restart, Sent, Signal};
 use std::sync::{Arc, Mutex};
 
-/// What a law was told.
+/// The calls of a law.
 #[derive(Clone, Debug)]
 pub(super) enum Call {
     Sent,

@@ -21,7 +21,7 @@ const HEAD: [&str; 8] = ["NAME", "DONE", "RATE", "NEED", "W", "QUEUE", "DUE", "F
 /// Eighths of a line, for a picture.
 const BARS: [char; 9] =
     [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-/// Below this a rate is none to speak of.
+/// A lower rate is shown as none.
 const SOME_BPS: f64 = 1_000.0;
 /// A rate of this part of a limit is held back by it.
 const HELD: f64 = 0.85;

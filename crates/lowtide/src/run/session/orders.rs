@@ -28,7 +28,7 @@ impl Session {
                 Command::Detach => self.detach(),
             };
             if done.is_ok() {
-                self.tick_or_say(); // what is told now has the change in it
+                self.tick_or_say(); // the status has the change from now on
             }
             order.answer(done);
         }
@@ -179,7 +179,7 @@ impl Session {
         .join(", ")
     }
 
-    /// Clients are told this from now on.
+    /// Clients get this from now on.
     pub(super) fn publish(&mut self) {
         if self.server.is_some() {
             let status = self.status();
