@@ -122,8 +122,8 @@ static inline u64 tide_range(const struct tide_listen *l, u64 least)
 }
 
 /*
- * Whether these RTTs differ by less than a fifth of a packet time. Then there is no cross traffic: each probe would wait
- * a different time for the packet in service.
+ * Whether these RTTs differ by less than a fifth of a packet time. Then there is no cross traffic: each probe would
+ * wait a different time for the packet in service.
  */
 static inline bool tide_still(const struct tide_listen *l, u64 range)
 {

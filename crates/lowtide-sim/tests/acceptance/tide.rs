@@ -132,8 +132,8 @@ fn whoever_comes_keeps_most_of_its_first_seconds_whenever_it_comes() {
     let mut table = Table::default();
     let places = [
         (at("20mbit", 200, ONE_BDP, "cubic"), 0, 0.95..=1.01),
-        // What is in flight on a full link takes 200 ms to drain, and CoDel marks after 100 ms: now and then a packet of
-        // the flow that comes, which ends its slow start. In 200 starts that happened to 10.
+        // What is in flight on a full link takes 200 ms to drain, and CoDel marks after 100 ms: now and then a packet
+        // of the flow that comes, which ends its slow start. In 200 starts that happened to 10.
         (at("20mbit", 200, CODEL, "cubic"), 2, 0.8..=1.01),
         (at("60mbit", 60, FAIR, "cubic"), 0, 0.95..=1.01),
     ];
