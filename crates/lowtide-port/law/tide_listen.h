@@ -131,9 +131,9 @@ static inline bool tide_still(const struct tide_listen *l, u64 range)
 }
 
 /*
- * A probe was not good. Whether the path has changed since RTTs were alike for TIDE_STAYS_US but for this `noise`, which
- * hides from tide_still whether probes wait. `whole_q32`: the rate of the link if packets that left together can show
- * cross traffic, else 0; then less than half a packet time is alike.
+ * A probe was not good. Whether the path has changed since RTTs were alike for TIDE_STAYS_US but for this `noise`,
+ * which hides from tide_still whether probes wait. `whole_q32`: the rate of the link if packets that left together can
+ * show cross traffic, else 0; if they can, less than half a packet time is alike.
  */
 static inline bool tide_stays(struct tide_listen *l, u64 now_us, u64 least, u64 range, u64 noise, u64 whole_q32)
 {
