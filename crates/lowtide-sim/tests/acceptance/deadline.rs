@@ -150,10 +150,13 @@ struct Three {
     least: f64,
 }
 
+/// Rate and needed rate of each flow at a time, Mbit/s; the foreground is the first.
+type Moment = [(f64, f64); 4];
+
 /// `scenarios/three-deadlines.toml`, from when they begin until the last one is due.
 fn three_deadlines(seed: u64, overrides: &[&str]) -> Three {
     let file = Scenario { seed, ..scenario_file("three-deadlines", overrides) };
-    let mut rows: Vec<[(f64, f64); 4]> = Vec::new();
+    let mut rows: Vec<Moment> = Vec::new();
     let mut watch = Samples(|sample: &FlowSample<'_>| {
         if sample.flow == 0 {
             rows.push(Default::default());
@@ -164,8 +167,8 @@ fn three_deadlines(seed: u64, overrides: &[&str]) -> Three {
     let outcome = run(&file, &mut watch);
     let second = (1.0 / file.sample_interval.as_secs_f64()).round() as usize;
     let under_way = &rows[5 * second..65 * second];
-    let sum = |row: &[(f64, f64); 4], part: fn((f64, f64)) -> f64| row[1..].iter().copied().map(part).sum::<f64>();
-    let means = |of: &dyn Fn(&[(f64, f64); 4]) -> f64| -> Vec<f64> {
+    let sum = |row: &Moment, part: fn((f64, f64)) -> f64| row[1..].iter().copied().map(part).sum::<f64>();
+    let means = |of: &dyn Fn(&Moment) -> f64| -> Vec<f64> {
         under_way.windows(5 * second).map(|rows| rows.iter().map(of).sum::<f64>() / rows.len() as f64).collect()
     };
     let most = |values: Vec<f64>| values.into_iter().fold(0.0, f64::max);
