@@ -315,10 +315,12 @@ fn tide_begins_anew_after_an_idle_time() {
         let trace = finish(&mut lowtide(["trace", "--for", "4s", "--port", &receiver.port().to_string()]));
         let records: Vec<Value> = trace.out.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
         let cwnd = |record: &Value| record["cwnd"].as_f64().unwrap();
-        let restart = records.iter().position(|record| record["event"] == "restart");
-        let restart = restart.unwrap_or_else(|| panic!("{stack}: {:?}", events(&records)));
+        let restarts: Vec<usize> = (1..records.len()).filter(|n| records[*n]["event"] == "restart").collect();
+        assert!(!restarts.is_empty(), "{stack}: {:?}", events(&records));
         // the restart window (RFC 5681, section 4.1): an initial window at the most
-        assert!(cwnd(&records[restart - 1]) > 10.0 && cwnd(&records[restart]) <= 10.0, "{stack}: {records:?}");
+        assert!(restarts.iter().all(|n| cwnd(&records[*n]) <= 10.0), "{stack}: {records:?}");
+        // a scheduling stall may have ended FILL before one of them
+        assert!(restarts.iter().any(|n| cwnd(&records[*n - 1]) > 10.0), "{stack}: {records:?}");
         run.signal(Signal::SIGTERM);
         run.end();
     }
