@@ -11,6 +11,8 @@
 mod kept;
 mod kernel;
 mod links;
+#[path = "../support/options.rs"]
+mod options;
 mod page;
 mod plays;
 mod simulator;
@@ -22,11 +24,12 @@ use clap::Parser;
 use kept::Kept;
 use links::Link;
 use lowtide_kernel::Need;
+use options::Battery;
 use page::{Cells, Results};
 use plays::{Play, Quantity, REFERENCE};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt, fs, path::PathBuf, thread};
-use workers::Work;
+use std::{collections::BTreeMap, fmt, fs, thread, time::Duration};
+use workers::{Work, minutes};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -52,21 +55,8 @@ struct Options {
     /// No runs on the kernel
     #[arg(long)]
     simulator: bool,
-    /// Runs at the same time; of those that take much of the machine never more than one
-    #[arg(long, default_value_t = 3)]
-    parallel: usize,
-    /// File for the kernel's runs: those that are there, of this kernel and this code, are not made again
-    #[arg(long)]
-    keep: Option<PathBuf>,
-    /// Page to write
-    #[arg(long)]
-    write: Option<PathBuf>,
-    /// Say which cells there are, and how long the kernel's runs take
-    #[arg(long)]
-    list: bool,
-    /// What cargo adds
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    battery: Battery,
 }
 
 /// What is compared.
@@ -98,22 +88,22 @@ struct Measured {
 
 fn main() -> Result<(), Failure> {
     let options = Options::parse();
-    if [options.runs, options.simulator_runs, options.parallel as u64].contains(&0) {
+    if [options.runs, options.simulator_runs, options.battery.parallel as u64].contains(&0) {
         return Err("--runs, --simulator-runs and --parallel are at least 1".into());
     }
     let cells = cells(&options)?;
     let runs = (0..options.runs).flat_map(|number| cells.iter().map(move |cell| Run { cell: cell.clone(), number }));
     let runs: Vec<Run> = runs.collect();
-    if options.list {
+    if options.battery.list {
         cells.iter().for_each(|cell| println!("{cell}"));
-        println!("{} runs on the kernel, at least {} minutes", runs.len(), minutes(&runs, options.parallel));
+        println!("{} runs on the kernel, at least {} minutes", runs.len(), minutes(&runs, options.battery.parallel));
         return Ok(());
     }
     let simulator = simulate(&cells, &options)?;
     let kernel = if options.simulator { None } else { play(&runs, &cells, &options)? };
     let page = page::body(&Results { kernel, simulator });
     println!("\n{page}");
-    options.write.iter().try_for_each(|path| page::write(path, &page, options.runs, options.simulator_runs))
+    options.battery.write.iter().try_for_each(|path| page::write(path, &page, options.runs, options.simulator_runs))
 }
 
 /// The reference first, as all others are compared with it.
@@ -135,13 +125,6 @@ fn cells(options: &Options) -> Result<Vec<Cell>, Failure> {
     Ok(cells)
 }
 
-/// How long these runs take if none has to wait for another.
-fn minutes(runs: &[Run], parallel: usize) -> u64 {
-    let time = |run: &Run| run.cell.play.duration(&run.cell.link) + 3.0;
-    let heavy: f64 = runs.iter().filter(|run| run.is_heavy()).map(time).sum();
-    ((runs.iter().map(time).sum::<f64>() / parallel as f64).max(heavy) / 60.0).ceil() as u64
-}
-
 /// Makes the runs on the kernel that are not kept. `None`: it cannot run here.
 fn play(runs: &[Run], cells: &[Cell], options: &Options) -> Result<Option<Cells>, Failure> {
     if let Some(sentence) = lowtide_kernel::diagnose().verdict(&[Need::Run, Need::OwnLaws, Need::Emulate]) {
@@ -151,12 +134,12 @@ fn play(runs: &[Run], cells: &[Cell], options: &Options) -> Result<Option<Cells>
     let release = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned();
     // Of the laws and the emulator, as for recordings of the lab.
     let key = |run: &Run| format!("{run}, kernel {release}, code {}", lowtide_testbed::VERSION);
-    let mut kept = Kept::open(options.keep.as_deref())?;
+    let mut kept = Kept::open(options.battery.keep.as_deref())?;
     let left: Vec<Run> = runs.iter().filter(|run| kept.runs(&key(run)).is_empty()).cloned().collect();
     let (all, mut count) = (left.len(), 0);
-    let least = minutes(&left, options.parallel);
+    let least = minutes(&left, options.battery.parallel);
     println!("paths: {all} runs of {} are left on the kernel, at least {least} minutes", runs.len());
-    workers::work(left, options.parallel, |run, measured| {
+    workers::work(left, options.battery.parallel, |run, measured| {
         count += 1;
         println!("[{count}/{all}] {run}: {}, stalled for {:.0} ms", page::show(&measured.values), measured.stalled_ms);
         kept.add(&key(run), measured)
@@ -205,6 +188,10 @@ impl Work for Run {
 
     fn is_heavy(&self) -> bool {
         self.cell.link.is_heavy()
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.cell.play.duration(&self.cell.link) + 3.0)
     }
 
     fn measure(&self) -> Result<Measured, Failure> {

@@ -4,9 +4,10 @@
 use super::{
     Cell, Failure,
     links::{Class, Link},
+    options::command,
     plays::{Play, Quantity, REFERENCE},
 };
-use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 
 const HEAD: &str = "\
 # Paths
@@ -236,12 +237,11 @@ pub(crate) fn show(values: &BTreeMap<Quantity, f64>) -> String {
 pub(crate) fn write(path: &Path, body: &str, runs: u64, simulator_runs: u64) -> Result<(), Failure> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let arguments: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
     let day = jiff::Zoned::now().date();
     let made = format!(
-        "`make lab-paths` (`cargo bench -p lowtide --bench paths -- {}`) wrote this page on {day}, kernel {}; medians of {runs} on \
-         the kernel and of {simulator_runs} in the simulator.",
-        arguments.join(" "),
+        "`{}`, or `make lab-paths`, wrote this page on {day}, kernel {}; medians of {runs} on the kernel and of {simulator_runs} in \
+         the simulator.",
+        command("paths"),
         kernel.trim()
     );
     fs::write(&path, format!("{HEAD}\n{made}\n\n{body}")).map_err(|error| format!("{}: {error}", path.display()))?;

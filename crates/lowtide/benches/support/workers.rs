@@ -7,6 +7,7 @@ use std::{
     fmt::Display,
     sync::{Condvar, Mutex, PoisonError},
     thread,
+    time::Duration,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -19,8 +20,18 @@ pub(crate) trait Work: Display + Send {
     /// Whether its link takes so much of the machine that two of them would disturb each other.
     fn is_heavy(&self) -> bool;
 
+    /// How long it takes.
+    fn time(&self) -> Duration;
+
     /// Makes it.
     fn measure(&self) -> Result<Self::Measured, Failure>;
+}
+
+/// How long these runs take, minutes, if none has to wait for another one.
+pub(crate) fn minutes<R: Work>(runs: &[R], parallel: usize) -> u64 {
+    let heavy: Duration = runs.iter().filter(|run| run.is_heavy()).map(Work::time).sum();
+    let all: Duration = runs.iter().map(Work::time).sum();
+    (all / parallel as u32).max(heavy).as_secs().div_ceil(60)
 }
 
 /// The runs that are left.

@@ -13,6 +13,8 @@ mod cells;
 #[path = "../support/kept.rs"]
 mod kept;
 mod link;
+#[path = "../support/options.rs"]
+mod options;
 mod page;
 mod verdicts;
 #[path = "../support/workers.rs"]
@@ -22,10 +24,11 @@ use cells::Cell;
 use clap::Parser;
 use kept::Kept;
 use lowtide_kernel::Need;
+use options::Battery;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeSet, fmt, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fmt, fs, time::Duration};
 use verdicts::{Pair, Row, Share};
-use workers::Work;
+use workers::{Work, minutes};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -60,21 +63,8 @@ struct Options {
     /// Connections of the transfer
     #[arg(long, default_value_t = 1)]
     connections: usize,
-    /// Links at the same time; of 100 Mbit/s there is never more than one
-    #[arg(long, default_value_t = 3)]
-    parallel: usize,
-    /// File for the runs: those that are there, of this kernel and this code, are not made again
-    #[arg(long)]
-    keep: Option<PathBuf>,
-    /// Page to write
-    #[arg(long)]
-    write: Option<PathBuf>,
-    /// Say which runs there would be, and how long they take
-    #[arg(long)]
-    list: bool,
-    /// What cargo adds
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    battery: Battery,
 }
 
 /// What is measured beside the CUBIC flow.
@@ -128,13 +118,13 @@ fn main() -> Result<(), Failure> {
     if options.weights.iter().any(|weight| !(*weight > 0.0 && *weight <= 1.0)) {
         return Err("a weight is above 0 and at most 1".into());
     }
-    if [options.runs, options.measure, options.parallel as u64, options.connections as u64].contains(&0) {
+    if [options.runs, options.measure, options.battery.parallel as u64, options.connections as u64].contains(&0) {
         return Err("--runs, --measure, --parallel and --connections are at least 1".into());
     }
     let plan = plan(&options)?;
-    if options.list {
+    if options.battery.list {
         plan.iter().for_each(|run| println!("{run}"));
-        println!("{} runs, at least {} minutes", plan.len(), minutes(&plan, options.parallel));
+        println!("{} runs, at least {} minutes", plan.len(), minutes(&plan, options.battery.parallel));
         return Ok(());
     }
     if let Some(sentence) = lowtide_kernel::diagnose().verdict(&[Need::Run, Need::OwnLaws, Need::Emulate]) {
@@ -142,11 +132,15 @@ fn main() -> Result<(), Failure> {
         return Ok(());
     }
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned();
-    let mut kept = Kept::open(options.keep.as_deref())?;
+    let mut kept = Kept::open(options.battery.keep.as_deref())?;
     let left: Vec<Run> = plan.iter().filter(|run| kept.runs(&key(run, &kernel)).is_empty()).cloned().collect();
     let (all, mut count) = (left.len(), 0);
-    println!("weights: {all} runs of {} are left, at least {} minutes", plan.len(), minutes(&left, options.parallel));
-    workers::work(left, options.parallel, |run, measured| {
+    println!(
+        "weights: {all} runs of {} are left, at least {} minutes",
+        plan.len(),
+        minutes(&left, options.battery.parallel)
+    );
+    workers::work(left, options.battery.parallel, |run, measured| {
         count += 1;
         let beside = measured.beside.map_or(String::new(), |rate| format!(" beside {rate:.2}"));
         let used = 100.0 * measured.used;
@@ -159,7 +153,7 @@ fn main() -> Result<(), Failure> {
     }
     let body = page::body(&tables, &options.weights);
     println!("\n{body}");
-    options.write.iter().try_for_each(|path| page::write(path, &body, &options, &kernel))
+    options.battery.write.iter().try_for_each(|path| page::write(path, &body, &options, &kernel))
 }
 
 /// All runs, those of a cell together.
@@ -214,13 +208,6 @@ fn orders(cell: &Cell) -> &'static [Order] {
     if cell.alone() { &[Order::Alone] } else { &[Order::TransferFirst, Order::CubicFirst] }
 }
 
-/// How long these runs take if nothing has to wait.
-fn minutes(runs: &[Run], parallel: usize) -> u64 {
-    let time = |run: &Run| (run.warm + run.measure).as_secs() + 4;
-    let heavy: u64 = runs.iter().filter(|run| run.cell.heavy()).map(time).sum();
-    (runs.iter().map(time).sum::<u64>() / parallel as u64).max(heavy).div_ceil(60)
-}
-
 /// The cells of a law.
 fn rows<'a>(law: &str, plan: &[Run], options: &Options, results: &dyn Fn(&Run) -> &'a [Measured]) -> Vec<Row> {
     let mut cells: Vec<Cell> = Vec::new();
@@ -267,6 +254,10 @@ impl Work for Run {
 
     fn is_heavy(&self) -> bool {
         self.cell.heavy()
+    }
+
+    fn time(&self) -> Duration {
+        self.warm + self.measure + Duration::from_secs(4)
     }
 
     fn measure(&self) -> Result<Measured, Failure> {

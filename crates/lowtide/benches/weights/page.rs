@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table for people, and the page that it goes to.
 
-use super::{Failure, Options, verdicts};
-use std::{env, fmt::Write, fs, path::Path};
+use super::{Failure, Options, options::command, verdicts};
+use std::{fmt::Write, fs, path::Path};
 use verdicts::{Row, Share, verdicts};
 
 const HEAD: &str = "\
@@ -74,32 +74,11 @@ pub(crate) fn write(path: &Path, body: &str, options: &Options, kernel: &str) ->
         options.runs,
         options.measure,
         options.warm,
-        options.parallel,
+        options.battery.parallel,
     );
-    let text = format!("{HEAD}\n{how}\n\n```\n{}\n```\n\n{body}", command());
+    let text = format!("{HEAD}\n{how}\n\n```\n{}\n```\n\n{body}", command("weights"));
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
-}
-
-/// The command, without the files of this machine.
-fn command() -> String {
-    let mut words = env::args().skip(1).filter(|word| word != "--bench"); // which cargo adds
-    let mut kept = vec!["sudo cargo bench -p lowtide --bench weights".to_owned()];
-    while let Some(word) = words.next() {
-        match word.split_once('=').map_or(word.as_str(), |it| it.0) {
-            "--write" | "--keep" => {
-                if !word.contains('=') {
-                    words.next();
-                }
-            }
-            _ if word.contains(' ') => kept.push(format!("{word:?}")),
-            _ => kept.push(word),
-        }
-    }
-    if kept.len() > 1 {
-        kept.insert(1, "--".to_owned());
-    }
-    kept.join(" ")
 }
