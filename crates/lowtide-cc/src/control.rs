@@ -26,13 +26,13 @@ pub enum Stance {
         /// When it began to.
         since: Time,
         /// Whether it measures how much RTTs differ, which segments of other connections would disturb.
-        looks: bool,
+        measures: bool,
     },
 }
 
 impl Stance {
     /// For so many round trips a law measures how much RTTs differ, by a probe in each; those that wait let it.
-    pub(crate) const LOOK_ROUND_TRIPS: u32 = 16;
+    pub(crate) const MEASURE_ROUND_TRIPS: u32 = 16;
 }
 
 /// A congestion control law.

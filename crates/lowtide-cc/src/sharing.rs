@@ -18,9 +18,9 @@ use std::{
 };
 
 /// How long one has the token, or is new,
-const TURN: Duration = Duration::from_millis(500);
+const TOKEN_TIME: Duration = Duration::from_millis(500);
 /// and so many round trips at the least.
-const TURN_ROUND_TRIPS: u32 = 16;
+const TOKEN_ROUND_TRIPS: u32 = 16;
 /// Not held back for so long, and four round trips: it has too little to send.
 const UNUSED: Duration = Duration::from_millis(50);
 /// Between probes, at the most.
@@ -61,7 +61,7 @@ struct Path {
     waiting: u32,
     /// Connections that filled the window when the law last received an ACK, and when that was.
     senders: u32,
-    heard: Time,
+    latest_ack: Time,
     random: Random,
     mss: u64,
 }
@@ -101,7 +101,7 @@ impl SharedLaw {
             token_since: Time::ZERO,
             waiting: 0,
             senders: 1,
-            heard: Time::ZERO,
+            latest_ack: Time::ZERO,
             random: Random::new(flow.seed),
             mss: u64::from(flow.mss),
         })))
@@ -151,8 +151,8 @@ impl Path {
         self.begun && matches!(self.law.stance(), Stance::Probes { .. })
     }
 
-    fn turn(&self) -> Duration {
-        TURN.max(TURN_ROUND_TRIPS * self.all.srtt())
+    fn token_time(&self) -> Duration {
+        TOKEN_TIME.max(TOKEN_ROUND_TRIPS * self.all.srtt())
     }
 
     fn unused(&self) -> Duration {
@@ -165,10 +165,10 @@ impl Path {
 
     /// Whether a connection has the token, which it takes where it is free or has been with another one for long
     /// enough. `may_send`: at once; one that waits may only when its segment leaves.
-    fn carries(&mut self, own: &Own, wants: bool, may_send: bool, now: Time) -> bool {
+    fn holds_token(&mut self, own: &Own, wants: bool, may_send: bool, now: Time) -> bool {
         let probes = self.probes();
         if self.token != Some(own.number) {
-            let over = !probes && now - self.token_since > self.turn();
+            let over = !probes && now - self.token_since > self.token_time();
             let taken = self.token.is_some() && now < self.token_until && !over;
             if !wants || !may_send || taken {
                 return false;
@@ -187,7 +187,7 @@ impl Path {
 
     /// At an ACK: what a connection does with its grant that has more to send than it may, or that is idle, as all that
     /// it had is sent: what comes then is as short as a new connection's, until it is not.
-    fn take_turns(&mut self, own: &mut Own, limited: bool, idle: bool, now: Time) -> Usage {
+    fn use_of_grant(&mut self, own: &mut Own, limited: bool, idle: bool, now: Time) -> Usage {
         let probes = self.probes();
         if limited {
             own.limited = now;
@@ -196,15 +196,15 @@ impl Path {
         if !wants {
             own.since = now;
         }
-        let carries = self.carries(own, wants, !own.waits, now);
-        let is_new = !own.waits && now - own.since < self.turn();
+        let holds_token = self.holds_token(own, wants, !own.waits, now);
+        let is_new = !own.waits && now - own.since < self.token_time();
         let usage = match wants {
-            true if carries && self.is_paced() => Usage::Carries,
-            true if carries || is_new => Usage::Wants,
+            true if holds_token && self.is_paced() => Usage::HoldsToken,
+            true if holds_token || is_new => Usage::Wants,
             true => Usage::Yields,
             false => Usage::Modest,
         };
-        let waits = !carries && !idle && (probes || (usage == Usage::Yields && own.waits));
+        let waits = !holds_token && !idle && (probes || (usage == Usage::Yields && own.waits));
         self.set_waits(own, waits);
         usage
     }
@@ -212,22 +212,22 @@ impl Path {
     /// A segment leaves of a connection that has none in flight: it waits, begins, or goes on after a pause. It may
     /// take the token with it.
     fn on_leaving(&mut self, own: &mut Own, sent: &Sent) {
-        let carries = self.carries(own, sent.has_data, true, sent.now);
+        let holds_token = self.holds_token(own, sent.has_data, true, sent.now);
         if !own.waits {
             own.since = sent.now;
         }
-        if carries || !own.waits {
+        if holds_token || !own.waits {
             own.limited = sent.now;
         }
         let probes = self.probes();
-        let waits = !carries && (own.waits || probes);
+        let waits = !holds_token && (own.waits || probes);
         self.set_waits(own, waits);
         if waits {
             self.all.on_beside();
         } else if probes {
             own.member.grant = self.window();
         } else {
-            let usage = if carries && self.is_paced() { Usage::Carries } else { Usage::Wants };
+            let usage = if holds_token && self.is_paced() { Usage::HoldsToken } else { Usage::Wants };
             let window = self.window();
             self.all.grant(&mut own.member, window, 0, usage);
         }
@@ -264,11 +264,11 @@ impl Path {
         own.member.in_flight = u32::try_from(in_flight).unwrap_or(u32::MAX);
         if !self.begun {
             self.all.begin(now, ack.srtt);
-            (self.begun, self.heard) = (true, now);
+            (self.begun, self.latest_ack) = (true, now);
         }
         let (probes, waited) = (self.probes(), own.waits);
         let fills = limited && (probes || self.all.is_full(self.window()));
-        let usage = self.take_turns(own, if probes || waited { ack.has_data } else { limited }, !ack.has_data, now);
+        let usage = self.use_of_grant(own, if probes || waited { ack.has_data } else { limited }, !ack.has_data, now);
         let mut reaction = Reaction::None;
         if waited || own.waits {
             // the ACK of a single segment may have been kept back
@@ -277,7 +277,7 @@ impl Path {
             // a short segment takes less time on the link than others, and would make the empty round trip too short
             let rtt = ack.rtt.filter(|_| ack.sacked || ack.bytes >= self.mss);
             let ack = self.all.on_ack(&Ack { window_limited: fills, rtt, ..*ack }, self.mss);
-            (self.senders, self.heard) = (ack.senders, now);
+            (self.senders, self.latest_ack) = (ack.senders, now);
             reaction = self.law.on_ack(&ack);
         }
         let window = self.window();
@@ -369,7 +369,7 @@ impl Path {
     /// Bytes per second of one that waits: all of them have a small part of the link. While the law probes it has no
     /// more than it needs; at first it waits as long again as the law has probed, which may be for a few round trips
     /// only. By chance between a half and three halves, since those that began together would all send at once; while
-    /// the law looks how much RTTs differ, which their segments would hide, as long as that takes at the least.
+    /// the law measures how much RTTs differ, which their segments would hide, as long as that takes at the least.
     fn waiting_pace(&mut self) -> u64 {
         let mss = self.mss as f64;
         let waiting = f64::from(self.waiting.max(1));
@@ -377,9 +377,10 @@ impl Path {
         let link = self.law.link_rates().unwrap_or_default();
         let rate = part(link.at_most).min(WAITING_RATE);
         let (rate, spread) = match self.law.stance() {
-            Stance::Probes { since, looks } if self.begun => {
-                let (rate, pause, spread) = if looks { (0.0, Stance::LOOK_ROUND_TRIPS, 0.5) } else { (rate, 2, 1.0) };
-                let waited = (self.heard - since).max(pause * self.all.srtt()).as_secs_f64();
+            Stance::Probes { since, measures } if self.begun => {
+                let (rate, pause, spread) =
+                    if measures { (0.0, Stance::MEASURE_ROUND_TRIPS, 0.5) } else { (rate, 2, 1.0) };
+                let waited = (self.latest_ack - since).max(pause * self.all.srtt()).as_secs_f64();
                 (rate.max(mss / waited.max(1e-6)), spread)
             }
             _ => (rate.max(part(link.known)), 1.0),

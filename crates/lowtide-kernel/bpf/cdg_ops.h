@@ -250,7 +250,7 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		tp->snd_ssthresh = reduce(s, tp, clock_ns(tp));
 		TRACE(trace_cdg, s, tp, LT_TRACE_MISSED);
 	}
-	TRACE_ACK(trace_cdg, s, tp, sample->rtt_us > 0 ? sample->rtt_us : 0, trace_without_turn(tp));
+	TRACE_ACK(trace_cdg, s, tp, sample->rtt_us > 0 ? sample->rtt_us : 0, law_skips_ack(tp));
 	mend_window(s, tp);
 	if (sample->rtt_us > 0) {
 		delayed = cdg_round_trip(&s->cdg, CDG_PARAMETERS, sample->rtt_us, sample->pkts_acked, tp->sacked_out != 0);

@@ -153,20 +153,20 @@ static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool li
 	token = d->number && (probes || f->tide.shown_q16 < wanting * DOWNLOAD_PARTED_Q16);
 	d->waits = 0;
 	if (!wants)
-		__sync_val_compare_and_swap(&f->carrier, d->number, 0);
+		__sync_val_compare_and_swap(&f->token_holder, d->number, 0);
 	if (!wants)
 		return AGGREGATE_MODEST;
 	if (!token)
 		return AGGREGATE_WANTS;
-	over = !probes && now_ns - f->turned_ns > flow_turn_ns(f);
-	if (f->carrier != d->number) {
-		d->waits = f->carrier && now_ns < f->carrier_until_ns && !over;
+	over = !probes && now_ns - f->token_since_ns > flow_token_ns(f);
+	if (f->token_holder != d->number) {
+		d->waits = f->token_holder && now_ns < f->token_until_ns && !over;
 		if (d->waits)
 			return AGGREGATE_YIELDS;
-		f->carrier = d->number;
-		f->turned_ns = now_ns;
+		f->token_holder = d->number;
+		f->token_since_ns = now_ns;
 	}
-	f->carrier_until_ns = now_ns + flow_unused_ns(f) + FLOW_SILENCE_NS;
+	f->token_until_ns = now_ns + flow_unused_ns(f) + FLOW_SILENCE_NS;
 	return AGGREGATE_WANTS;
 }
 
@@ -241,7 +241,7 @@ static __noinline int download_hears(struct lt_flow *f, struct lt_download *d, b
 }
 
 /* The flow's part in data that answer a grant. */
-static __noinline int download_turn(struct lt_flow *f, struct lt_download *d, u64 now_ns)
+static __noinline int download_flow_ack(struct lt_flow *f, struct lt_download *d, u64 now_ns)
 {
 	struct law_ack *a = &d->ack;
 	struct law_window w;
@@ -297,7 +297,7 @@ static __always_inline void download_arrives(struct lt_download *d, const struct
 	if (grant_arrives(&d->grants, s, &d->ack, &d->loop_us) && d->ack.now_us && !steering.download_held) {
 		d->delay_us = d->ack.rtt_us ? d->ack.rtt_us : d->delay_us;
 		d->ack.random = 0;
-		download_turn(f, d, now_ns);
+		download_flow_ack(f, d, now_ns);
 		d->begun = 1;
 	}
 	flow_exit(f);
@@ -470,7 +470,7 @@ static inline void download_ends(struct bpf_sock_ops *ops)
 	if (!f)
 		return;
 	aggregate_leave(&f->all, &d->part);
-	__sync_val_compare_and_swap(&f->carrier, d->number, 0);
+	__sync_val_compare_and_swap(&f->token_holder, d->number, 0);
 }
 
 SEC("sockops")

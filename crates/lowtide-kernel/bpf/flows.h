@@ -17,8 +17,8 @@
 #define FLOWS 1024		/* paths at a time */
 #define FLOW_STUCK_NS NSEC_PER_SEC	/* a flow that is busy for longer is entered anyway */
 #define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* longest time between the probes of a token holder */
-#define FLOW_TURN_NS (NSEC_PER_SEC / 2)	/* how long a connection holds the token, or is new; at least 16 RTTs */
-#define FLOW_TURN_ROUND_TRIPS 16
+#define FLOW_TOKEN_NS (NSEC_PER_SEC / 2)	/* how long a connection holds the token, or is new; at least 16 RTTs */
+#define FLOW_TOKEN_ROUND_TRIPS 16
 /* a connection that its part has not limited for this time plus four RTTs is application-limited */
 #define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)
 /* greatest rate of a waiting connection in LISTEN or while the link is unknown, bytes per second */
@@ -132,9 +132,9 @@ static inline bool flow_probes(const struct lt_flow *f)
 	return f->begun && f->tide.listens && !tide_is_ordinary(&f->tide);
 }
 
-static inline u64 flow_turn_ns(const struct lt_flow *f)
+static inline u64 flow_token_ns(const struct lt_flow *f)
 {
-	return at_least(FLOW_TURN_ROUND_TRIPS * (u64)aggregate_srtt_us(&f->all) * NSEC_PER_USEC, FLOW_TURN_NS);
+	return at_least(FLOW_TOKEN_ROUND_TRIPS * (u64)aggregate_srtt_us(&f->all) * NSEC_PER_USEC, FLOW_TOKEN_NS);
 }
 
 static inline u64 flow_unused_ns(const struct lt_flow *f)
@@ -146,18 +146,18 @@ static inline u64 flow_unused_ns(const struct lt_flow *f)
  * Whether the connection has the token. It takes the token if that is free, or was with another one for long enough.
  * `may_send`: it can send at once; a waiting one can only when its segment leaves.
  */
-static inline bool flow_carries(struct lt_flow *f, const struct lt_socket *s, bool wants, bool may_send, u64 now_ns)
+static inline bool flow_holds_token(struct lt_flow *f, const struct lt_socket *s, bool wants, bool may_send, u64 now_ns)
 {
-	u64 carrier = f->carrier;
-	bool over = !flow_probes(f) && now_ns - f->turned_ns > flow_turn_ns(f);
+	u64 token_holder = f->token_holder;
+	bool over = !flow_probes(f) && now_ns - f->token_since_ns > flow_token_ns(f);
 
-	if (carrier != s->member.number) {
-		if (!wants || !may_send || (carrier && now_ns < f->carrier_until_ns && !over))
+	if (token_holder != s->member.number) {
+		if (!wants || !may_send || (token_holder && now_ns < f->token_until_ns && !over))
 			return false;
-		f->turned_ns = now_ns;
+		f->token_since_ns = now_ns;
 	}
-	f->carrier = wants ? s->member.number : 0;
-	f->carrier_until_ns = now_ns + flow_unused_ns(f) + (flow_probes(f) ? FLOW_SILENCE_NS : 0);
+	f->token_holder = wants ? s->member.number : 0;
+	f->token_until_ns = now_ns + flow_unused_ns(f) + (flow_probes(f) ? FLOW_SILENCE_NS : 0);
 	return true;
 }
 
@@ -172,9 +172,9 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
  * At an ACK: how a connection uses its grant. `limited`: it has more to send than it may. `idle`: all of its data are
  * sent; what follows counts as a new connection until it is long.
  */
-VERIFIED_APART u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, u64 now_ns)
+VERIFIED_APART u32 flow_use_of_grant(struct lt_flow *f, struct lt_socket *s, bool limited, bool idle, u64 now_ns)
 {
-	bool wants, carries, is_new, probes;
+	bool wants, holds_token, is_new, probes;
 	u32 use = AGGREGATE_MODEST;
 
 	if (!f || !s)
@@ -185,35 +185,35 @@ VERIFIED_APART u32 flow_turns(struct lt_flow *f, struct lt_socket *s, bool limit
 	wants = !idle && (limited || (!probes && now_ns - s->member.limited_ns < flow_unused_ns(f)));
 	if (!wants)
 		s->member.since_ns = now_ns;
-	carries = flow_carries(f, s, wants, !s->member.waits, now_ns);
-	is_new = !s->member.waits && now_ns - s->member.since_ns < flow_turn_ns(f);
+	holds_token = flow_holds_token(f, s, wants, !s->member.waits, now_ns);
+	is_new = !s->member.waits && now_ns - s->member.since_ns < flow_token_ns(f);
 	if (wants)
-		use = carries && flow_is_paced(f, s->parameters) ? AGGREGATE_CARRIES : carries || is_new ? AGGREGATE_WANTS : AGGREGATE_YIELDS;
-	flow_waits(f, s, !carries && !idle && (probes || (use == AGGREGATE_YIELDS && s->member.waits)));
+		use = holds_token && flow_is_paced(f, s->parameters) ? AGGREGATE_HOLDS_TOKEN : holds_token || is_new ? AGGREGATE_WANTS : AGGREGATE_YIELDS;
+	flow_waits(f, s, !holds_token && !idle && (probes || (use == AGGREGATE_YIELDS && s->member.waits)));
 	return use;
 }
 
 /* A segment leaves a connection that has none in flight: it waits, begins, or resumes after an idle time. */
 VERIFIED_APART u32 flow_sends(struct lt_flow *f, struct lt_socket *s, bool has_data, u64 now_ns)
 {
-	bool carries;
+	bool holds_token;
 
 	if (!f || !s)
 		return 0;
-	carries = flow_carries(f, s, has_data, true, now_ns);
+	holds_token = flow_holds_token(f, s, has_data, true, now_ns);
 	if (!s->member.waits)
 		s->member.since_ns = now_ns;
-	if (carries || !s->member.waits)
+	if (holds_token || !s->member.waits)
 		s->member.limited_ns = now_ns;
-	flow_waits(f, s, !carries && (s->member.waits || flow_probes(f)));
-	return carries && flow_is_paced(f, s->parameters) ? AGGREGATE_CARRIES : AGGREGATE_WANTS;
+	flow_waits(f, s, !holds_token && (s->member.waits || flow_probes(f)));
+	return holds_token && flow_is_paced(f, s->parameters) ? AGGREGATE_HOLDS_TOKEN : AGGREGATE_WANTS;
 }
 
 /* A connection joins the flow. */
 static inline void flow_join(struct lt_flow *f, struct lt_socket *s, u64 now_ns)
 {
 	s->member.since_ns = s->member.limited_ns = now_ns;
-	flow_waits(f, s, flow_probes(f) && f->carrier && f->carrier != s->member.number);
+	flow_waits(f, s, flow_probes(f) && f->token_holder && f->token_holder != s->member.number);
 	if (s->member.waits)
 		s->member.part.grant_q16 = PACED_BELOW_Q16;
 	else
@@ -232,7 +232,7 @@ static inline void flow_leave(struct lt_socket *s)
 		return;
 	aggregate_leave(&f->all, &s->member.part);
 	flow_waits(f, s, 0);
-	__sync_val_compare_and_swap(&f->carrier, s->member.number, 0);
+	__sync_val_compare_and_swap(&f->token_holder, s->member.number, 0);
 }
 
 /*
@@ -282,20 +282,20 @@ static inline u64 flow_waiting_part(const struct lt_flow *f, u64 packets_q32, u3
 VERIFIED_APART u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
 {
 	u64 rate, waited_us;
-	bool looks = false;
+	bool measures = false;
 
 	if (!f)
 		return 0;
 	rate = at_most(flow_waiting_part(f, tide_link_at_most_q32(&f->tide.path), mss), WAITING_RATE);
 	if (flow_probes(f)) {
-		looks = tide_looks_on(&f->tide);
-		rate *= !looks;
-		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, (looks ? TIDE_LOOKS : 2) * aggregate_srtt_us(&f->all));
+		measures = tide_still_measures_spread(&f->tide);
+		rate *= !measures;
+		waited_us = at_least(f->tide.now_us - f->tide.listen.began_us, (measures ? TIDE_SPREAD_PROBES : 2) * aggregate_srtt_us(&f->all));
 		rate = at_least(rate, (u64)mss * 1000000 / at_least(waited_us, 1));
 	} else {
 		rate = at_least(rate, flow_waiting_part(f, tide_link_q32(&f->tide.path), mss));
 	}
-	rate = rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> (16 + looks));
+	rate = rate / 2 + (rate * (bpf_get_prandom_u32() & 0xffff) >> (16 + measures));
 	return at_most(at_least(rate, at_least(mss / PACING_FLOOR_SECONDS, 1)), PACING_UNLIMITED);
 }
 

@@ -71,9 +71,9 @@ struct {
 /* What the connections of a transfer over one path share: to the network they are one flow. */
 struct lt_flow {
 	u64 busy_ns;		/* since when a processor is at it; 0: none is */
-	u64 carrier;		/* the token holder; 0: none */
-	u64 carrier_until_ns;	/* until then it holds the token, unless it renews that */
-	u64 turned_ns;		/* when it got the token */
+	u64 token_holder;		/* its number; 0: none */
+	u64 token_until_ns;	/* until then it holds the token, unless it renews that */
+	u64 token_since_ns;		/* when it got the token */
 	u64 waiting;		/* connections that wait for the token */
 	u64 begun;
 	struct aggregate all;
@@ -145,7 +145,7 @@ struct lt_socket {
 		u32 longest;	/* longest of the latest segments acknowledged, bytes; 0: none yet */
 	} member;
 	/* of a law of marks */
-	u32 heard, heard_ce;	/* segments delivered, and those of them with CE, as of the latest ACK */
+	u32 noted_delivered, noted_ce;	/* segments delivered, and those of them with CE, as of the latest ACK */
 	u32 received_ce;	/* the latest segment received had CE */
 	u32 received_to;	/* rcv_nxt before it */
 	union {			/* state of the law */

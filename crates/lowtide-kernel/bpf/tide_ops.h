@@ -34,7 +34,7 @@ static __noinline void tide_trace(struct lt_socket *s, const struct tcp_sock *tp
 
 #define UNPACED_SEGMENTS 10	/* Linux paces a connection only after these */
 #define TIDE_PACE_PART 64	/* changes of the pace by less than 1/64 are not applied */
-#define TIDE_PACE_EXACTLY (1U << 31)	/* closer probes: their distance differs by less than that */
+#define TIDE_PACE_EXACTLY (1U << 31)	/* check probes: their distance differs by less than that */
 
 /* The flow's window, which the stack does not change. */
 static inline struct law_window tide_window_at(const struct lt_flow *f, u64 now_us)
@@ -129,7 +129,7 @@ void BPF_PROG(tide_begin_on, struct sock *sk)
 	if (!s)
 		return;
 	begin_socket(s, tp);
-	s->heard = tp->delivered;
+	s->noted_delivered = tp->delivered;
 	s->lost = tp->lost;
 	flow_begin(s, &sk->__sk_common);
 }
@@ -176,7 +176,7 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 }
 
 /* The law acts on an ACK. 1: FILL ends. */
-VERIFIED_APART u32 tide_hears(struct lt_flow *f, struct lt_socket *s)
+VERIFIED_APART u32 tide_law_acts(struct lt_flow *f, struct lt_socket *s)
 {
 	struct law_weight weight;
 	struct law_window w;
@@ -215,7 +215,7 @@ VERIFIED_APART u32 tide_divide(struct lt_flow *f, struct lt_socket *s, u32 use, 
 }
 
 /* The flow's part in an ACK: the law, the token, and the window of the connection. */
-static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
+static __noinline void tide_flow_ack(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, const struct ack_sample *sample)
 {
 	struct aggregate_member *part = &s->member.part;
 	bool limited, has_data = tp->write_seq != tp->snd_nxt, probes, waited;
@@ -232,10 +232,10 @@ static __noinline void tide_turn(struct lt_flow *f, struct lt_socket *s, struct 
 	probes = flow_probes(f);
 	s->ack.window_limited = limited && (probes || aggregate_is_full(&f->all, f->tide.shown_q16));
 	waited = s->member.waits;
-	use = flow_turns(f, s, probes || waited ? has_data : limited, !has_data, clock_ns(tp));
+	use = flow_use_of_grant(f, s, probes || waited ? has_data : limited, !has_data, clock_ns(tp));
 	if (waited || s->member.waits) {	/* the ACK of a single segment may be delayed */
 		f->all.delivered += s->ack.packets;
-	} else if (tide_hears(f, s)) {
+	} else if (tide_law_acts(f, s)) {
 		count(delay_backoffs, 1);
 		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
 	}
@@ -296,10 +296,10 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	f = flow_of(s);
 	if (!flow_enter(f, clock_ns(tp)))
 		return;
-	tide_turn(f, s, tp, sample);
+	tide_flow_ack(f, s, tp, sample);
 	flow_exit(f);
 	TRACE_ACK(tide_trace, s, tp, s->ack.rtt_us, true);
-	exactly = !s->member.waits && tide_looks_closer(&f->tide);
+	exactly = !s->member.waits && tide_paces_exactly(&f->tide);
 	pace_within(sk, s, tide_pace_of(f, s, tp->mss_cache), exactly ? TIDE_PACE_EXACTLY : TIDE_PACE_PART);
 	tide_set_pacing_status(sk, s);
 }

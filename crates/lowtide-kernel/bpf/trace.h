@@ -171,7 +171,7 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 /*
  * Whether the law does not act on this ACK: it acts only outside of episodes, and not on ACKs that are only selective.
  */
-static inline bool trace_without_turn(const struct tcp_sock *tp)
+static inline bool law_skips_ack(const struct tcp_sock *tp)
 {
 	return BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) != TCP_CA_OPEN;
 }

@@ -47,8 +47,8 @@ void LAW_PROG(begin_on, struct sock *sk)
 		return;
 	begin_socket(s, tp);
 #ifdef LAW_OF_MARKS
-	s->heard = tp->delivered;
-	s->heard_ce = tp->delivered_ce;
+	s->noted_delivered = tp->delivered;
+	s->noted_ce = tp->delivered_ce;
 	s->received_ce = 0;
 	s->received_to = tp->rcv_nxt;
 	leaves_for_lack_of_ecn(sk, tp, s);
@@ -80,13 +80,13 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 #ifndef LAW_OF_MARKS	/* marks are not known yet */
 	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
 #endif
-	TRACE_ACK(OF_LAW(trace), s, tp, s->ack.rtt_us, trace_without_turn(tp));
+	TRACE_ACK(OF_LAW(trace), s, tp, s->ack.rtt_us, law_skips_ack(tp));
 	if (controller_alive(clock_ns(tp)))
 		pace(sk, s, budget_pacing(s->window_q16, tp->mss_cache, srtt_us(tp)));
 }
 
 /* The law acts on an ACK. */
-static inline void OF_LAW(turn)(struct lt_socket *s, struct tcp_sock *tp)
+static inline void OF_LAW(acts)(struct lt_socket *s, struct tcp_sock *tp)
 {
 	struct law_weight weight = weight_on(s);
 	struct law_window w = window_after_episode(s, tp);
@@ -125,7 +125,7 @@ void LAW_PROG(avoid_on, struct sock *sk, u32 ack, u32 acked)
 #ifndef LAW_OF_MARKS
 	s->ack.packets = acked;
 	s->ack.window_limited = window_limited(tp, s);
-	OF_LAW(turn)(s, tp);
+	OF_LAW(acts)(s, tp);
 	TRACE_ACK(OF_LAW(trace), s, tp, 0, true);
 #endif
 }
@@ -133,7 +133,7 @@ void LAW_PROG(avoid_on, struct sock *sk, u32 ack, u32 acked)
 #ifdef LAW_OF_MARKS
 /* After an ACK has been counted, before it begins or ends an episode. */
 SEC("struct_ops")
-void LAW_PROG(heard_on, struct sock *sk, u32 flags)
+void LAW_PROG(counted_on, struct sock *sk, u32 flags)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lt_socket *s = bpf_sk_storage_get(&sockets, sk, NULL, 0);
@@ -143,7 +143,7 @@ void LAW_PROG(heard_on, struct sock *sk, u32 flags)
 	note_delivery(s, tp);
 	OF_LAW(sample)(&s->LAW, PARAMETERS, &s->ack);
 	if (controller_alive(clock_ns(tp)))
-		OF_LAW(turn)(s, tp);
+		OF_LAW(acts)(s, tp);
 	TRACE_ACK(OF_LAW(trace), s, tp, 0, true);
 	s->ack.rtt_us = 0;	/* not every ACK has one */
 }
@@ -259,7 +259,7 @@ struct tcp_congestion_ops LAW_OPS = {
 	.cwnd_event = (void *)OF_LAW(event_on),
 	.undo_cwnd = (void *)OF_LAW(undo_on),
 #ifdef LAW_OF_MARKS
-	.in_ack_event = (void *)OF_LAW(heard_on),
+	.in_ack_event = (void *)OF_LAW(counted_on),
 	.flags = TCP_CONG_NEEDS_ECN,
 #endif
 	.name = "lt_" LAW_STRING(LAW),

@@ -71,10 +71,10 @@ static inline void note_delivery(struct lt_socket *s, const struct tcp_sock *tp)
 {
 	struct law_ack *a = &s->ack;
 
-	a->packets = tp->delivered - s->heard;
-	a->marked = tp->delivered_ce - s->heard_ce;
-	s->heard = tp->delivered;
-	s->heard_ce = tp->delivered_ce;
+	a->packets = tp->delivered - s->noted_delivered;
+	a->marked = tp->delivered_ce - s->noted_ce;
+	s->noted_delivered = tp->delivered;
+	s->noted_ce = tp->delivered_ce;
 	a->una = tp->snd_una;
 	a->nxt = tp->snd_nxt;
 	a->reducing = episode_goes_on(tp);

@@ -30,7 +30,7 @@ struct aggregate {
 	u64 reduced_us;		/* the latest reduction */
 	u64 granted_q16;	/* the part of the window that connections use, or may use at once */
 	u64 modest_q16;		/* of that, the part of connections that use less than their grant */
-	u64 wanting;		/* connections that use up their grant: WANTS or CARRIES */
+	u64 wanting;		/* connections that use up their grant: WANTS or HOLDS_TOKEN */
 	u32 srtt_us8;		/* smoothed RTT over the samples of all connections, in eighths */
 	u32 sent;		/* `una` - 1 */
 	u32 delivered;		/* segments delivered */
@@ -45,9 +45,9 @@ struct aggregate {
 
 /*
  * How a connection uses its grant. MODEST: it uses less. WANTS: it would use more. YIELDS: it leaves its part to
- * others. CARRIES: it uses at once what others leave of the window, as it is paced.
+ * others. HOLDS_TOKEN: it uses at once what others leave of the window, as it is paced.
  */
-enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS, AGGREGATE_CARRIES };
+enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS, AGGREGATE_HOLDS_TOKEN };
 
 /* A connection's part of the window. */
 struct aggregate_member {
@@ -173,7 +173,7 @@ static inline bool aggregate_loses_anew(const struct aggregate *g, u64 now_us)
 
 static inline bool aggregate_wants(u32 use)
 {
-	return use == AGGREGATE_WANTS || use == AGGREGATE_CARRIES;
+	return use == AGGREGATE_WANTS || use == AGGREGATE_HOLDS_TOKEN;
 }
 
 /* Whether another connection would use more. */
@@ -245,7 +245,7 @@ VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member 
 	equal = aggregate_equal_q16(g, m, window_q16, use);
 	left = aggregate_left_q16(g, m, window_q16);
 	least = at_most(equal, LAW_INITIAL_WINDOW * Q16_ONE);
-	grown = use == AGGREGATE_CARRIES ? left : use == AGGREGATE_YIELDS && others ? m->grant_q16 : m->grant_q16 + acked;
+	grown = use == AGGREGATE_HOLDS_TOKEN ? left : use == AGGREGATE_YIELDS && others ? m->grant_q16 : m->grant_q16 + acked;
 	m->grant_q16 = at_least(least, at_most(grown, left));
 	if (m->grant_q16 > equal && others)
 		m->grant_q16 = at_least(equal, m->grant_q16 - at_most(acked / 2, m->grant_q16));

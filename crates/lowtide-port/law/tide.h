@@ -11,19 +11,19 @@
 
 #include "law.h"
 #include "tide_fill.h"
-#include "tide_hear.h"
+#include "tide_verdict.h"
 #include "tide_state.h"
 
 /* Whether probes are out of step with cross traffic, for which their pace has to be exact. */
-static inline bool tide_looks_closer(const struct tide *t)
+static inline bool tide_paces_exactly(const struct tide *t)
 {
-	return t->listens && (t->listen.whole_q32 || t->listen.closer);
+	return t->listens && (t->listen.whole_q32 || t->listen.check_probes);
 }
 
 /* Whether the spread is still measured after the first few probes, which were not alike. */
-static inline bool tide_looks_on(const struct tide *t)
+static inline bool tide_still_measures_spread(const struct tide *t)
 {
-	return t->listens && t->listen.close >= TIDE_FEW && tide_spread_is_due(&t->path.spread);
+	return t->listens && t->listen.in_a_row >= TIDE_FEW && tide_spread_is_due(&t->path.spread);
 }
 
 /* In FILL a packet leaves alone: the second of two would find a queue, which on a slow link is all of own_queue. */
@@ -106,9 +106,9 @@ static inline bool tide_ack(struct tide *t, const struct tide_parameters *p, con
 		t->window_q16 = at_least(at_most(t->window_q16, w->cwnd_q16 + tide_fair_held_back_q16(&t->fair)), TIDE_LEAST_Q16);
 	tide_share_weight(&t->share, weight->weight_q16);
 	if (t->listens)
-		tide_hear(t, a);
+		tide_listen_ack(t, a);
 	else
-		tide_fill_turn(t, p, a);
+		tide_fill_ack(t, p, a);
 	tide_show(t, w);
 	return false;
 }
@@ -123,7 +123,7 @@ VERIFIED_APART int tide_timed_out(struct tide *t, u64 now_us, u32 nxt)
 	if (t->listens)
 		return 0;
 	t->before_q16 = t->window_q16;
-	tide_listens(t, now_us, nxt, 0);
+	tide_begin_listen(t, now_us, nxt, 0);
 	return 0;
 }
 
@@ -131,7 +131,7 @@ VERIFIED_APART int tide_timed_out(struct tide *t, u64 now_us, u32 nxt)
 VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 {
 	struct tide_fill *f;
-	u64 pipe, queue;
+	u64 bdp, queue;
 	bool queued;
 
 	if (!t)
@@ -142,14 +142,14 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 		tide_share_reduce(&t->share);
 	if (t->listens)
 		return 0;
-	pipe = tide_pipe_q16(&t->path);
+	bdp = tide_bdp_q16(&t->path);
 	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > tide_own_queue(&t->path) * 3;
 	t->before_q16 = t->window_q16;
-	if (!f->growth_q16 && !f->settling && pipe && pipe < TIDE_SMALL_PIPE_Q16) {
-		tide_listens(t, t->now_us, nxt, 0);
-	} else if (queued || (pipe && t->window_q16 > pipe) || signal != LAW_LOSS) {
-		if (pipe && pipe < t->window_q16)
-			t->window_q16 = pipe;
+	if (!f->growth_q16 && !f->settling && bdp && bdp < TIDE_SMALL_BDP_Q16) {
+		tide_begin_listen(t, t->now_us, nxt, 0);
+	} else if (queued || (bdp && t->window_q16 > bdp) || signal != LAW_LOSS) {
+		if (bdp && bdp < t->window_q16)
+			t->window_q16 = bdp;
 		t->window_q16 = at_least(tide_part_q16(t->window_q16, TIDE_PART_Q16(0.95)), TIDE_LEAST_Q16);
 		f->growth_q16 = 0;
 		f->drain = 0;
@@ -164,7 +164,7 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 static inline void tide_lost(struct tide *t)
 {
 	if (t->listens)
-		t->listen.close = 0;
+		t->listen.in_a_row = 0;
 	else if (!t->fill.growth_q16 && !t->fill.settling)
 		tide_spread_forget(&t->path.spread);
 }
@@ -205,7 +205,7 @@ static inline void tide_undone(struct tide *t, struct law_window *w)
 static inline void tide_restart(struct tide *t, struct law_window *w, u32 nxt, u64 idle_us)
 {
 	if (!t->listens) {
-		tide_fills(t, Q16_ONE, t->now_us + idle_us);
+		tide_begin_fill(t, Q16_ONE, t->now_us + idle_us);
 		t->window_q16 = at_most(t->window_q16, LAW_INITIAL_WINDOW * Q16_ONE);
 	}
 	t->vanished = 0;
@@ -249,8 +249,8 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	often = ((tide_probe_burst(&t->listen) == 4 ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
 	if (t->listen.probes < 4 || t->listen.good)
 		return at_least(often, share);
-	if (tide_looks(t))
-		return at_least(t->listen.again ? often * TIDE_PART_Q16(TIDE_AGAIN_PACE) >> 16 : often, share);
+	if (tide_measures_spread(t))
+		return at_least(t->listen.remeasured ? often * TIDE_PART_Q16(TIDE_REMEASURE_PACE) >> 16 : often, share);
 	return tide_out_of_step_q32(&t->listen, at_least(at_most(tide_seldom_q32(t, p, tide_probe_burst(&t->listen)), often), share));
 }
 

@@ -18,7 +18,7 @@ struct tide_bursts {
 	u32 on;			/* packets leave in bursts */
 	u32 from, to;		/* the first byte sent in bursts, and the end of the last ones */
 	u32 coming;		/* not all of these data are acknowledged */
-	u32 heard;		/* the latest ACK was for such data */
+	u32 acks_burst;		/* the latest ACK was for such data */
 	s32 apart_q24;		/* part of the ACKs that came apart, smoothed */
 };
 
@@ -61,9 +61,9 @@ VERIFIED_APART int tide_bursts_ack(struct tide_bursts *b, const struct law_ack *
 	b->acknowledged_us = a->now_us;
 	if (b->coming && !b->on && (s32)(a->una - b->to) > 0)
 		b->coming = 0;
-	b->heard = b->coming && (s32)(a->una - b->from) > 0;
+	b->acks_burst = b->coming && (s32)(a->una - b->from) > 0;
 	/* one ACK for a whole burst shows no spacing */
-	if (!b->heard || !a->window_limited || a->reducing || a->app_limited || a->packets < 1 || a->packets > 2) {
+	if (!b->acks_burst || !a->window_limited || a->reducing || a->app_limited || a->packets < 1 || a->packets > 2) {
 		b->apart_q24 = 0;
 		return 0;
 	}

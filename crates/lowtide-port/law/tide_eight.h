@@ -21,9 +21,9 @@ static inline u64 tide_differ(u64 a, u64 b)
  * The fifth smallest; of equal values the earlier one is smaller. The loops are unrolled, since a verifier would walk
  * them once for each value of the sum.
  */
-VERIFIED_APART u64 tide_middle_of(const struct tide_eight *eight)
+VERIFIED_APART u64 tide_median(const struct tide_eight *eight)
 {
-	u64 middle = 0;
+	u64 median = 0;
 
 	if (!eight)
 		return 0;
@@ -34,9 +34,9 @@ VERIFIED_APART u64 tide_middle_of(const struct tide_eight *eight)
 #pragma GCC unroll 8
 		for (u32 j = 0; j < TIDE_EIGHT; j++)
 			below += is_at_most(eight->of[j] + (j > i), it);
-		middle |= it & -is_at_most(below ^ (TIDE_EIGHT / 2 + 1), 0);
+		median |= it & -is_at_most(below ^ (TIDE_EIGHT / 2 + 1), 0);
 	}
-	return middle;
+	return median;
 }
 
 #endif

@@ -12,7 +12,7 @@
 /* Least rounds and packets of a reading. */
 #define TIDE_FAIR_ROUNDS 4
 #define TIDE_FAIR_PACKETS 64
-#define TIDE_FAIR_LOOKS 2		/* readings in a row that tell a part of the rate from chance */
+#define TIDE_FAIR_READINGS 2		/* readings in a row that tell a part of the rate from chance */
 #define TIDE_FAIR_TOLERANCE 20		/* a part may be off by 1/20 */
 #define TIDE_FAIR_PARTS 4	/* the least part: a quarter */
 /* rounds of the test: packets are held back, leave together, are acknowledged */
@@ -27,7 +27,7 @@ struct tide_fair {
 	u32 rounds, packets;	/* of the reading so far */
 	u32 found;		/* readings in a row that found a part of the rate */
 	u32 test;		/* rounds of the test left; above TIDE_FAIR_TEST: it begins with the next round */
-	u32 close;		/* ACKs in a row as close as the rate of the whole link allows */
+	u32 close_acks;		/* ACKs in a row as close as the rate of the whole link allows */
 	u32 together;		/* packets did arrive together, or the ACKs cannot show it */
 };
 
@@ -48,9 +48,9 @@ VERIFIED_APART int tide_fair_ack(struct tide_fair *f, const struct law_ack *a, u
 	if (!f || !a)
 		return 0;
 	if (f->test && f->test < TIDE_FAIR_TEST && a->packets && whole_q32) {
-		f->close = tide_bursts_apart(a->now_us - f->acknowledged_us, a->packets, whole_q32) ? 0 : f->close + 1;
+		f->close_acks = tide_bursts_apart(a->now_us - f->acknowledged_us, a->packets, whole_q32) ? 0 : f->close_acks + 1;
 		/* ACKs that cannot show it count as close: the test then finds nothing */
-		f->together |= f->close >= 2 || a->reducing || a->app_limited || a->packets > TIDE_FAIR_BURST / 2;
+		f->together |= f->close_acks >= 2 || a->reducing || a->app_limited || a->packets > TIDE_FAIR_BURST / 2;
 	}
 	f->acknowledged_us = a->now_us;
 	return 0;
@@ -89,8 +89,8 @@ VERIFIED_APART int tide_fair_round(struct tide_fair *f, u64 now_us, u32 packets,
 	fair = nearest >= 2 && nearest <= TIDE_FAIR_PARTS &&
 	       (parts > nearest << 16 ? parts - (nearest << 16) : (nearest << 16) - parts) * TIDE_FAIR_TOLERANCE < nearest << 16;
 	f->found = fair ? f->found + 1 : 0;
-	f->test = f->found >= TIDE_FAIR_LOOKS ? TIDE_FAIR_TEST : 0;
-	f->us = f->rounds = f->packets = f->close = f->together = 0;
+	f->test = f->found >= TIDE_FAIR_READINGS ? TIDE_FAIR_TEST : 0;
+	f->us = f->rounds = f->packets = f->close_acks = f->together = 0;
 	return 0;
 }
 

@@ -16,11 +16,11 @@
 #define TIDE_LOSS_PAUSES 5		/* at most this often */
 
 /* Whether the window is at least 0.9 BDP. With less a queue is met if cross traffic has a part of the link. */
-static inline bool tide_has_all(const struct tide *t)
+static inline bool tide_has_whole_link(const struct tide *t)
 {
-	u64 pipe = tide_pipe_q16(&t->path);
+	u64 bdp = tide_bdp_q16(&t->path);
 
-	return pipe && t->window_q16 >= tide_part_q16(pipe, TIDE_PART_Q16(0.9));
+	return bdp && t->window_q16 >= tide_part_q16(bdp, TIDE_PART_Q16(0.9));
 }
 
 /*
@@ -36,7 +36,7 @@ VERIFIED_APART u64 tide_step_q16(const struct tide *t)
 	rate = tide_rate_q32(&t->path);
 	if (!rate)
 		return Q16_ONE / 10;
-	return at_least(tide_root(at_most(tide_pipe_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
+	return at_least(tide_root(at_most(tide_bdp_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
 }
 
 /* Growth per packet that adds the self-induced queue in an RTT. The spread is no queue that may grow. */
@@ -55,7 +55,7 @@ static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
 {
 	if (now_us - t->fill.began_us > TIDE_BRIEFLY_US)
 		t->vanished = 0;
-	tide_listens(t, now_us, nxt, t->vanished >= TIDE_VANISHED ? tide_whole_q32(t) : 0);
+	tide_begin_listen(t, now_us, nxt, t->vanished >= TIDE_VANISHED ? tide_whole_q32(t) : 0);
 	t->listen.queue = 1;
 }
 
@@ -63,14 +63,14 @@ static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
  * Heavy loss, or packets apart, end FILL where probes may find nothing: with a policer, or with noise. So LISTEN lasts
  * for a pause.
  */
-static inline void tide_leaves_unheard(struct tide *t, u64 now_us, u32 nxt)
+static inline void tide_leave_for_a_pause(struct tide *t, u64 now_us, u32 nxt)
 {
 	if (now_us - t->fill.began_us <= TIDE_BRIEFLY_US)
-		t->lossy = at_most(t->lossy + 1, TIDE_LOSS_PAUSES);
-	else if (t->lossy)
-		t->lossy--;
-	tide_listens(t, now_us, nxt, 0);
-	t->listen.pause_us = (tide_base(&t->path) * (TIDE_LOSS_PAUSE << (t->lossy & 7))) >> 8;
+		t->short_fills = at_most(t->short_fills + 1, TIDE_LOSS_PAUSES);
+	else if (t->short_fills)
+		t->short_fills--;
+	tide_begin_listen(t, now_us, nxt, 0);
+	t->listen.pause_us = (tide_base(&t->path) * (TIDE_LOSS_PAUSE << (t->short_fills & 7))) >> 8;
 }
 
 /*
@@ -84,9 +84,9 @@ VERIFIED_APART int tide_leaves_apart(struct tide *t, u64 now_us, u32 nxt)
 		return 0;
 	whole = tide_whole_q32(t);
 	if (whole)
-		tide_listens(t, now_us, nxt, whole);
+		tide_begin_listen(t, now_us, nxt, whole);
 	else
-		tide_leaves_unheard(t, now_us, nxt);
+		tide_leave_for_a_pause(t, now_us, nxt);
 	return 0;
 }
 
@@ -106,7 +106,7 @@ static inline void tide_outlive_ramp(struct tide *t, u32 una)
 {
 	struct tide_fill *f = &t->fill;
 
-	if (!f->ramp_ended || (s32)(una - f->ramp_sent) < 0 || tide_sure_pipe_q16(&t->path) < TIDE_SMALL_PIPE_Q16)
+	if (!f->ramp_ended || (s32)(una - f->ramp_sent) < 0 || tide_sure_bdp_q16(&t->path) < TIDE_SMALL_BDP_Q16)
 		return;
 	f->ramp_ended = 0;
 	f->ramp_q16 = 0;
@@ -127,7 +127,7 @@ static inline void tide_hold(struct tide *t)
 static inline void tide_regrow(struct tide *t)
 {
 	struct tide_fill *f = &t->fill;
-	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t), pipe = tide_sure_pipe_q16(&t->path), missing;
+	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t), bdp = tide_sure_bdp_q16(&t->path), missing;
 	u64 near = tide_part_q16(safe, TIDE_PART_Q16(0.93));
 	u64 doubled = at_least(2 * f->growth_q16, least);
 
@@ -136,8 +136,8 @@ static inline void tide_regrow(struct tide *t)
 		f->clean = 0;
 		return;
 	}
-	if (t->window_q16 < tide_part_q16(pipe, TIDE_PART_Q16(0.93))) {
-		missing = (tide_part_q16(pipe, TIDE_PART_Q16(0.95)) << 16) / at_least(t->window_q16, 1) - Q16_ONE;
+	if (t->window_q16 < tide_part_q16(bdp, TIDE_PART_Q16(0.93))) {
+		missing = (tide_part_q16(bdp, TIDE_PART_Q16(0.95)) << 16) / at_least(t->window_q16, 1) - Q16_ONE;
 		f->growth_q16 = at_most(at_most(doubled, missing), Q16_ONE / 2);
 		f->clean = 0;
 		return;
@@ -151,13 +151,13 @@ static inline void tide_regrow(struct tide *t)
 
 /*
  * Drain. After a long time with a queue the base RTT may have been measured in it. The return to the old window is a
- * ramp, and hides a queue of cross traffic that is as long. So the drain is at most foreign_queue deep.
+ * ramp, and hides a queue of cross traffic that is as long. So the drain is at most cross_traffic_queue deep.
  */
 static inline void tide_look_at_base(struct tide *t, const struct tide_parameters *p, u64 now_us, s64 queue)
 {
 	struct tide_fill *f = &t->fill;
 	u64 base = tide_base(&t->path), whole = base + (queue > 0 ? queue : 0), left;
-	u64 depth = at_most(base / 20, tide_foreign_queue(&t->path));
+	u64 depth = at_most(base / 20, tide_cross_traffic_queue(&t->path));
 
 	if (!p->drain_us || f->drain || f->growth_q16 || now_us - f->near_empty_us < p->drain_us)
 		return;
@@ -176,8 +176,8 @@ static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
 
 	t->path.queued = 1;
 	t->window_q16 = at_least(up > off ? up - off : 0, TIDE_LEAST_Q16);
-	t->cap_q16 = t->window_q16;
-	t->confirmed = tide_has_all(t);
+	t->safe_window_q16 = t->window_q16;
+	t->confirmed = tide_has_whole_link(t);
 	tide_hold(t);
 }
 
@@ -190,10 +190,10 @@ static inline void tide_meet(struct tide *t, u32 nxt)
 	/* at most by two RTTs of growth: that packet may have left when little was in flight */
 	led = at_least(t->fill.led_q16, (((t->window_q16 << 16) / grew) << 16) / grew);
 	t->window_q16 = at_least(at_most(t->window_q16, led), TIDE_LEAST_Q16);
-	t->cap_q16 = t->window_q16;
+	t->safe_window_q16 = t->window_q16;
 	tide_end_ramp(t, nxt);
 	if (rate && last && (rate > last ? rate - last : last - rate) * 20 < last)
-		t->confirmed = tide_has_all(t);
+		t->confirmed = tide_has_whole_link(t);
 	t->last_full_rate_q32 = rate;
 }
 
@@ -214,7 +214,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
 	steps = r->steps / at_least(r->samples - 1, 1);
 	/* in bursts packets wait for each other */
-	if (!f->bursts.heard)
+	if (!f->bursts.acks_burst)
 		tide_path_round(&t->path, a->now_us, at_least(spread, steps));
 	if (!f->settling)
 		f->ramped = 0;
@@ -231,15 +231,15 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	 * by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
 	 */
 	if (tide_noise(&t->path) > at_least(tide_packet(&t->path), TIDE_SAME) && tide_spread_ask(&t->path.spread)) {
-		tide_listens(t, a->now_us, a->nxt, 0);
-		t->cap_q16 = 0;
+		tide_begin_listen(t, a->now_us, a->nxt, 0);
+		t->safe_window_q16 = 0;
 		return 0;
 	}
 	if (t->senders > 1) {
 		tide_fair_restart(&t->fair);
 	} else if (tide_rate_q32(&t->path) && tide_fair_round(&t->fair, a->now_us, r->packets, queue * 4 > (s64)own * 3, tide_rate_q32(&t->path))) {
 		tide_leaves_apart(t, a->now_us, a->nxt);
-		t->cap_q16 = t->window_q16;
+		t->safe_window_q16 = t->window_q16;
 		return 0;
 	}
 	if (f->drain) {
@@ -255,7 +255,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	} else if (f->settling) {
 		f->settling--;
 	} else if (t->loss_q24 > TIDE_HEAVY_LOSS_Q24) {
-		tide_leaves_unheard(t, a->now_us, a->nxt);
+		tide_leave_for_a_pause(t, a->now_us, a->nxt);
 		return 0;
 	} else if (f->found && f->growth_q16 && queue * 4 >= (s64)own * 3) {
 		tide_meet(t, a->nxt);
@@ -292,7 +292,7 @@ static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
 	f->settling = TIDE_SETTLE - 1;
 	left = t->window_q16 * ((base << 16) / at_least(base + queue, 1)) >> 16;
 	t->window_q16 = at_least(left > Q16_ONE ? left - Q16_ONE : 0, TIDE_LEAST_Q16);
-	t->cap_q16 = t->window_q16;
+	t->safe_window_q16 = t->window_q16;
 	tide_path_restart(&t->path);
 	tide_start_round(t, nxt);
 }
@@ -323,10 +323,10 @@ static inline bool tide_crosses(const struct tide *t, u64 before, u64 window_q16
 	return window_q16 && before <= window_q16 && window_q16 < t->window_q16;
 }
 
-VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
+VERIFIED_APART int tide_fill_ack(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_fill *f;
-	u64 before, own, foreign, rate, safe, pipe, ramp, ramped, queue;
+	u64 before, own, cross_traffic, rate, safe, bdp, ramp, ramped, queue;
 
 	if (!t || !p || !a)
 		return 0;
@@ -343,7 +343,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	}
 	own = tide_own_queue(&t->path) + a->burst * tide_packet(&t->path);
 	/* packets of the transfer's other connections outside of the window are no cross traffic */
-	foreign = tide_foreign_queue(&t->path) + a->beside * tide_packet(&t->path);
+	cross_traffic = tide_cross_traffic_queue(&t->path) + a->beside * tide_packet(&t->path);
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path, t->window_q16)) {
@@ -353,11 +353,11 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	if (f->growth_q16 && tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue > own)
 		tide_meet(t, a->nxt);
 	safe = tide_safe_q16(t);
-	pipe = safe ? tide_sure_pipe_q16(&t->path) : 0;
+	bdp = safe ? tide_sure_bdp_q16(&t->path) : 0;
 	if (f->growth_q16 > Q16_ONE / 20
-	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(pipe, TIDE_PART_Q16(0.93))))) {
+	    && (tide_crosses(t, before, tide_part_q16(safe, TIDE_PART_Q16(0.95))) || tide_crosses(t, before, tide_part_q16(bdp, TIDE_PART_Q16(0.93))))) {
 		tide_end_ramp(t, a->nxt);
-		if (pipe && t->senders < 2 && !tide_share_rules(t))
+		if (bdp && t->senders < 2 && !tide_share_rules(t))
 			tide_fair_put_to_test(&t->fair, t->window_q16);
 	}
 	tide_outlive_ramp(t, a->una);
@@ -368,7 +368,7 @@ VERIFIED_APART int tide_fill_turn(struct tide *t, const struct tide_parameters *
 	ramped = f->growth_q16 ? ~0ULL : f->ramped;
 	if (f->settling && ramped)
 		f->ramped = at_least(ramped, queue / 2);
-	if (queue <= foreign + ramp)
+	if (queue <= cross_traffic + ramp)
 		queue = 0;
 	if (queue && queue <= ramped && tide_lets_bursts_pass(&t->path))
 		tide_take_back(t, a->nxt, queue);

@@ -19,7 +19,7 @@
 /* times the noise: nine in ten groups of eight random delays, of which the longest does not count, differ by less */
 #define TIDE_NOISES 3
 #define TIDE_NOISES_MOST TIDE_MS	/* the most of that */
-#define TIDE_HEARD TIDE_EIGHT		/* the latest probes */
+#define TIDE_RTTS TIDE_EIGHT		/* the latest probes */
 /*
  * Twice the least sum of steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
  * queue that grows and drains at most 2.
@@ -36,16 +36,16 @@
  * LISTEN lasts so long before the spread is measured anew, at least TIDE_LONG base RTTs. Then twice as long, and so on.
  * The window of CUBIC has about such a period.
  */
-#define TIDE_AGAIN_US 16000000ULL
+#define TIDE_REMEASURE_US 16000000ULL
 /* the pace of those probes, in parts of the usual one: one every 2.5 base RTTs, just below what counts as close */
-#define TIDE_AGAIN_PACE 0.4
+#define TIDE_REMEASURE_PACE 0.4
 
 struct tide_listen {
 	/* when LISTEN began, or when packets came apart in it */
 	u64 began_us;
 	u64 pause_us;		/* least duration of LISTEN */
 	u64 peak;		/* longest queue of a probe */
-	struct tide_eight heard;	/* RTTs of the latest probes, a ring buffer */
+	struct tide_eight rtts;	/* RTTs of the latest probes, a ring buffer */
 	u64 stays_us, stayed;	/* since when RTTs have been alike but for noise, and the least of them then */
 	u64 whole_q32;		/* fair-queue LISTEN: the rate of the whole link; else 0 */
 	u64 acknowledged_us;	/* the latest ACK */
@@ -58,7 +58,7 @@ struct tide_listen {
 	u32 probes, good;	/* measured since LISTEN began; the latest in a row that were good */
 	u32 queue;		/* a queue was the reason for LISTEN */
 	u64 packet;		/* packet time, as far as known */
-	u32 closer;		/* closer probes so far: RTTs are alike although they find a queue; 0: no closer look */
+	u32 check_probes;		/* probes of the check for a changed path so far; 0: no check */
 	u32 trains;		/* trains left */
 	u64 least_us;		/* of the fastest train: time and segments */
 	u32 least_packets;
@@ -68,9 +68,9 @@ struct tide_listen {
 	u8 first;		/* no FILL yet, so noise is unknown */
 	u32 rtt_us;		/* of the latest ACK */
 	/* probes in a row, less than 3 base RTTs apart, that met no other packets of the transfer */
-	u32 close;
+	u32 in_a_row;
 	u64 probed_us;		/* the latest probe */
-	u32 again;		/* how often the spread was measured anew */
+	u32 remeasured;		/* how often the spread was measured anew */
 	u64 period_us;		/* when the latest time began, or the first probe was measured */
 	u64 longest, limit;	/* the longest RTT of probes since then, and in the period before */
 };
@@ -90,7 +90,7 @@ static inline bool tide_confirming(const struct tide_listen *l)
  */
 static inline u32 tide_probe_burst(const struct tide_listen *l)
 {
-	return l->whole_q32 || l->closer || l->trains || tide_confirming(l) ? 4 : 2;
+	return l->whole_q32 || l->check_probes || l->trains || tide_confirming(l) ? 4 : 2;
 }
 
 /*
@@ -114,18 +114,18 @@ static inline u64 tide_range(const struct tide_listen *l, u64 least)
 	u64 most = 0, longest = 0;
 
 	/* a scheduling stall may cause the longest, so it does not count */
-	for (u32 i = 0; i < TIDE_HEARD; i++) {
-		most = at_least(most, at_most(longest, l->heard.of[i]));
-		longest = at_least(longest, l->heard.of[i]);
+	for (u32 i = 0; i < TIDE_RTTS; i++) {
+		most = at_least(most, at_most(longest, l->rtts.of[i]));
+		longest = at_least(longest, l->rtts.of[i]);
 	}
-	return l->probes > TIDE_HEARD ? most - least : ~0ULL;
+	return l->probes > TIDE_RTTS ? most - least : ~0ULL;
 }
 
 /*
  * Whether these RTTs differ by less than a fifth of a packet time. Then there is no cross traffic: each probe would
  * wait a different time for the packet in service.
  */
-static inline bool tide_still(const struct tide_listen *l, u64 range)
+static inline bool tide_rtts_alike(const struct tide_listen *l, u64 range)
 {
 	return range < ~0ULL / TIDE_ALIKE_PART && range * TIDE_ALIKE_PART < l->packet;
 }
@@ -174,37 +174,37 @@ static inline bool tide_comes_apart(const struct tide_listen *l)
 }
 
 /*
- * A closer probe bounds the packet time from above: its ACKs but the first took this long. Less than an eighth of the
+ * A check probe bounds the packet time from above: its ACKs but the first took this long. Less than an eighth of the
  * known time shows that ACKs waited for each other.
  */
 static inline void tide_measure(struct tide_listen *l, u64 known)
 {
-	if (!l->closer)
+	if (!l->check_probes)
 		l->packet = known;
 	else if (l->packets)
 		l->packet = at_most(l->packet, at_least((l->us << 8) / l->packets, known / 8));
 }
 
-static inline u64 tide_least_heard(const struct tide_listen *l)
+static inline u64 tide_least_rtt(const struct tide_listen *l)
 {
 	u64 least = ~0ULL;
 
-	for (u32 i = 0; i < TIDE_HEARD; i++)
-		least = at_most(least, l->heard.of[i]);
+	for (u32 i = 0; i < TIDE_RTTS; i++)
+		least = at_most(least, l->rtts.of[i]);
 	return least;
 }
 
 /* Records the RTT of a probe. `alone`: it met no other packets of the transfer. */
-static inline void tide_heard(struct tide_listen *l, u64 now_us, u64 rtt, u64 base, bool alone)
+static inline void tide_record_probe(struct tide_listen *l, u64 now_us, u64 rtt, u64 base, bool alone)
 {
 	l->peak = at_least(l->peak, rtt - base);
 	l->longest = at_least(l->longest, rtt);
-	l->heard.of[l->probes & (TIDE_HEARD - 1)] = rtt;
+	l->rtts.of[l->probes & (TIDE_RTTS - 1)] = rtt;
 	if (l->probes + 1)
 		l->probes++;
 	if (l->stale)
 		return;
-	l->close = alone ? (now_us - l->probed_us) << 8 < 3 * base ? l->close + 1 : 1 : 0;
+	l->in_a_row = alone ? (now_us - l->probed_us) << 8 < 3 * base ? l->in_a_row + 1 : 1 : 0;
 	l->probed_us = now_us;
 }
 
@@ -212,30 +212,30 @@ static inline void tide_heard(struct tide_listen *l, u64 now_us, u64 rtt, u64 ba
  * The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link. 1:
  * there is none; 0: no reading, or the link is not free.
  */
-VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
+VERIFIED_APART u64 tide_spread_reading(const struct tide_listen *l, u64 base)
 {
 	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest;
 
-	if (!l || l->close < TIDE_FEW)
+	if (!l || l->in_a_row < TIDE_FEW)
 		return 0;
-	latest = l->heard.of[(l->probes - 1) & (TIDE_HEARD - 1)];
+	latest = l->rtts.of[(l->probes - 1) & (TIDE_RTTS - 1)];
 	for (u32 i = 1; i < TIDE_MANY; i++)
-		differ += is_at_most(TIDE_SAME, tide_differ(l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)], latest)) & is_at_most(i + 1, l->close);
+		differ += is_at_most(TIDE_SAME, tide_differ(l->rtts.of[(l->probes - 1 - i) & (TIDE_RTTS - 1)], latest)) & is_at_most(i + 1, l->in_a_row);
 	if (!differ)
 		return 1;
-	if (l->close < TIDE_HEARD || l->close & 1)
+	if (l->in_a_row < TIDE_RTTS || l->in_a_row & 1)
 		return 0;
 	/* a scheduling stall may cause the longest */
-	for (u32 i = 0; i < TIDE_HEARD; i++) {
-		most = at_least(most, at_most(longest, l->heard.of[i]));
-		longest = at_least(longest, l->heard.of[i]);
+	for (u32 i = 0; i < TIDE_RTTS; i++) {
+		most = at_least(most, at_most(longest, l->rtts.of[i]));
+		longest = at_least(longest, l->rtts.of[i]);
 	}
-	for (u32 i = 0; i < TIDE_HEARD; i++) {
-		it = at_most(l->heard.of[(l->probes + i) & (TIDE_HEARD - 1)], most);
+	for (u32 i = 0; i < TIDE_RTTS; i++) {
+		it = at_most(l->rtts.of[(l->probes + i) & (TIDE_RTTS - 1)], most);
 		walk += tide_differ(it, before) & -(u64)is_at_most(1, i);
 		before = it;
 	}
-	least = tide_least_heard(l);
+	least = tide_least_rtt(l);
 	spread = at_least((at_least(most, base) - base) * 9 / 7, 1);
 	if (walk * 2 < (most - least) * TIDE_SPREAD_WALK_TWICE || least >= base + at_least(spread / 2, TIDE_SAME))
 		return 0;
@@ -249,34 +249,34 @@ VERIFIED_APART u64 tide_spread_heard(const struct tide_listen *l, u64 base)
  */
 static inline bool tide_is_too_long(struct tide_listen *l, u64 now_us, u64 base)
 {
-	u64 enough = at_least(TIDE_AGAIN_US << 8, TIDE_LONG * base) << at_most(l->again, 16);
+	u64 enough = at_least(TIDE_REMEASURE_US << 8, TIDE_LONG * base) << at_most(l->remeasured, 16);
 
 	if (l->probes == 1)
 		l->period_us = now_us;
 	if (l->whole_q32 || (now_us - l->period_us) << 8 <= enough)
 		return false;
-	l->again++;
+	l->remeasured++;
 	l->period_us = now_us;
 	l->limit = l->longest;
 	l->longest = 0;
 	return true;
 }
 
-/* A probe was not good. True if the path has changed: RTTs were alike for all of the closer look. */
-static inline bool tide_doubts(struct tide_listen *l, u64 range)
+/* A probe was not good. True if the path has changed: RTTs were alike for all of the check. */
+static inline bool tide_path_changed(struct tide_listen *l, u64 range)
 {
-	bool still = tide_still(l, range);
+	bool alike = tide_rtts_alike(l, range);
 
-	if (!l->closer) {
-		l->closer = still;
+	if (!l->check_probes) {
+		l->check_probes = alike;
 		return false;
 	}
-	l->closer++;
-	if (l->closer <= TIDE_HEARD + 1)
+	l->check_probes++;
+	if (l->check_probes <= TIDE_RTTS + 1)
 		return false;
-	if (!still)
-		l->closer = 0;
-	return still;
+	if (!alike)
+		l->check_probes = 0;
+	return alike;
 }
 
 /*

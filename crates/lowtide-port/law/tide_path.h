@@ -109,15 +109,15 @@ static inline bool tide_lets_bursts_pass(const struct tide_path *p)
 }
 
 /* BDP in segments; 0: not known. */
-static inline u64 tide_pipe_q16(const struct tide_path *p)
+static inline u64 tide_bdp_q16(const struct tide_path *p)
 {
 	return tide_rate_q32(p) * (tide_base(p) >> 8) >> 16;
 }
 
 /* BDP; 0 also behind a token bucket, which may have let more pass than the link carries. */
-static inline u64 tide_sure_pipe_q16(const struct tide_path *p)
+static inline u64 tide_sure_bdp_q16(const struct tide_path *p)
 {
-	return tide_lets_bursts_pass(p) ? 0 : tide_pipe_q16(p);
+	return tide_lets_bursts_pass(p) ? 0 : tide_bdp_q16(p);
 }
 
 /* Whether trains measured the packet time within the last TIDE_RATE_SPAN_US. */
@@ -214,17 +214,20 @@ static inline u32 tide_samples(const struct tide_path *p, u64 window_q16)
 }
 
 /* A longer standing queue is caused by cross traffic. */
-VERIFIED_APART u64 tide_foreign_queue(const struct tide_path *p)
+VERIFIED_APART u64 tide_cross_traffic_queue(const struct tide_path *p)
 {
 	if (!p)
 		return 0;
 	return tide_own_queue(p) + at_least(2 * tide_packet_at_most(p), 2 * TIDE_MS) + tide_allowance(p) + tide_spread(p) / 4;
 }
 
-/* The mean of own and foreign queue without their spread, and half of the spread. Probes find less on a free link. */
-static inline u64 tide_middle(const struct tide_path *p)
+/*
+ * The mean of own_queue and cross_traffic_queue without their spread, and half of the spread. Probes find less on
+ * a free link.
+ */
+static inline u64 tide_free_link_queue(const struct tide_path *p)
 {
-	return (tide_own_queue(p) + tide_foreign_queue(p) - tide_spread(p) * 3 / 4) / 2;
+	return (tide_own_queue(p) + tide_cross_traffic_queue(p) - tide_spread(p) * 3 / 4) / 2;
 }
 
 /* The standing queue of a filter; false: not known yet. */
@@ -263,7 +266,7 @@ static inline void tide_path_forget(struct tide_path *p)
 static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	__builtin_memset(p, 0, sizeof(*p));
-	p->spread.looks = TIDE_LOOKS + 1;
+	p->spread.probes = TIDE_SPREAD_PROBES + 1;
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 }
 
@@ -324,15 +327,15 @@ static inline void tide_path_forget_rate(struct tide_path *p)
 /* A round of FILL has ended, of this noise. */
 VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 difference)
 {
-	u64 middle;
+	u64 median;
 
 	if (!p)
 		return 0;
 	p->differences.of[p->rounds++ & (TIDE_ROUNDS - 1)] = difference;
-	middle = tide_middle_of(&p->differences);
+	median = tide_median(&p->differences);
 	if (p->rounds < TIDE_ROUNDS)
 		return 0;
-	tide_extreme_add(&p->medians, now_us, at_least(middle, 1), TIDE_RATE_SPAN_US, true);
+	tide_extreme_add(&p->medians, now_us, at_least(median, 1), TIDE_RATE_SPAN_US, true);
 	p->noise = tide_least(&p->medians);
 	return 0;
 }

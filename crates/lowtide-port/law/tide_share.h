@@ -199,7 +199,7 @@ static inline void tide_share_round(struct tide_share *s, const struct tide_path
 		return;
 	if (s->rest) {
 		/* an empty queue may mean that competing flows are gone */
-		over = s->rest == 1 || (queue >= s->peak && queue >= tide_middle(path));
+		over = s->rest == 1 || (queue >= s->peak && queue >= tide_free_link_queue(path));
 		s->rest--;
 		s->peak = queue;
 		if (over)

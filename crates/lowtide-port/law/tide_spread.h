@@ -9,8 +9,8 @@
 #include "law.h"
 #include "tide_eight.h"
 
-#define TIDE_LOOKS (2 * TIDE_EIGHT)	/* probes that may measure it */
-#define TIDE_FIRST_LOOKS 12		/* least number of probes of the first LISTEN with a spread: three readings */
+#define TIDE_SPREAD_PROBES (2 * TIDE_EIGHT)	/* probes that may measure it */
+#define TIDE_SPREAD_FIRST_PROBES 12		/* least number of probes of the first LISTEN with a spread: three readings */
 /*
  * Quarters of the spread by which the base RTT may fall. If an RTT is the sum of two random delays, one per direction,
  * the readings are about half of its range. The least of sixteen such RTTs exceeds three quarters of that with a
@@ -26,51 +26,51 @@
 struct tide_spread {
 	u64 longer;		/* how much longer RTTs were than the base RTT; 0: no more, or unknown */
 	u64 base;		/* the base RTT when that was measured */
-	u32 looks;		/* probes that were to measure it; above TIDE_LOOKS: that is over */
+	u32 probes;		/* probes that were to measure it; above TIDE_SPREAD_PROBES: that is over */
 	u32 asked;		/* how often noise, or a shorter RTT, asked for a measurement, since the latest spread was found */
 };
 
 /* Whether probes may still measure it. What they have not found by then is cross traffic. */
 static inline bool tide_spread_is_due(const struct tide_spread *s)
 {
-	return !s->longer && s->looks <= TIDE_LOOKS;
+	return !s->longer && s->probes <= TIDE_SPREAD_PROBES;
 }
 
 /* Whether probes have found none. */
 static inline bool tide_spread_is_none(const struct tide_spread *s)
 {
-	return !s->longer && s->looks > TIDE_LOOKS;
+	return !s->longer && s->probes > TIDE_SPREAD_PROBES;
 }
 
 /*
- * A probe was measured. `told`: the spread that the latest ones show; 1: there is none; 0: no reading. Readings differ
- * by chance, so each is averaged with the one before.
+ * A probe was measured. `reading`: the spread that the latest ones show; 1: there is none; 0: no reading. Readings
+ * differ by chance, so each is averaged with the one before.
  */
-static inline void tide_spread_probe(struct tide_spread *s, u64 told, u64 base)
+static inline void tide_spread_probe(struct tide_spread *s, u64 reading, u64 base)
 {
 	if (tide_spread_is_none(s))
 		return;
-	if (s->looks <= TIDE_LOOKS)
-		s->looks++;
-	if (!told)
+	if (s->probes <= TIDE_SPREAD_PROBES)
+		s->probes++;
+	if (!reading)
 		return;
-	s->longer = s->longer ? (s->longer + told) / 2 : told > 1 ? told : 0;
+	s->longer = s->longer ? (s->longer + reading) / 2 : reading > 1 ? reading : 0;
 	s->base = base;
-	s->looks = TIDE_LOOKS + 1;
+	s->probes = TIDE_SPREAD_PROBES + 1;
 }
 
 /* What probes measured was a queue: it is measured anew. */
 static inline void tide_spread_forget(struct tide_spread *s)
 {
 	if (s->longer)
-		s->longer = s->looks = s->asked = 0;
+		s->longer = s->probes = s->asked = 0;
 }
 
 /* Probes have found none, and the link is not free for long: they measure it anew. */
-static inline void tide_spread_look_again(struct tide_spread *s)
+static inline void tide_spread_measure_again(struct tide_spread *s)
 {
 	if (tide_spread_is_none(s))
-		s->looks = 0;
+		s->probes = 0;
 }
 
 /* RTTs differ in FILL, and no spread is known; or none was found in a queue. Whether it is to be measured. */
@@ -79,7 +79,7 @@ static inline bool tide_spread_ask(struct tide_spread *s)
 	if (s->longer || s->asked >= TIDE_SPREAD_ASKS)
 		return false;
 	s->asked++;
-	tide_spread_look_again(s);
+	tide_spread_measure_again(s);
 	return true;
 }
 

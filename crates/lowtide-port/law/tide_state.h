@@ -13,7 +13,7 @@
 #include "tide_share.h"
 
 /* in a smaller BDP buffers may be below the thresholds, so a loss counts */
-#define TIDE_SMALL_PIPE_Q16 (8 * Q16_ONE)
+#define TIDE_SMALL_BDP_Q16 (8 * Q16_ONE)
 #define TIDE_PAIRS_Q16 (4 * Q16_ONE)	/* window for pairs of probes: hosts send up to half of a window at once */
 #define TIDE_UNPACED 4		/* times the share's rate: effectively unpaced */
 #define TIDE_LEAST_Q16 (2 * Q16_ONE)	/* least window of FILL */
@@ -67,7 +67,7 @@ struct tide {
 	u64 window_q16;		/* of FILL */
 	u64 shown_q16;		/* the window that the stack was given last */
 	/* safe window unless confirmed: one that met a queue, or half of one that met cross traffic; 0: unknown */
-	u64 cap_q16;
+	u64 safe_window_q16;
 	u64 last_full_rate_q32;	/* the rate when a ramp last met a queue; 0: never */
 	u64 before_q16;		/* window before the latest loss; 0: none */
 	s64 loss_q24;		/* part of the packets lost, smoothed over rounds */
@@ -75,14 +75,14 @@ struct tide {
 	u32 confirmed;		/* a window of at least 0.9 BDP met a queue: the rate is that of the link */
 	/* queues in a row that were gone soon after FILL: in fair queues they were self-induced */
 	u32 vanished;
-	u32 lossy;		/* short FILLs that loss or packets apart ended, less long ones; at most 5 */
+	u32 short_fills;		/* short FILLs that loss or packets apart ended, less long ones; at most 5 */
 	u32 srtt_us;
 	u32 mss;
 	u32 ruled;		/* the share was what Tide sent at the latest reduction */
 	u32 senders;		/* connections that fill the window, at least 1 */
 };
 
-static inline void tide_fills(struct tide *t, u64 growth_q16, u64 now_us)
+static inline void tide_begin_fill(struct tide *t, u64 growth_q16, u64 now_us)
 {
 	__builtin_memset(&t->fill, 0, sizeof(t->fill));
 	t->fill.growth_q16 = growth_q16;
@@ -104,9 +104,9 @@ static inline void tide_set_bursts(struct tide *t, u32 nxt)
 /* The path is not what it seemed, so nothing is safe. */
 static inline void tide_forget(struct tide *t)
 {
-	t->cap_q16 = t->last_full_rate_q32 = 0;
+	t->safe_window_q16 = t->last_full_rate_q32 = 0;
 	t->confirmed = t->vanished = 0;
-	t->listen.again = 0;
+	t->listen.remeasured = 0;
 	t->listen.longest = t->listen.limit = 0;
 }
 
@@ -124,19 +124,19 @@ static inline u64 tide_part_q16(u64 window_q16, u32 part_q16)
 /*
  * Whether the spread is still measured. Several connections skip that in the first LISTEN, as their own packets queue.
  */
-static inline bool tide_looks(const struct tide *t)
+static inline bool tide_measures_spread(const struct tide *t)
 {
 	const struct tide_listen *l = &t->listen;
 
 	if (l->first && t->senders > 1)
 		return false;
-	return tide_spread_is_due(&t->path.spread) || (l->first && l->probes < TIDE_FIRST_LOOKS && tide_spread(&t->path));
+	return tide_spread_is_due(&t->path.spread) || (l->first && l->probes < TIDE_SPREAD_FIRST_PROBES && tide_spread(&t->path));
 }
 
 /* The safe window, up to which growth may be fast; 0: not known. */
 static inline u64 tide_safe_q16(const struct tide *t)
 {
-	return t->confirmed ? tide_pipe_q16(&t->path) : t->cap_q16;
+	return t->confirmed ? tide_bdp_q16(&t->path) : t->safe_window_q16;
 }
 
 /* Whether the weighted share is what Tide sends. */
@@ -171,19 +171,19 @@ static inline u64 tide_whole_q32(const struct tide *t)
  * From FILL to LISTEN. `whole_q32`: fair-queue LISTEN, until probes show that the link of this rate is free of cross
  * traffic; 0: any other.
  */
-static inline void tide_listens(struct tide *t, u64 now_us, u32 nxt, u64 whole_q32)
+static inline void tide_begin_listen(struct tide *t, u64 now_us, u32 nxt, u64 whole_q32)
 {
 	bool large;
 
 	/* cross traffic: the window is no longer safe */
-	t->cap_q16 = at_least(at_most(t->cap_q16 ? t->cap_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
+	t->safe_window_q16 = at_least(at_most(t->safe_window_q16 ? t->safe_window_q16 : ~0ULL, t->window_q16 / 2), TIDE_LEAST_Q16);
 	t->confirmed = 0;
 	t->path.queued = 1;
 	tide_fair_restart(&t->fair);
 	tide_share_enter(&t->share, t->window_q16);
 	__builtin_memset(&t->listen, 0, sizeof(t->listen));
 	t->listen.stale = 1;
-	large = tide_pipe_q16(&t->path) >= TIDE_SMALL_PIPE_Q16;
+	large = tide_bdp_q16(&t->path) >= TIDE_SMALL_BDP_Q16;
 	t->listen.confirms = large && t->path.noise && tide_whole_q32(t);
 	if (large || t->vanished || !tide_knows_packet(&t->path, now_us))
 		t->listen.trains = TIDE_TRAINS;

@@ -96,7 +96,7 @@ static u32 tide_least_burst_any(const void *l)
  * As in flows.h: an ordinary flow, one that fills the link, one that probes, and one whose probes look how much RTTs
  * differ.
  */
-enum stance { STANCE_WINDOW, STANCE_FILLS, STANCE_PROBES, STANCE_LOOKS };
+enum stance { STANCE_WINDOW, STANCE_FILLS, STANCE_PROBES, STANCE_MEASURES };
 
 static u32 tide_stance_any(const void *l, u64 *since_us)
 {
@@ -107,7 +107,7 @@ static u32 tide_stance_any(const void *l, u64 *since_us)
 		return STANCE_WINDOW;
 	if (!t->listens)
 		return STANCE_FILLS;
-	return tide_looks_on(t) ? STANCE_LOOKS : STANCE_PROBES;
+	return tide_still_measures_spread(t) ? STANCE_MEASURES : STANCE_PROBES;
 }
 
 static void tide_link_rates_any(const void *l, u32 mss, u64 *known, u64 *at_most)

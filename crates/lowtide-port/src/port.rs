@@ -370,7 +370,9 @@ impl CongestionControl for Port {
         // SAFETY: see Ported::port.
         match self.table.stance.map(|stance| unsafe { stance(self.state.as_ptr().cast(), &raw mut since_us) }) {
             Some(1) => Stance::Fills,
-            Some(probes @ (2 | 3)) => Stance::Probes { since: Time::from_nanos(1000 * since_us), looks: probes == 3 },
+            Some(probes @ (2 | 3)) => {
+                Stance::Probes { since: Time::from_nanos(1000 * since_us), measures: probes == 3 }
+            }
             _ => Stance::Window,
         }
     }

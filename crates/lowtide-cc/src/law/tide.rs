@@ -31,13 +31,13 @@ use std::time::Duration;
 mod bursts;
 mod fair;
 mod fill;
-mod hear;
 mod listen;
 mod path;
 mod share;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use fair::Fair;
 use fill::Fill;
@@ -67,7 +67,7 @@ impl Parameters {
             path: Path::new(flow.mss),
             phase: Phase::Listen(Listen { stale: true, first: true, trains: Listen::TRAINS, ..Listen::default() }),
             window: 2.0,
-            cap: None,
+            safe_window: None,
             last_full_rate: None,
             confirmed: false,
             loss: 0.0,
@@ -78,7 +78,7 @@ impl Parameters {
             fair: Fair::default(),
             vanished: 0,
             senders: 1,
-            lossy: 0,
+            short_fills: 0,
             share: None,
             flow: *flow,
         })
@@ -91,7 +91,7 @@ impl Parameters {
 }
 
 /// Packets. In a smaller BDP buffers may be below the thresholds, so a loss counts.
-const SMALL_PIPE: f64 = 8.0;
+const SMALL_BDP: f64 = 8.0;
 /// Window for pairs of probes, packets: hosts send up to half of a window at once.
 const PAIRS: f64 = 4.0;
 /// Times the share's rate: effectively unpaced.
@@ -129,7 +129,7 @@ struct Tide {
     /// Of FILL, packets.
     window: f64,
     /// Safe window unless `confirmed`, packets: one that met a queue, or half of one that met cross traffic.
-    cap: Option<f64>,
+    safe_window: Option<f64>,
     /// The rate when a ramp last met a queue, packets per second.
     last_full_rate: Option<f64>,
     /// Whether a window of at least 0.9 BDP met a queue, so that the rate is that of the link.
@@ -147,7 +147,7 @@ struct Tide {
     /// Connections that fill the window, at least 1.
     senders: u32,
     /// Short FILLs that loss or packets apart ended, less long ones; at most 5.
-    lossy: u32,
+    short_fills: u32,
     /// The weighted share, if there is a weight.
     share: Option<Share>,
     flow: Flow,
@@ -156,7 +156,7 @@ struct Tide {
 impl Tide {
     /// The safe window, up to which growth may be fast, packets.
     fn safe(&self) -> Option<f64> {
-        if self.confirmed { self.path.pipe() } else { self.cap }
+        if self.confirmed { self.path.bdp() } else { self.safe_window }
     }
 
     fn on_sample(&mut self, ack: &Ack, rtt: f64) {
@@ -176,17 +176,17 @@ impl Tide {
 
     /// The path is not what it seemed, so nothing is safe.
     fn forget(&mut self) {
-        (self.cap, self.confirmed, self.last_full_rate, self.vanished) = (None, false, None, 0);
+        (self.safe_window, self.confirmed, self.last_full_rate, self.vanished) = (None, false, None, 0);
         if let Phase::Listen(listen) = &mut self.phase {
-            (listen.again, listen.longest, listen.limit) = (0, 0.0, None);
+            (listen.remeasured, listen.longest, listen.limit) = (0, 0.0, None);
         }
     }
 
     /// From FILL to LISTEN. `whole`: fair-queue LISTEN, until probes show that the link of this rate is free of cross
     /// traffic.
-    fn listen(&mut self, now: Time, nxt: u64, whole: Option<f64>) {
+    fn begin_listen(&mut self, now: Time, nxt: u64, whole: Option<f64>) {
         // cross traffic: the window is no longer safe
-        self.cap = Some(self.cap.unwrap_or(f64::INFINITY).min(self.window / 2.0).max(2.0));
+        self.safe_window = Some(self.safe_window.unwrap_or(f64::INFINITY).min(self.window / 2.0).max(2.0));
         self.confirmed = false;
         self.path.see_queue();
         self.fair.restart();
@@ -194,7 +194,7 @@ impl Tide {
         if let Some(share) = &mut self.share {
             share.enter(window);
         }
-        let large = self.path.pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
+        let large = self.path.bdp().is_some_and(|bdp| bdp >= SMALL_BDP);
         let trains = if large || self.vanished > 0 || !self.path.knows_packet(now) { Listen::TRAINS } else { 0 };
         let packet = self.path.packet();
         self.phase = Phase::Listen(Listen {
@@ -242,8 +242,9 @@ impl Tide {
                 if listen.probes < 4 || listen.good > 0 {
                     return often.max(share);
                 }
-                if listen.looks(&self.path, self.senders) {
-                    return (if listen.looks_again() { Listen::AGAIN_PACE * often } else { often }).max(share);
+                if listen.measures_spread(&self.path, self.senders) {
+                    return (if listen.remeasures_spread() { Listen::REMEASURE_PACE * often } else { often })
+                        .max(share);
                 }
                 let rate = self.path.rate().unwrap_or(1.0 / self.path.packet());
                 let least = listen.burst() as f64 * self.parameters.probe_rate;
@@ -269,8 +270,8 @@ impl CongestionControl for Tide {
             self.on_sample(ack, rtt);
         }
         match &self.phase {
-            Phase::Fill(_) => self.fill(ack),
-            Phase::Listen(_) => self.hear(ack),
+            Phase::Fill(_) => self.on_fill_ack(ack),
+            Phase::Listen(_) => self.on_listen_ack(ack),
         }
         Reaction::None
     }
@@ -281,23 +282,23 @@ impl CongestionControl for Tide {
             if congestion.signal == Signal::Timeout { share.on_timeout() } else { share.on_congestion() }
         }
         let fill = match &mut self.phase {
-            Phase::Listen(listen) => return listen.close = 0, // RTTs differ as the full queue drains
+            Phase::Listen(listen) => return listen.in_a_row = 0, // RTTs differ as the full queue drains
             Phase::Fill(fill) => fill,
         };
         let own = self.path.own_queue();
-        let pipe = self.path.pipe();
+        let bdp = self.path.bdp();
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
-        let beyond = pipe.is_some_and(|pipe| self.window > pipe);
+        let beyond = bdp.is_some_and(|bdp| self.window > bdp);
         self.before = Some(self.window);
         // own growth explains the loss
         let grows = fill.growth > 0.0 || fill.settling > 0;
         if !grows {
             self.path.spread.forget(); // the queue was full: RTTs differ as it fills and drains
         }
-        if congestion.signal == Signal::Timeout || (!grows && pipe.is_some_and(|pipe| pipe < SMALL_PIPE)) {
-            self.listen(congestion.now, congestion.nxt, None);
+        if congestion.signal == Signal::Timeout || (!grows && bdp.is_some_and(|bdp| bdp < SMALL_BDP)) {
+            self.begin_listen(congestion.now, congestion.nxt, None);
         } else if queued || beyond || congestion.signal != Signal::Loss {
-            self.window = (0.95 * pipe.map_or(self.window, |pipe| pipe.min(self.window))).max(2.0);
+            self.window = (0.95 * bdp.map_or(self.window, |bdp| bdp.min(self.window))).max(2.0);
             let Phase::Fill(fill) = &mut self.phase else { return };
             (fill.growth, fill.drain) = (0.0, None);
         }
@@ -368,7 +369,9 @@ impl CongestionControl for Tide {
         match &self.phase {
             _ if self.is_ordinary() => Stance::Window,
             Phase::Fill(_) => Stance::Fills,
-            Phase::Listen(listen) => Stance::Probes { since: listen.began, looks: listen.looks_on(&self.path) },
+            Phase::Listen(listen) => {
+                Stance::Probes { since: listen.began, measures: listen.still_measures_spread(&self.path) }
+            }
         }
     }
 
@@ -382,7 +385,7 @@ impl CongestionControl for Tide {
         show("base", ms(self.path.base()));
         show("noise", ms(self.path.noise()));
         show("own_queue", ms(self.path.own_queue()));
-        show("foreign_queue", ms(self.path.foreign_queue()));
+        show("cross_traffic_queue", ms(self.path.cross_traffic_queue()));
         if let Some(rate) = self.path.rate() {
             show("rate", rate);
         }

@@ -20,12 +20,12 @@ pub enum Usage {
     /// It would, but leaves it to others.
     Yields,
     /// It takes at once what the other connections leave of the window, which it may where it is paced.
-    Carries,
+    HoldsToken,
 }
 
 impl Usage {
     const fn wants(self) -> bool {
-        matches!(self, Self::Wants | Self::Carries)
+        matches!(self, Self::Wants | Self::HoldsToken)
     }
 }
 
@@ -278,7 +278,7 @@ impl Aggregate {
         let (equal, left) = (self.equal(member, window, usage), self.left(member, window));
         let (others, packets) = (self.others_want(member), f64::from(packets));
         let grown = match usage {
-            Usage::Carries => left,
+            Usage::HoldsToken => left,
             Usage::Yields if others => member.grant,
             _ => member.grant + packets,
         };
@@ -376,12 +376,12 @@ mod tests {
         all.grant(&mut members[1], 12.0, 1, Usage::Wants);
         all.grant(&mut members[2], 12.0, 9, Usage::Wants);
         assert_eq!(members.map(|it| it.grant), [4.0, 5.5, 5.5]);
-        // one yields, and the one that carries has an initial window at once, then what is left
+        // one yields, and the one that has the token has an initial window at once, then what is left
         all.grant(&mut members[1], 12.0, 2, Usage::Yields);
-        all.grant(&mut members[2], 12.0, 0, Usage::Carries);
+        all.grant(&mut members[2], 12.0, 0, Usage::HoldsToken);
         assert_eq!(members.map(|it| it.grant), [4.0, 4.5, 10.0]);
         all.grant(&mut members[1], 12.0, 2, Usage::Yields);
-        all.grant(&mut members[2], 12.0, 0, Usage::Carries);
+        all.grant(&mut members[2], 12.0, 0, Usage::HoldsToken);
         assert_eq!(members.map(|it| it.grant), [4.0, 0.0, 11.0]);
         // and keeps no more than it has when that one has gone, as no connection would use more
         all.leave(&mut members[2]);
@@ -395,18 +395,18 @@ mod tests {
     fn a_newcomer_has_its_equal_part_of_an_initial_window_and_grows_into_what_is_left() {
         let mut all = Aggregate::default();
         let mut members = [joined(&mut all, 60.0), joined(&mut all, 60.0)];
-        all.grant(&mut members[0], 60.0, 0, Usage::Carries);
+        all.grant(&mut members[0], 60.0, 0, Usage::HoldsToken);
         assert_eq!(members.map(|it| it.grant), [50.0, 10.0]);
         assert!(all.is_full(60.0));
-        // nothing is left for it until the one that carries makes room, a segment for two that are acknowledged
+        // nothing is left for it until the one that has the token makes room, a segment for two that are acknowledged
         all.grant(&mut members[1], 60.0, 4, Usage::Wants);
         assert_eq!(members[1].grant, 10.0);
-        all.grant(&mut members[0], 60.0, 4, Usage::Carries);
+        all.grant(&mut members[0], 60.0, 4, Usage::HoldsToken);
         all.grant(&mut members[1], 60.0, 4, Usage::Wants);
         assert_eq!(members.map(|it| it.grant), [48.0, 12.0]);
         // a connection without further data gives up all of its part
         all.grant(&mut members[0], 60.0, 1, Usage::Modest);
-        all.grant(&mut members[1], 60.0, 1, Usage::Carries);
+        all.grant(&mut members[1], 60.0, 1, Usage::HoldsToken);
         assert_eq!((members[1].grant, all.granted()), (60.0, 60.0));
     }
 

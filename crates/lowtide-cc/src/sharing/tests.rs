@@ -108,7 +108,7 @@ impl Life {
     fn set(&mut self, stance: Stance) {
         let mut given = self.given.lock().unwrap();
         given.stance = match stance {
-            Stance::Probes { looks, .. } => Stance::Probes { since: self.now, looks },
+            Stance::Probes { measures, .. } => Stance::Probes { since: self.now, measures },
             other => other,
         };
     }
@@ -209,8 +209,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..40)
 }
 
-const PROBES: Stance = Stance::Probes { since: Time::ZERO, looks: false };
-const LOOKS: Stance = Stance::Probes { since: Time::ZERO, looks: true };
+const PROBES: Stance = Stance::Probes { since: Time::ZERO, measures: false };
+const MEASURES: Stance = Stance::Probes { since: Time::ZERO, measures: true };
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
@@ -221,7 +221,7 @@ proptest! {
             match event {
                 Event::Open(segments) if life.senders.len() < 24 => life.open(segments),
                 Event::Open(_) => {}
-                Event::Stance(which) => life.set([Stance::Window, Stance::Fills, PROBES, LOOKS][which as usize]),
+                Event::Stance(which) => life.set([Stance::Window, Stance::Fills, PROBES, MEASURES][which as usize]),
                 Event::Loss(which) if !life.senders.is_empty() => {
                     let which = which as usize % life.senders.len();
                     let (now, signal) = (life.now, Signal::Loss);

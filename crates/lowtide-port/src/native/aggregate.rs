@@ -100,7 +100,12 @@ impl Pair {
                 let rtt = sampled.then(|| Duration::from_micros(self.rtt_us.into()));
                 member.in_flight = in_flight;
                 let heard = all.on_ack(&Ack { now: at(self.now_us), packets, rtt, ..Ack::default() }, MSS);
-                all.grant(member, real, packets, [Usage::Modest, Usage::Wants, Usage::Yields, Usage::Carries][usage]);
+                all.grant(
+                    member,
+                    real,
+                    packets,
+                    [Usage::Modest, Usage::Wants, Usage::Yields, Usage::HoldsToken][usage],
+                );
                 let rate = heard.rate.unwrap_or_default();
                 let reference = Heard {
                     una: heard.una as u32, // sequence numbers wrap

@@ -455,6 +455,6 @@ fn much_loss_makes_both_pause() {
         acks += heard;
         assert!(path.used() < 0.13, "with a loss of {loss} it uses {} of the link", path.used());
     }
-    // where an RTT decides for one of them alone whether it looks closer, they differ for as long as they listen
+    // where an RTT decides for one of them alone whether it checks the path, they differ for as long as they listen
     assert!(apart * 150 <= acks, "apart at {apart} of {acks} ACKs");
 }

@@ -14,7 +14,7 @@ pub(super) struct Bursts {
     to: u64,
     acknowledged: Time,
     /// Whether the latest ACK was for such data.
-    heard: bool,
+    acks_burst: bool,
     /// Part of the ACKs that came apart, smoothed.
     apart: f64,
 }
@@ -49,10 +49,10 @@ impl Bursts {
     pub(super) fn on_ack(&mut self, ack: &Ack, whole: f64) -> bool {
         let passed = (ack.now - self.acknowledged).as_secs_f64();
         self.acknowledged = ack.now;
-        self.heard = self.from < ack.una && (self.on || ack.una <= self.to);
+        self.acks_burst = self.from < ack.una && (self.on || ack.una <= self.to);
         let limited = ack.window_limited && !ack.reducing && !ack.app_limited();
         // one ACK for a whole burst shows no spacing
-        if !self.heard || !limited || !(1..=2).contains(&ack.packets) {
+        if !self.acks_burst || !limited || !(1..=2).contains(&ack.packets) {
             self.apart = 0.0;
             return false;
         }
@@ -62,8 +62,8 @@ impl Bursts {
     }
 
     /// Whether the latest ACK was for a packet of a burst.
-    pub(super) const fn heard(&self) -> bool {
-        self.heard
+    pub(super) const fn acks_burst(&self) -> bool {
+        self.acks_burst
     }
 
     /// Packets that leave together.
@@ -132,19 +132,19 @@ mod tests {
     }
 
     #[test]
-    fn only_what_left_in_bursts_is_heard() {
+    fn only_what_left_in_bursts_counts() {
         let mut bursts = ramp();
         let ack = |una| Ack { una, packets: 1, window_limited: true, ..Ack::default() };
-        let hears = |bursts: &mut Bursts, una| {
+        let counts = |bursts: &mut Bursts, una| {
             bursts.on_ack(&ack(una), 1.0);
-            bursts.heard()
+            bursts.acks_burst()
         };
-        assert!(!hears(&mut bursts, 1000));
-        assert!(hears(&mut bursts, 2000));
+        assert!(!counts(&mut bursts, 1000));
+        assert!(counts(&mut bursts, 2000));
         bursts.leave(false, PACKET.as_secs_f64(), 5000);
         assert_eq!((bursts.burst(), bursts.wait(1.0)), (1, 0.0));
-        assert!(hears(&mut bursts, 5000));
-        assert!(!hears(&mut bursts, 6000));
+        assert!(counts(&mut bursts, 5000));
+        assert!(!counts(&mut bursts, 6000));
     }
 
     #[test]

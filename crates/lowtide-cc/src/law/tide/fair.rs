@@ -22,7 +22,7 @@ pub(super) struct Fair {
     test: u32,
     acknowledged: Time,
     /// ACKs in a row as close as the rate of the whole link allows.
-    close: u32,
+    close_acks: u32,
     /// Whether packets did arrive together, more than the two that a fair queue may serve in one turn, or the ACKs
     /// cannot show it.
     together: bool,
@@ -33,7 +33,7 @@ impl Fair {
     const ROUNDS: u32 = 4;
     const PACKETS: f64 = 64.0;
     /// Readings in a row that tell a part of the rate from chance.
-    const LOOKS: u32 = 2;
+    const READINGS: u32 = 2;
     /// Greatest relative error of a part.
     const TOLERANCE: f64 = 0.05;
     /// The least part is a quarter: smaller ones cannot be told from chance.
@@ -48,10 +48,10 @@ impl Fair {
     pub(super) fn on_ack(&mut self, ack: &Ack, whole: f64) {
         if (1..Self::TEST).contains(&self.test) && ack.packets > 0 {
             let apart = Bursts::apart((ack.now - self.acknowledged).as_secs_f64(), ack.packets, whole);
-            self.close = if apart { 0 } else { self.close + 1 };
+            self.close_acks = if apart { 0 } else { self.close_acks + 1 };
             // ACKs that cannot show it count as close: the test then finds nothing
             let tells = !ack.reducing && !ack.app_limited() && u64::from(ack.packets) <= Self::BURST / 2;
-            self.together |= self.close >= 2 || !tells;
+            self.together |= self.close_acks >= 2 || !tells;
         }
         self.acknowledged = ack.now;
     }
@@ -81,7 +81,7 @@ impl Fair {
         let nearest = parts.round();
         let fair = (2.0..=Self::PARTS).contains(&nearest) && (parts / nearest - 1.0).abs() < Self::TOLERANCE;
         let found = if fair { self.found + 1 } else { 0 };
-        let test = if found >= Self::LOOKS { Self::TEST } else { 0 };
+        let test = if found >= Self::READINGS { Self::TEST } else { 0 };
         *self = Self { ended: self.ended, found, test, acknowledged: self.acknowledged, ..Self::default() };
         false
     }

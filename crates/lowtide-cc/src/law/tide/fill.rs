@@ -4,7 +4,7 @@
 use crate::{Ack, Time};
 use std::time::Duration;
 
-use super::{Phase, Round, SMALL_PIPE, Tide, bursts::Bursts, listen::Listen};
+use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, listen::Listen};
 
 /// Rounds until a change of the window shows: the rest of the present one, one until it is on the link, one until it is
 /// seen.
@@ -75,8 +75,8 @@ impl Fill {
 
 impl Tide {
     /// Whether the window is at least 0.9 BDP. With less a queue is met if cross traffic has a part of the link.
-    fn has_all(&self) -> bool {
-        self.path.pipe().is_some_and(|pipe| self.window >= 0.9 * pipe)
+    fn has_whole_link(&self) -> bool {
+        self.path.bdp().is_some_and(|bdp| self.window >= 0.9 * bdp)
     }
 
     /// Packets that the window gains per round: the root of a gain that is the same delay on any link. A flow knows
@@ -98,7 +98,7 @@ impl Tide {
         if matches!(&self.phase, Phase::Fill(fill) if ack.now - fill.began > BRIEFLY) {
             self.vanished = 0;
         }
-        self.listen(ack.now, ack.nxt, self.path.whole().filter(|_| self.vanished >= VANISHED));
+        self.begin_listen(ack.now, ack.nxt, self.path.whole().filter(|_| self.vanished >= VANISHED));
         if let Phase::Listen(listen) = &mut self.phase {
             listen.queue = true;
         }
@@ -106,16 +106,16 @@ impl Tide {
 
     /// Heavy loss, or packets apart, end FILL where probes may find nothing: with a policer, or with noise. So LISTEN
     /// lasts for a pause.
-    fn leave_unheard(&mut self, ack: &Ack) {
+    fn leave_for_a_pause(&mut self, ack: &Ack) {
         let Phase::Fill(fill) = &self.phase else { return };
-        self.lossy = if ack.now - fill.began > BRIEFLY {
-            self.lossy.saturating_sub(1)
+        self.short_fills = if ack.now - fill.began > BRIEFLY {
+            self.short_fills.saturating_sub(1)
         } else {
-            (self.lossy + 1).min(LOSS_PAUSES)
+            (self.short_fills + 1).min(LOSS_PAUSES)
         };
-        self.listen(ack.now, ack.nxt, None);
+        self.begin_listen(ack.now, ack.nxt, None);
         if let Phase::Listen(listen) = &mut self.phase {
-            listen.pause = self.path.base() * f64::from(LOSS_PAUSE << self.lossy);
+            listen.pause = self.path.base() * f64::from(LOSS_PAUSE << self.short_fills);
         }
     }
 
@@ -123,9 +123,9 @@ impl Tide {
     /// small.
     fn leave_apart(&mut self, ack: &Ack) {
         if let Some(whole) = self.path.whole() {
-            self.listen(ack.now, ack.nxt, Some(whole));
+            self.begin_listen(ack.now, ack.nxt, Some(whole));
         } else {
-            self.leave_unheard(ack);
+            self.leave_for_a_pause(ack);
         }
     }
 
@@ -147,7 +147,7 @@ impl Tide {
     /// Packets sent after a ramp do not meet its queue. In BDPs of enough packets a round has samples enough to see
     /// that.
     fn outlive_ramp(&mut self, una: u64) {
-        let large = self.path.sure_pipe().is_some_and(|pipe| pipe >= SMALL_PIPE);
+        let large = self.path.sure_bdp().is_some_and(|bdp| bdp >= SMALL_BDP);
         let Phase::Fill(fill) = &mut self.phase else { return };
         if large && fill.ramp_sent.take_if(|sent| una >= *sent).is_some() {
             fill.ramp = 0.0;
@@ -179,13 +179,13 @@ impl Tide {
         // at most by two RTTs of growth: that packet may have left when little was in flight
         let led = fill.led.max(self.window / (1.0 + fill.growth) / (1.0 + fill.growth));
         self.window = self.window.min(led).max(2.0);
-        self.cap = Some(self.window);
+        self.safe_window = Some(self.window);
         Self::end_ramp(fill, nxt);
         let rate = self.path.rate();
         if let (Some(rate), Some(last)) = (rate, self.last_full_rate)
             && (rate / last - 1.0).abs() < 0.05
         {
-            self.confirmed = self.has_all();
+            self.confirmed = self.has_whole_link();
         }
         self.last_full_rate = rate;
     }
@@ -200,13 +200,13 @@ impl Tide {
         (fill.ramp, fill.ramp_sent) = (2.0 * queue / base, None);
         (fill.growth, fill.settling, fill.ramped) = (0.0, SETTLE - 1, queue / 2.0);
         self.window = (self.window * base / (base + queue) - 1.0).max(2.0);
-        self.cap = Some(self.window);
+        self.safe_window = Some(self.window);
         self.path.restart_filters();
         self.start_round(ack.nxt);
     }
 
     /// An ACK in FILL.
-    pub(super) fn fill(&mut self, ack: &Ack) {
+    pub(super) fn on_fill_ack(&mut self, ack: &Ack) {
         // at weight 1 an ordinary flow, whatever Tide finds
         if let Some(share) = self.share.as_mut().filter(|share| share.is_whole() && !ack.reducing) {
             share.on_ack(ack);
@@ -224,19 +224,19 @@ impl Tide {
             }
         }
         // packets of the transfer's other connections outside of the window are no cross traffic
-        let foreign = self.path.foreign_queue() + f64::from(ack.beside) * self.path.packet();
+        let cross_traffic = self.path.cross_traffic_queue() + f64::from(ack.beside) * self.path.packet();
         let own = self.path.own_queue() + f64::from(ack.burst) * self.path.packet();
         self.find(ack, own);
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.round.limited |= ack.window_limited;
         let before = self.window;
-        let unheard = 4 * fill.found < self.path.samples(self.window);
+        let no_queue_yet = 4 * fill.found < self.path.samples(self.window);
         if ack.window_limited
             && !ack.reducing
             && fill.settling == 0
             && fill.drain.is_none()
             && fill.growth > 0.0
-            && unheard
+            && no_queue_yet
         {
             self.window += fill.growth * f64::from(ack.packets);
             self.round.grew = true;
@@ -244,13 +244,13 @@ impl Tide {
         if fill.growth > 0.0 && self.path.fast_queue().is_some_and(|queue| queue > own) {
             self.meet(ack.nxt);
         }
-        let (near, pipe) = (self.safe(), self.path.sure_pipe());
+        let (near, bdp) = (self.safe(), self.path.sure_bdp());
         let rules = self.share_rules();
         let Phase::Fill(fill) = &mut self.phase else { return };
         let crosses = |part: f64, of: Option<f64>| of.is_some_and(|of| (before..self.window).contains(&(part * of)));
-        if fill.growth > 0.05 && (crosses(0.95, near) || (near.is_some() && crosses(0.93, pipe))) {
+        if fill.growth > 0.05 && (crosses(0.95, near) || (near.is_some() && crosses(0.93, bdp))) {
             Self::end_ramp(fill, ack.nxt);
-            if pipe.is_some() && self.senders < 2 && !rules {
+            if bdp.is_some() && self.senders < 2 && !rules {
                 self.fair.put_to_test(self.window);
             }
         }
@@ -263,7 +263,7 @@ impl Tide {
         if fill.settling > 0 && ramped > 0.0 {
             fill.ramped = ramped.max(queue / 2.0);
         }
-        if queue > foreign + ramp {
+        if queue > cross_traffic + ramp {
             if queue <= ramped && self.path.lets_bursts_pass() {
                 self.take_back(ack, queue);
             } else {
@@ -283,7 +283,7 @@ impl Tide {
         // with growth later RTTs are longer
         let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
         // in bursts packets wait for each other
-        if !fill.bursts.heard() {
+        if !fill.bursts.acks_burst() {
             self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
         }
         if fill.settling == 0 {
@@ -304,8 +304,8 @@ impl Tide {
         // Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
         // by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
         if self.path.noise() > self.path.packet().max(Listen::SAME) && self.path.spread.ask() {
-            self.listen(ack.now, ack.nxt, None);
-            self.cap = None;
+            self.begin_listen(ack.now, ack.nxt, None);
+            self.safe_window = None;
             return;
         }
         if self.senders > 1 {
@@ -315,7 +315,7 @@ impl Tide {
         {
             let window = self.window;
             self.leave_apart(ack);
-            self.cap = Some(window);
+            self.safe_window = Some(window);
             return;
         }
         if let Some((left, window)) = fill.drain {
@@ -328,7 +328,7 @@ impl Tide {
         } else if fill.settling > 0 {
             fill.settling -= 1;
         } else if self.loss > HEAVY_LOSS {
-            self.leave_unheard(ack);
+            self.leave_for_a_pause(ack);
             return;
         } else if fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own {
             self.meet(ack.nxt);
@@ -336,7 +336,7 @@ impl Tide {
             self.path.see_queue();
             let step = self.step();
             self.window = (self.window + step - self.window / 2.0 * (queue - own) / (base + queue)).max(2.0);
-            (self.cap, self.confirmed) = (Some(self.window), self.has_all());
+            (self.safe_window, self.confirmed) = (Some(self.window), self.has_whole_link());
             self.hold();
         } else if !round.limited {
             self.hold();
@@ -359,14 +359,14 @@ impl Tide {
     /// A round below 0.75 own_queue, in a window that is the limit. Growth doubles: to at most 1 up to the safe window,
     /// to at most 1/2 up to the BDP. Beyond, it first stays at the least.
     fn regrow(&mut self) {
-        let (least, safe, pipe) = (self.least_growth(), self.safe(), self.path.sure_pipe());
+        let (least, safe, bdp) = (self.least_growth(), self.safe(), self.path.sure_bdp());
         let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
         let Phase::Fill(fill) = &mut self.phase else { return };
         let doubled = (2.0 * fill.growth).max(least);
         if safe.is_none_or(|safe| self.window < 0.93 * safe) {
             (fill.growth, fill.clean) = (doubled.min(1.0), 0);
-        } else if let Some(pipe) = pipe.filter(|pipe| self.window < 0.93 * pipe) {
-            let missing = 0.95 * pipe / self.window - 1.0;
+        } else if let Some(bdp) = bdp.filter(|bdp| self.window < 0.93 * bdp) {
+            let missing = 0.95 * bdp / self.window - 1.0;
             (fill.growth, fill.clean) = (doubled.min(missing).min(0.5), 0);
         } else {
             fill.clean += 1;
@@ -375,10 +375,10 @@ impl Tide {
     }
 
     /// Drain. After a long time with a queue the base RTT may have been measured in it. The return to the old window is
-    /// a ramp, and hides a queue of cross traffic that is as long. So the drain is at most `foreign_queue` deep.
+    /// a ramp, and hides a queue of cross traffic that is as long. So the drain is at most `cross_traffic_queue` deep.
     fn look_at_base(&mut self, now: Time, queue: f64) {
         let (base, drain) = (self.path.base(), self.parameters.drain);
-        let depth = (base / 20.0).min(self.path.foreign_queue());
+        let depth = (base / 20.0).min(self.path.cross_traffic_queue());
         let Phase::Fill(fill) = &mut self.phase else { return };
         if drain.is_zero() || fill.drain.is_some() || fill.growth > 0.0 || now - fill.near_empty < drain {
             return;

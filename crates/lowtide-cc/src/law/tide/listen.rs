@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! LISTEN: Tide sends probes, and measures what they find. Two events mimic cross traffic: a drop of the link's rate,
 //! and a longer route. They leave the RTTs of probes alike, while with cross traffic each probe waits a different time
-//! for the packet in service. So where RTTs differ by less than a part of a packet time, Tide looks closer. Closer
-//! probes are of four packets: their ACKs show the present packet time. They are out of step with whatever is periodic
-//! on the link. If RTTs are still alike by that packet time, the path has changed.
+//! for the packet in service. So where RTTs differ by less than a part of a packet time, Tide checks whether the
+//! path has changed, by probes of four packets: their ACKs show the present packet time. These probes are out of step
+//! with whatever is periodic on the link. If RTTs are still alike by that packet time, the path has changed.
 
 use super::{fair::Fair, path::Path, spread::Spread};
 use crate::Time;
@@ -30,14 +30,14 @@ pub(super) struct Listen {
     /// The latest of them in a row that were good.
     pub(super) good: u32,
     /// RTTs of the latest eight probes, the latest first, seconds.
-    pub(super) heard: [f64; 8],
+    pub(super) rtts: [f64; 8],
     /// Probes in a row, less than 3 base RTTs apart, that met no other packets of the transfer.
-    pub(super) close: u32,
+    pub(super) in_a_row: u32,
     /// When the latest probe was measured.
     pub(super) probed: Time,
     /// How often the spread was measured anew, when the latest time began, the longest RTT of probes since then, and
     /// that of the period before, seconds.
-    pub(super) again: u32,
+    pub(super) remeasured: u32,
     pub(super) period: Time,
     pub(super) longest: f64,
     pub(super) limit: Option<f64>,
@@ -51,8 +51,8 @@ pub(super) struct Listen {
     pub(super) apart: u32,
     /// Whether a good pair is confirmed by a probe of four: in BDPs of enough packets, where `whole()` is known.
     pub(super) confirms: bool,
-    /// Closer probes so far: RTTs are alike although they find a queue. 0: no closer look.
-    pub(super) closer: u32,
+    /// Probes of the check for a changed path so far: RTTs are alike although they find a queue. 0: no check.
+    pub(super) check_probes: u32,
     /// Since when RTTs have been alike but for noise, and the least of them then, seconds.
     pub(super) stays: Time,
     pub(super) stayed: f64,
@@ -71,7 +71,7 @@ pub(super) struct Listen {
 }
 
 impl Listen {
-    /// Packets of a train, a closer probe, or a probe of fair-queue LISTEN: ACKs show whether they arrived together,
+    /// Packets of a train, a check probe, or a probe of fair-queue LISTEN: ACKs show whether they arrived together,
     /// and the packet time.
     pub(super) const FOUR: u64 = 4;
     /// The window of CUBIC hardly changes for some seconds before it meets the queue's limit: by less than 1 ms of
@@ -81,8 +81,6 @@ impl Listen {
     const NOISES: f64 = 3.0;
     /// The most of that, seconds.
     const NOISES_MOST: f64 = 1e-3;
-    /// In packet times: RTTs of probes that differ by less did not wait for packets of cross traffic.
-    pub(super) const ALIKE: f64 = 0.2;
     /// Trains that measure the packet time.
     pub(super) const TRAINS: u32 = 3;
 
@@ -99,31 +97,35 @@ impl Listen {
     const MANY: usize = 5;
     /// LISTEN lasts so long before the spread is measured anew, at least [`LONG`] base RTTs. Then twice as long, and so
     /// on. The window of CUBIC has about such a period.
-    const AGAIN: f64 = 16.0;
+    const REMEASURE: f64 = 16.0;
     /// The pace of those probes, in parts of the usual one: one every 2.5 base RTTs, just below what counts as close.
-    pub(super) const AGAIN_PACE: f64 = 0.4;
+    pub(super) const REMEASURE_PACE: f64 = 0.4;
 
     /// Whether the spread is still measured. Several connections skip that in the first LISTEN, as their own packets
     /// queue.
-    pub(super) fn looks(&self, path: &Path, senders: u32) -> bool {
-        let begins = self.first && path.is_spread() && self.probes < Spread::FIRST;
+    pub(super) fn measures_spread(&self, path: &Path, senders: u32) -> bool {
+        let begins = self.first && path.is_spread() && self.probes < Spread::FIRST_PROBES;
         (path.spread.is_due() || begins) && !(self.first && senders > 1)
     }
 
     /// Packets of a probe.
     pub(super) const fn burst(&self) -> u64 {
-        if self.whole.is_some() || self.closer > 0 || self.trains > 0 || self.confirming() { Self::FOUR } else { 2 }
+        if self.whole.is_some() || self.check_probes > 0 || self.trains > 0 || self.confirming() {
+            Self::FOUR
+        } else {
+            2
+        }
     }
 
     /// Records the RTT of a probe, seconds. `alone`: it met no other packets of the transfer.
     pub(super) fn on_probe(&mut self, now: Time, rtt: f64, base: f64, alone: bool) {
         (self.peak, self.longest) = (self.peak.max(rtt - base), self.longest.max(rtt));
-        self.heard.rotate_right(1);
-        self.heard[0] = rtt;
+        self.rtts.rotate_right(1);
+        self.rtts[0] = rtt;
         self.probes = self.probes.saturating_add(1);
         if !self.stale {
             let soon = alone && (now - self.probed).as_secs_f64() < 3.0 * base;
-            (self.close, self.probed) = (if soon { self.close + 1 } else { u32::from(alone) }, now);
+            (self.in_a_row, self.probed) = (if soon { self.in_a_row + 1 } else { u32::from(alone) }, now);
         }
     }
 
@@ -133,44 +135,44 @@ impl Listen {
         if self.probes == 1 {
             self.period = now;
         }
-        let enough = Self::AGAIN.max(LONG * base) * f64::from(1 << self.again.min(16));
+        let enough = Self::REMEASURE.max(LONG * base) * f64::from(1 << self.remeasured.min(16));
         let over = self.whole.is_none() && (now - self.period).as_secs_f64() > enough;
         if over {
-            (self.again, self.period, self.limit) = (self.again + 1, now, Some(mem::take(&mut self.longest)));
+            (self.remeasured, self.period, self.limit) = (self.remeasured + 1, now, Some(mem::take(&mut self.longest)));
         }
         over
     }
 
     /// Whether the spread is measured anew since LISTEN has lasted long.
-    pub(super) const fn looks_again(&self) -> bool {
-        self.again > 0
+    pub(super) const fn remeasures_spread(&self) -> bool {
+        self.remeasured > 0
     }
 
     /// Whether the spread is still measured after the first few probes, which were not alike.
-    pub(super) const fn looks_on(&self, path: &Path) -> bool {
-        self.close >= Self::FEW && path.spread.is_due()
+    pub(super) const fn still_measures_spread(&self, path: &Path) -> bool {
+        self.in_a_row >= Self::FEW && path.spread.is_due()
     }
 
     /// The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link,
     /// seconds. `None`: no reading, or the link is not free.
-    pub(super) fn spread(&self, base: f64) -> Option<f64> {
-        let latest = &self.heard[..(self.close as usize).min(Self::MANY)];
-        if self.close >= Self::FEW && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Self::SAME - 1e-9) {
+    pub(super) fn spread_reading(&self, base: f64) -> Option<f64> {
+        let latest = &self.rtts[..(self.in_a_row as usize).min(Self::MANY)];
+        if self.in_a_row >= Self::FEW && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Self::SAME - 1e-9) {
             return Some(0.0);
         }
-        if (self.close as usize) < self.heard.len() {
+        if (self.in_a_row as usize) < self.rtts.len() {
             return None;
         }
-        let mut sorted = self.heard;
+        let mut sorted = self.rtts;
         sorted.sort_unstable_by(f64::total_cmp);
         // a scheduling stall may cause the longest
         let (least, most) = (sorted[0], sorted[6]);
-        let walk: f64 = self.heard.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
+        let walk: f64 = self.rtts.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
         let spread = Self::SPREAD * (most - base).max(0.0);
         let random = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Self::SAME);
         // the queue of cross traffic differs more over a long time than over a short one
         let always = self.limit.is_none_or(|limit| limit <= base + spread);
-        (random && always && self.close.is_multiple_of(2)).then_some(spread)
+        (random && always && self.in_a_row.is_multiple_of(2)).then_some(spread)
     }
 
     /// A fair queue may serve a pair in one turn despite cross traffic. Therefore a probe of four has to confirm a good
@@ -202,18 +204,18 @@ impl Listen {
 
     /// Whether the RTTs of the latest probes differ by less than a fifth of a packet time. Then there is no cross
     /// traffic: each probe would wait a different time for the packet in service.
-    fn still(&self) -> bool {
-        self.is_alike(Self::ALIKE * self.packet)
+    fn rtts_alike(&self) -> bool {
+        self.is_alike(Path::ALIKE * self.packet)
     }
 
     /// Whether the RTTs of the latest probes differ by less than this, seconds. A scheduling stall may cause the
     /// longest, so it does not count.
     fn is_alike(&self, seconds: f64) -> bool {
         let (mut most, mut longest) = (0.0f64, 0.0f64);
-        for rtt in self.heard {
+        for rtt in self.rtts {
             (most, longest) = (most.max(longest.min(rtt)), longest.max(rtt));
         }
-        self.probes as usize > self.heard.len() && most - self.least() < seconds
+        self.probes as usize > self.rtts.len() && most - self.least() < seconds
     }
 
     /// A probe was not good. Whether the path has changed since RTTs were alike for [`Self::STAYS`] but for this
@@ -230,7 +232,7 @@ impl Listen {
 
     /// The least RTT of the latest probes, seconds.
     pub(super) fn least(&self) -> f64 {
-        self.heard.iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
+        self.rtts.iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
     }
 
     /// Counts a train that was acknowledged. Returns the packet time of the fastest train after the last one: cross
@@ -255,28 +257,28 @@ impl Listen {
         2 * self.apart > Self::TRAINS
     }
 
-    /// A closer probe bounds the packet time from above: its ACKs but the first took this long. Less than an eighth of
+    /// A check probe bounds the packet time from above: its ACKs but the first took this long. Less than an eighth of
     /// the `known` time shows that ACKs waited for each other.
     pub(super) fn measure(&mut self, packets: f64, seconds: f64, known: f64) {
-        if self.closer == 0 {
+        if self.check_probes == 0 {
             self.packet = known;
         } else if packets > 0.0 {
             self.packet = self.packet.min((seconds / packets).max(known / 8.0));
         }
     }
 
-    /// A probe was not good. True if the path has changed: RTTs were alike for all of the closer look.
-    pub(super) fn doubts(&mut self) -> bool {
-        let still = self.still();
-        if self.closer > 0 {
-            self.closer += 1;
-            let over = self.closer as usize > self.heard.len() + 1;
-            if over && !still {
-                self.closer = 0;
+    /// A probe was not good. True if the path has changed: RTTs were alike for all of the check.
+    pub(super) fn path_changed(&mut self) -> bool {
+        let alike = self.rtts_alike();
+        if self.check_probes > 0 {
+            self.check_probes += 1;
+            let over = self.check_probes as usize > self.rtts.len() + 1;
+            if over && !alike {
+                self.check_probes = 0;
             }
-            return over && still;
+            return over && alike;
         }
-        self.closer = u32::from(still);
+        self.check_probes = u32::from(alike);
         false
     }
 }
@@ -288,32 +290,33 @@ mod tests {
 
     const PACKET: f64 = 1e-3;
 
-    fn hear(listen: &mut Listen, rtt: f64) -> bool {
-        listen.heard.rotate_right(1);
-        listen.heard[0] = rtt;
+    fn after_probe(listen: &mut Listen, rtt: f64) -> bool {
+        listen.rtts.rotate_right(1);
+        listen.rtts[0] = rtt;
         listen.probes += 1;
-        listen.doubts()
+        listen.path_changed()
     }
 
     #[test]
-    fn what_stands_still_for_nine_probes_and_nine_closer_ones_is_the_path() {
+    fn what_stands_still_for_nine_probes_and_nine_of_the_check_is_the_path() {
         let mut listen = Listen { packet: PACKET, ..Listen::default() };
-        let heard: Vec<bool> = (0..18).map(|probe| hear(&mut listen, if probe == 5 { 0.09 } else { 0.05 })).collect();
-        assert!(heard[17] && !heard[..17].contains(&true), "{heard:?}");
+        let changed: Vec<bool> =
+            (0..18).map(|probe| after_probe(&mut listen, if probe == 5 { 0.09 } else { 0.05 })).collect();
+        assert!(changed[17] && !changed[..17].contains(&true), "{changed:?}");
     }
 
     #[test]
     fn what_moves_by_a_part_of_a_packet_is_somebody_else() {
         let mut listen = Listen { packet: PACKET, ..Listen::default() };
-        assert!(!(0..200).any(|probe| hear(&mut listen, 0.05 + PACKET * f64::from(probe % 3) / 6.0)));
-        assert_eq!(listen.closer, 0);
-        // a closer look may find a shorter packet time than was known
+        assert!(!(0..200).any(|probe| after_probe(&mut listen, 0.05 + PACKET * f64::from(probe % 3) / 6.0)));
+        assert_eq!(listen.check_probes, 0);
+        // the check may find a shorter packet time than was known
         let mut listen = Listen { packet: PACKET, ..Listen::default() };
         let moves = |probe: u32| 0.05 + PACKET * f64::from(probe % 3) / 12.0;
-        assert!(!(0..9).any(|probe| hear(&mut listen, moves(probe))));
-        assert_eq!((listen.closer, listen.burst()), (1, Listen::FOUR));
+        assert!(!(0..9).any(|probe| after_probe(&mut listen, moves(probe))));
+        assert_eq!((listen.check_probes, listen.burst()), (1, Listen::FOUR));
         listen.packet = PACKET / 2.0;
-        assert!(!(9..200).any(|probe| hear(&mut listen, moves(probe))));
+        assert!(!(9..200).any(|probe| after_probe(&mut listen, moves(probe))));
     }
 
     #[test]
@@ -321,8 +324,8 @@ mod tests {
         let found = |rtt: fn(u64) -> f64, whole| {
             let mut listen = Listen { packet: PACKET, ..Listen::default() };
             (0..200u64).position(|probe| {
-                listen.heard.rotate_right(1);
-                listen.heard[0] = rtt(probe);
+                listen.rtts.rotate_right(1);
+                listen.rtts[0] = rtt(probe);
                 listen.probes += 1;
                 listen.stays(Time::ZERO + Duration::from_millis(100 * probe), 0.25e-3, whole)
             })
@@ -345,7 +348,7 @@ mod tests {
             let now = Time::ZERO + Duration::from_millis(40 * (n as u64 + 1));
             listen.on_probe(now, 40e-3 + longer * 1e-3, 40e-3, true);
         }
-        listen.spread(40e-3).map(|spread| (spread * 1e3).round())
+        listen.spread_reading(40e-3).map(|spread| (spread * 1e3).round())
     }
 
     #[test]
@@ -365,7 +368,7 @@ mod tests {
     #[test]
     fn three_that_are_alike_tell_of_nothing_to_look_at() {
         let mut listen = Listen::default();
-        for (ms, rtt, told) in [
+        for (ms, rtt, reading) in [
             (40, 40.9e-3, None),
             (80, 40.9e-3, None),
             (120, 41e-3, Some(0.0)),
@@ -376,10 +379,10 @@ mod tests {
             (720, 41.5e-3, None), // one of four differs
         ] {
             listen.on_probe(Time::ZERO + Duration::from_millis(ms), rtt, 40e-3, true);
-            assert_eq!(listen.spread(40e-3), told, "{ms}");
+            assert_eq!(listen.spread_reading(40e-3), reading, "{ms}");
         }
         listen.on_probe(Time::ZERO + Duration::from_millis(760), 41.5e-3, 40e-3, false);
-        assert_eq!(listen.close, 0, "other packets of the transfer were beside it");
+        assert_eq!(listen.in_a_row, 0, "other packets of the transfer were beside it");
     }
 
     #[test]
@@ -408,8 +411,8 @@ mod tests {
         for (trains, apart) in [([1.0; 3], false), ([1.0, 2.0, 1.0], false), ([2.0, 1.0, 2.0], true)] {
             for whole in [Some(1.0 / PACKET), None] {
                 let mut listen = Listen { trains: Listen::TRAINS, ..Listen::default() };
-                let told = trains.map(|packet| listen.train(3.0, 3.0 * packet * PACKET, whole));
-                assert_eq!(told, [None, None, Some(PACKET)]);
+                let measured = trains.map(|packet| listen.train(3.0, 3.0 * packet * PACKET, whole));
+                assert_eq!(measured, [None, None, Some(PACKET)]);
                 assert_eq!(listen.comes_apart(), apart && whole.is_some(), "{trains:?}");
             }
         }
@@ -420,7 +423,7 @@ mod tests {
     fn probes_of_four_are_out_of_step_with_others() {
         for length in [0.85, 0.9, 1.0, 2.5] {
             let worst = worst_of_eight_waits(PACKET * length);
-            assert!(worst * length > Listen::ALIKE, "{length}: {worst}");
+            assert!(worst * length > Path::ALIKE, "{length}: {worst}");
         }
     }
 

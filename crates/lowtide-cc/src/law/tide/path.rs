@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What Tide knows of its path: base RTT, rate, noise, spread; and the thresholds that follow from them.
 
-use super::{listen::Listen, spread::Spread};
+use super::spread::Spread;
 use crate::{Ack, Time};
 use std::time::Duration;
 
@@ -109,6 +109,8 @@ pub(super) struct Path {
 impl Path {
     /// Packet time at 10 Mbit/s, seconds.
     const PACKET: f64 = 1.2e-3;
+    /// In packet times: RTTs of probes that differ by less did not wait for packets of cross traffic.
+    pub(super) const ALIKE: f64 = 0.2;
     /// After twice that a base RTT no longer counts: routes change.
     const BASE_SPAN: Duration = Duration::from_secs(300);
     /// The same for a rate and for noise: capacity changes, and so do paths.
@@ -117,7 +119,7 @@ impl Path {
     /// each RTT. This part may stand there without a queue.
     const SPREAD_OWN: f64 = 0.75;
     /// This part may be there for a moment, without a queue.
-    const SPREAD_FOREIGN: f64 = 1.0;
+    const SPREAD_CROSS_TRAFFIC: f64 = 1.0;
     /// The least RTT of eight probes of a free link is below this part of the spread.
     const SPREAD_FREE: f64 = 0.5;
     /// The mean of RTTs that differ at random is this part of the spread above the least.
@@ -221,13 +223,13 @@ impl Path {
     }
 
     /// BDP, packets.
-    pub(super) fn pipe(&self) -> Option<f64> {
+    pub(super) fn bdp(&self) -> Option<f64> {
         self.rate().map(|rate| rate * self.base())
     }
 
     /// BDP, but not behind a token bucket, which may have let more pass than the link carries.
-    pub(super) fn sure_pipe(&self) -> Option<f64> {
-        self.pipe().filter(|_| !self.lets_bursts_pass())
+    pub(super) fn sure_bdp(&self) -> Option<f64> {
+        self.bdp().filter(|_| !self.lets_bursts_pass())
     }
 
     /// How much RTTs differ without a queue, seconds.
@@ -257,7 +259,7 @@ impl Path {
 
     /// The link's rate if packets that left together can show cross traffic: noise is below a fifth of a packet time.
     pub(super) fn whole(&self) -> Option<f64> {
-        self.rate().filter(|rate| self.noise() * rate < Listen::ALIKE)
+        self.rate().filter(|rate| self.noise() * rate < Self::ALIKE)
     }
 
     /// RTT samples that suffice for a standing queue. Of delays of up to J, with a mean step of J/3, the least of n
@@ -284,7 +286,7 @@ impl Path {
 
     /// Whether trains measured the packet time within the last `RATE_SPAN`.
     pub(super) fn knows_packet(&self, now: Time) -> bool {
-        self.train.is_some_and(|(told, _)| now - told < Self::RATE_SPAN)
+        self.train.is_some_and(|(at, _)| now - at < Self::RATE_SPAN)
     }
 
     /// The packet time of the link, seconds. A flow's own rate shows only its part of the link, trains all of it.
@@ -317,7 +319,7 @@ impl Path {
     }
 
     /// Two packets more may be self-induced: windows are of whole packets, and an ACK is for two.
-    fn foreign(&self) -> f64 {
+    fn cross_traffic(&self) -> f64 {
         self.own() + (2.0 * self.packet_at_most()).max(2e-3) + self.allowance()
     }
 
@@ -327,13 +329,13 @@ impl Path {
     }
 
     /// A longer standing queue is caused by cross traffic, seconds.
-    pub(super) fn foreign_queue(&self) -> f64 {
-        self.foreign() + Self::SPREAD_FOREIGN * self.spread()
+    pub(super) fn cross_traffic_queue(&self) -> f64 {
+        self.cross_traffic() + Self::SPREAD_CROSS_TRAFFIC * self.spread()
     }
 
     /// The mean of both without their spread, and half of the spread, seconds. Probes find less on a free link.
-    pub(super) fn middle(&self) -> f64 {
-        (self.own() + self.foreign()) / 2.0 + Self::SPREAD_FREE * self.spread()
+    pub(super) fn free_link_queue(&self) -> f64 {
+        (self.own() + self.cross_traffic()) / 2.0 + Self::SPREAD_FREE * self.spread()
     }
 
     /// Standing queue of the last few packets, seconds.
@@ -401,9 +403,9 @@ mod tests {
         path.on_train(now, 1e-3);
         assert!(!path.lets_bursts_pass());
         rate(&mut path, 10);
-        assert!(path.lets_bursts_pass() && path.sure_pipe().is_none());
+        assert!(path.lets_bursts_pass() && path.sure_bdp().is_none());
         rate(&mut path, 900);
-        assert!(!path.lets_bursts_pass() && path.sure_pipe().is_some());
+        assert!(!path.lets_bursts_pass() && path.sure_bdp().is_some());
         path.forget_rate();
         rate(&mut path, 10);
         assert!(!path.lets_bursts_pass());

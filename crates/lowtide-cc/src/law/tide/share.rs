@@ -130,7 +130,7 @@ impl Share {
         }
         if self.rest > 0 {
             // an empty queue may mean that competing flows are gone
-            let over = self.rest == 1 || (queue >= self.peak && queue >= path.middle());
+            let over = self.rest == 1 || (queue >= self.peak && queue >= path.free_link_queue());
             (self.rest, self.peak) = (self.rest - 1, queue);
             if over {
                 self.follow();

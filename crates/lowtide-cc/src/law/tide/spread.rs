@@ -10,17 +10,17 @@ pub(super) struct Spread {
     seconds: f64,
     /// The base RTT when that was measured.
     base: f64,
-    /// Probes that were to measure it; above [`Self::LOOKS`]: that is over.
-    looks: u32,
+    /// Probes that were to measure it; above [`Self::PROBES`]: that is over.
+    probes: u32,
     /// How often noise, or a shorter RTT, asked for a measurement, since the latest spread was found.
     asked: u32,
 }
 
 impl Spread {
     /// Probes that may measure it.
-    pub(super) const LOOKS: u32 = Stance::LOOK_ROUND_TRIPS;
+    pub(super) const PROBES: u32 = Stance::MEASURE_ROUND_TRIPS;
     /// Least number of probes of the first LISTEN on a path with a spread: three readings.
-    pub(super) const FIRST: u32 = 12;
+    pub(super) const FIRST_PROBES: u32 = 12;
     /// How often these may ask, as a measurement takes probes. The first one may find none by chance. With several
     /// connections there may be none, as the probes of LISTEN meet their packets.
     const ASKS: u32 = 2;
@@ -31,43 +31,43 @@ impl Spread {
 
     /// None, for the rest of the run unless noise shows one.
     pub(super) const fn none() -> Self {
-        Self { seconds: 0.0, base: 0.0, looks: Self::LOOKS + 1, asked: 0 }
+        Self { seconds: 0.0, base: 0.0, probes: Self::PROBES + 1, asked: 0 }
     }
 
-    /// A probe was measured. `told`: the spread that the latest ones show; 0: none. Readings differ by chance, so each
-    /// is averaged with the one before.
-    pub(super) fn on_probe(&mut self, told: Option<f64>, base: f64) {
+    /// A probe was measured. `reading`: the spread that the latest ones show; 0: none. Readings differ by chance, so
+    /// each is averaged with the one before.
+    pub(super) fn on_probe(&mut self, reading: Option<f64>, base: f64) {
         if self.is_none() {
             return;
         }
-        self.looks = self.looks.saturating_add(1);
-        if let Some(spread) = told {
+        self.probes = self.probes.saturating_add(1);
+        if let Some(spread) = reading {
             self.seconds = if self.seconds > 0.0 { (self.seconds + spread) / 2.0 } else { spread };
-            (self.base, self.looks) = (base, Self::LOOKS + 1);
+            (self.base, self.probes) = (base, Self::PROBES + 1);
         }
     }
 
     /// Whether probes may still measure it. What they have not found by then is cross traffic.
     pub(super) const fn is_due(&self) -> bool {
-        self.seconds == 0.0 && self.looks <= Self::LOOKS
+        self.seconds == 0.0 && self.probes <= Self::PROBES
     }
 
     /// Whether probes have found none.
     pub(super) const fn is_none(&self) -> bool {
-        self.seconds == 0.0 && self.looks > Self::LOOKS
+        self.seconds == 0.0 && self.probes > Self::PROBES
     }
 
     /// What probes measured was a queue: it is measured anew.
     pub(super) fn forget(&mut self) {
         if self.seconds > 0.0 {
-            (self.seconds, self.looks, self.asked) = (0.0, 0, 0);
+            (self.seconds, self.probes, self.asked) = (0.0, 0, 0);
         }
     }
 
     /// Probes have found none, and the link is not free for long: they measure it anew.
-    pub(super) fn look_again(&mut self) {
+    pub(super) fn measure_again(&mut self) {
         if self.is_none() {
-            self.looks = 0;
+            self.probes = 0;
         }
     }
 
@@ -76,7 +76,7 @@ impl Spread {
         let asks = self.seconds == 0.0 && self.asked < Self::ASKS;
         if asks {
             self.asked += 1;
-            self.look_again();
+            self.measure_again();
         }
         asks
     }
@@ -123,10 +123,10 @@ mod tests {
         let mut spread = measured(0.0);
         for _ in 0..2 {
             assert!(!spread.is_due() && spread.ask() && spread.is_due());
-            (0..=Spread::LOOKS).for_each(|_| spread.on_probe(None, 0.04));
+            (0..=Spread::PROBES).for_each(|_| spread.on_probe(None, 0.04));
         }
         assert!(!spread.ask());
-        spread.look_again();
+        spread.measure_again();
         assert!(spread.is_due());
         assert!(!measured(0.01).ask());
     }

@@ -50,7 +50,7 @@ fn a_queue_of_others_silences_it_within_three_round_trips_and_it_comes_back() {
 
 /// A ramp past the known BDP would cause a queue for an RTT.
 #[test]
-fn it_comes_back_to_the_pipe_that_it_knows_and_no_further() {
+fn it_comes_back_to_the_bdp_that_it_knows_and_no_further() {
     let mut path = Path::new("tide", ms(200), 1700);
     path.run(ms(20_000), |_| {});
     beside_others(&mut path, ms(60), ms(4_000));

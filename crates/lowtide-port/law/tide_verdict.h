@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * LISTEN: what Tide concludes from its probes: cross traffic, a free link, or a changed path. No kernel access. The
- * reference is law/tide/hear.rs of lowtide-cc.
+ * reference is law/tide/verdict.rs of lowtide-cc.
  */
-#ifndef LOWTIDE_TIDE_HEAR_H
-#define LOWTIDE_TIDE_HEAR_H
+#ifndef LOWTIDE_TIDE_VERDICT_H
+#define LOWTIDE_TIDE_VERDICT_H
 
 #include "tide_state.h"
 
@@ -39,7 +39,7 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 {
 	struct tide_listen *l;
 	bool probes_only;
-	u64 told, whole;
+	u64 fair_rate, whole;
 	int found = TIDE_TOGETHER;
 
 	if (!t)
@@ -51,19 +51,19 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	}
 	probes_only = tide_share_q16(&t->share) < TIDE_PAIRS_Q16;
 	if (!probes_only)
-		l->closer = l->trains = l->confirms = 0;
+		l->check_probes = l->trains = l->confirms = 0;
 	whole = tide_whole_q32(t);
 	if (tide_train(l, whole))
 		tide_measured(t, now_us, whole, empty);
 	/* packets of a weighted share of TIDE_PAIRS or more do not leave together */
-	told = l->whole_q32 ?: (tide_confirming(l) ? whole : 0);
-	told = probes_only ? told : 0;
-	if (told && l->stale)
+	fair_rate = l->whole_q32 ?: (tide_confirming(l) ? whole : 0);
+	fair_rate = probes_only ? fair_rate : 0;
+	if (fair_rate && l->stale)
 		found = TIDE_STALE;
-	else if (told && l->packets >= 2 && !tide_fair_together(l->us, l->packets, told))
+	else if (fair_rate && l->packets >= 2 && !tide_fair_together(l->us, l->packets, fair_rate))
 		found = TIDE_APART;
 	if (found == TIDE_APART && !l->whole_q32) {
-		l->whole_q32 = told;
+		l->whole_q32 = fair_rate;
 		l->began_us = now_us;
 	}
 	tide_measure(l, tide_packet(&t->path));
@@ -72,36 +72,36 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 }
 
 /* From LISTEN to FILL. */
-static inline void tide_begins_again(struct tide *t, const struct law_ack *a, u64 growth_q16)
+static inline void tide_return_to_fill(struct tide *t, const struct law_ack *a, u64 growth_q16)
 {
-	u64 pipe = tide_pipe_q16(&t->path);
+	u64 bdp = tide_bdp_q16(&t->path);
 
-	tide_fills(t, growth_q16, a->now_us);
+	tide_begin_fill(t, growth_q16, a->now_us);
 	t->fill.stale = 1;
 	t->fill.sent = a->nxt;
 	/* BDP/16 if that is less */
-	t->window_q16 = at_least(at_most(LAW_INITIAL_WINDOW * Q16_ONE, pipe ? pipe / 16 : ~0ULL), TIDE_LEAST_Q16);
+	t->window_q16 = at_least(at_most(LAW_INITIAL_WINDOW * Q16_ONE, bdp ? bdp / 16 : ~0ULL), TIDE_LEAST_Q16);
 	t->loss_q24 = 0;
 	tide_path_restart(&t->path);
 	tide_start_round(t, a->nxt);
 	tide_set_bursts(t, a->nxt);
 }
 
-VERIFIED_APART int tide_doubt(struct tide *t, const struct law_ack *a)
+VERIFIED_APART int tide_renew_if_changed(struct tide *t, const struct law_ack *a)
 {
 	u64 least, range;
 	bool stays;
 
 	if (!t || !a)
 		return 0;
-	least = tide_least_heard(&t->listen);
+	least = tide_least_rtt(&t->listen);
 	range = tide_range(&t->listen, least);
 	stays = !tide_spread(&t->path) && tide_stays(&t->listen, a->now_us, least, range, tide_noise(&t->path), tide_whole_q32(t));
-	if (!tide_doubts(&t->listen, range) && !stays)
+	if (!tide_path_changed(&t->listen, range) && !stays)
 		return 0;
 	tide_path_renew(&t->path, a->now_us, least);
 	tide_forget(t);
-	tide_begins_again(t, a, Q16_ONE);
+	tide_return_to_fill(t, a, Q16_ONE);
 	return 0;
 }
 
@@ -112,11 +112,11 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 	if (!t)
 		return 0;
 	base = tide_base(&t->path);
-	tide_heard(&t->listen, now_us, rtt, base, alone);
+	tide_record_probe(&t->listen, now_us, rtt, base, alone);
 	if (alone)
-		tide_spread_probe(&t->path.spread, tide_spread_heard(&t->listen, base), base);
+		tide_spread_probe(&t->path.spread, tide_spread_reading(&t->listen, base), base);
 	if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16 && tide_is_too_long(&t->listen, now_us, base))
-		tide_spread_look_again(&t->path.spread);
+		tide_spread_measure_again(&t->path.spread);
 	return 0;
 }
 
@@ -125,44 +125,44 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 {
 	struct tide_listen *l = &t->listen;
 	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, safe, waited = 0, packet;
-	u64 own = tide_own_queue(&t->path), middle = tide_middle(&t->path);
-	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_HEARD);
+	u64 own = tide_own_queue(&t->path), free_link_queue = tide_free_link_queue(&t->path);
+	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_RTTS);
 	/* packets of the transfer's other connections queue, too */
-	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, looks;
+	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, measures;
 	int found;
 
 	tide_note_probe(t, a->now_us, rtt, alone);
-	looks = alone && tide_looks(t);
-	for (u32 i = 0; i < TIDE_HEARD; i++) {
-		u64 heard = l->heard.of[(l->probes - 1 - i) & (TIDE_HEARD - 1)];
+	measures = alone && tide_measures_spread(t);
+	for (u32 i = 0; i < TIDE_RTTS; i++) {
+		u64 earlier = l->rtts.of[(l->probes - 1 - i) & (TIDE_RTTS - 1)];
 
-		if (i < back && i < l->probes && heard < queue)
-			queue = heard;
+		if (i < back && i < l->probes && earlier < queue)
+			queue = earlier;
 	}
 	queue = queue > base ? queue - base : 0;	/* another connection may have lowered the base RTT since */
-	found = tide_apart(t, a->now_us, queue < middle);
+	found = tide_apart(t, a->now_us, queue < free_link_queue);
 	/* between the packets of other connections trains do not measure the packet time */
 	if (t->senders > 1)
 		l->trains = 0;
-	anew = l->first && !l->trains && !looks;
+	anew = l->first && !l->trains && !measures;
 	/* while the path may have changed, only an empty queue is a good probe */
-	if (!anew && (found == TIDE_APART || (l->closer ? queue * 4 >= own * 3 : queue >= middle))) {
+	if (!anew && (found == TIDE_APART || (l->check_probes ? queue * 4 >= own * 3 : queue >= free_link_queue))) {
 		l->good = 0;
 		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
-			tide_doubt(t, a);
+			tide_renew_if_changed(t, a);
 		return;
 	}
 	if (found == TIDE_STALE)
 		return;
-	l->closer = 0;
+	l->check_probes = 0;
 	l->good++;
-	if (!anew && (looks || l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))
+	if (!anew && (measures || l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))
 		return;
 	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
 	/* a long standing queue implies a buffer that can absorb a ramp of that size */
-	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->cap_q16 && tide_pipe_q16(&t->path)) {
+	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->safe_window_q16 && tide_bdp_q16(&t->path)) {
 		safe = at_most(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);
-		t->cap_q16 = at_least(t->cap_q16, safe * tide_pipe_q16(&t->path) >> 16);
+		t->safe_window_q16 = at_least(t->safe_window_q16, safe * tide_bdp_q16(&t->path) >> 16);
 	}
 	/*
 	 * the ACK of a pair is for its second packet, which waited for the first; in a small BDP that counts as a queue
@@ -170,7 +170,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	packet = tide_packet(&t->path);
 	if (base >= 8 * packet)
 		waited = packet;
-	tide_begins_again(t, a, !anew && queue > waited && (queue - waited) * 4 > own * 3 ? 0 : Q16_ONE);
+	tide_return_to_fill(t, a, !anew && queue > waited && (queue - waited) * 4 > own * 3 ? 0 : Q16_ONE);
 }
 
 /*
@@ -195,7 +195,7 @@ VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 	return 0;
 }
 
-VERIFIED_APART int tide_hear(struct tide *t, const struct law_ack *a)
+VERIFIED_APART int tide_listen_ack(struct tide *t, const struct law_ack *a)
 {
 	u64 least;
 

@@ -5,7 +5,7 @@ use crate::{Ack, Time};
 use std::{mem, time::Duration};
 
 use super::{
-    BEGIN, PAIRS, Phase, SMALL_PIPE, Tide,
+    BEGIN, PAIRS, Phase, SMALL_BDP, Tide,
     fair::Fair,
     fill::Fill,
     listen::{LONG, Listen},
@@ -22,7 +22,7 @@ const FAIR_WAIT: Duration = Duration::from_secs(300);
 
 impl Tide {
     /// An ACK in LISTEN.
-    pub(super) fn hear(&mut self, ack: &Ack) {
+    pub(super) fn on_listen_ack(&mut self, ack: &Ack) {
         let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
         if listen.first && listen.began == Time::ZERO {
@@ -38,13 +38,13 @@ impl Tide {
         // The first ACK of a probe ends the round of the one before. Packets after the fourth belong to the next probe.
         // The ACK of a single packet may be delayed. An application-limited sender may not have sent the packets
         // together.
-        let told = ack.packets > 0
+        let counts = ack.packets > 0
             && listen.packets + f64::from(ack.packets) < Listen::FOUR as f64
             && !ack.app_limited()
             && (ack.packets > 1 || passed < ACK_DELAY);
         let passed = passed.as_secs_f64();
         let rtt = ack.rtt.map_or(listen.rtt + passed, |rtt| rtt.as_secs_f64());
-        if told && !self.rounds.ended(ack.una) {
+        if counts && !self.rounds.ended(ack.una) {
             listen.arrive(f64::from(ack.packets), passed, rtt, self.path.packet());
         }
         (listen.acknowledged, listen.rtt) = (ack.now, rtt);
@@ -65,8 +65,8 @@ impl Tide {
         let probes_only = self.share() < PAIRS;
         let Phase::Listen(listen) = &mut self.phase else { return };
         let since = ack.now - listen.began;
-        let (noise, middle, own, base) =
-            (self.path.noise(), self.path.middle(), self.path.own_queue(), self.path.base());
+        let (noise, free_link_queue, own, base) =
+            (self.path.noise(), self.path.free_link_queue(), self.path.own_queue(), self.path.base());
         if listen.whole.is_some() && since > FAIR_WAIT {
             listen.whole = None;
             self.path.forget_rate();
@@ -76,22 +76,22 @@ impl Tide {
         let alone = self.senders < 2 || ack.beside + ack.burst == 0;
         listen.on_probe(ack.now, rtt, base, alone);
         if alone {
-            self.path.spread.on_probe(listen.spread(base), base);
+            self.path.spread.on_probe(listen.spread_reading(base), base);
         }
         if probes_only && listen.is_too_long(ack.now, base) {
-            self.path.spread.look_again();
+            self.path.spread.measure_again();
         }
-        let looks = alone && listen.looks(&self.path, self.senders);
+        let measures = alone && listen.measures_spread(&self.path, self.senders);
         let look_back = (noise / Listen::SAME).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
-        let queue = listen.heard[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
+        let queue = listen.rtts[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
         let (seconds, packets) = (mem::take(&mut listen.seconds), mem::take(&mut listen.packets));
         // between the packets of other connections trains do not measure the packet time
         if self.senders > 1 {
             listen.trains = 0;
         }
         if !probes_only {
-            (listen.closer, listen.trains, listen.confirms) = (0, 0, false);
+            (listen.check_probes, listen.trains, listen.confirms) = (0, 0, false);
         }
         if let Some(packet) = listen.train(packets, seconds, whole) {
             self.path.on_train(ack.now, packet);
@@ -99,62 +99,62 @@ impl Tide {
                 share.begin(self.srtt / self.path.packet());
             }
             // trains found no queue, but cross traffic: it has a fair queue of its own
-            if queue < middle && whole.is_some() && listen.comes_apart() {
+            if queue < free_link_queue && whole.is_some() && listen.comes_apart() {
                 listen.whole = whole;
             }
         }
         let stale = mem::take(&mut listen.stale);
         listen.measure(packets, seconds, self.path.packet());
         // packets of a weighted share of `PAIRS` or more do not leave together
-        let told = listen.whole.or(whole.filter(|_| listen.confirming())).filter(|_| probes_only);
-        let apart = !stale && told.is_some_and(|whole| packets >= 2.0 && !Fair::together(seconds, packets, whole));
-        let anew = listen.first && listen.trains == 0 && !looks;
+        let fair_rate = listen.whole.or(whole.filter(|_| listen.confirming())).filter(|_| probes_only);
+        let apart = !stale && fair_rate.is_some_and(|whole| packets >= 2.0 && !Fair::together(seconds, packets, whole));
+        let anew = listen.first && listen.trains == 0 && !measures;
         // while the path may have changed, only an empty queue is a good probe
-        if !anew && (queue >= (if listen.closer > 0 { 0.75 * own } else { middle }) || apart) {
+        if !anew && (queue >= (if listen.check_probes > 0 { 0.75 * own } else { free_link_queue }) || apart) {
             listen.good = 0;
             if apart && listen.whole.is_none() {
                 // a fair-queue LISTEN from now on
-                (listen.whole, listen.began) = (told, ack.now);
+                (listen.whole, listen.began) = (fair_rate, ack.now);
             }
             if !probes_only {
                 return;
             }
             let stays = !self.path.is_spread() && listen.stays(ack.now, noise, whole);
-            if listen.doubts() || stays {
+            if listen.path_changed() || stays {
                 self.path.renew(ack.now, listen.least());
                 self.forget();
-                self.begin_again(ack, 1.0);
+                self.return_to_fill(ack, 1.0);
             }
             return;
         }
         // the round began before LISTEN, so its packets do not show cross traffic
-        if stale && told.is_some() {
+        if stale && fair_rate.is_some() {
             return;
         }
-        listen.closer = 0;
+        listen.check_probes = 0;
         listen.good += 1;
         let enough = if listen.whole.is_some() { GOOD_APART } else { GOOD };
-        if !anew && (looks || listen.trains > 0 || listen.good < enough || since.as_secs_f64() < listen.pause) {
+        if !anew && (measures || listen.trains > 0 || listen.good < enough || since.as_secs_f64() < listen.pause) {
             return;
         }
         self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };
         // a long standing queue implies a buffer that can absorb a ramp of that size
         if since.as_secs_f64() > LONG * base
-            && let (Some(cap), Some(pipe)) = (self.cap, self.path.pipe())
+            && let (Some(known), Some(bdp)) = (self.safe_window, self.path.bdp())
         {
-            self.cap = Some(cap.max((listen.peak / base).clamp(0.5, 1.0) * pipe));
+            self.safe_window = Some(known.max((listen.peak / base).clamp(0.5, 1.0) * bdp));
         }
         // the ACK of a pair is for its second packet, which waited for the first; in a small BDP that counts as a queue
         let packet = self.path.packet();
-        let waited = if base >= SMALL_PIPE * packet { packet } else { 0.0 };
-        self.begin_again(ack, if !anew && queue - waited > 0.75 * own { 0.0 } else { 1.0 });
+        let waited = if base >= SMALL_BDP * packet { packet } else { 0.0 };
+        self.return_to_fill(ack, if !anew && queue - waited > 0.75 * own { 0.0 } else { 1.0 });
     }
 
     /// From LISTEN to FILL.
-    fn begin_again(&mut self, ack: &Ack, growth: f64) {
+    fn return_to_fill(&mut self, ack: &Ack, growth: f64) {
         self.phase = Phase::Fill(Fill::new(growth, ack.now, ack.nxt));
         // BDP/16 if that is less
-        (self.window, self.loss) = (self.path.pipe().map_or(BEGIN, |pipe| BEGIN.min(pipe / 16.0)).max(2.0), 0.0);
+        (self.window, self.loss) = (self.path.bdp().map_or(BEGIN, |bdp| BEGIN.min(bdp / 16.0)).max(2.0), 0.0);
         self.path.restart_filters();
         self.start_round(ack.nxt);
         self.set_bursts(ack.nxt);
