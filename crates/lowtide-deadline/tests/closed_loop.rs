@@ -144,7 +144,7 @@ fn span(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> String {
 
 #[test]
 fn every_row_of_the_table_holds() {
-    let faults = play(|_| Policy::default(), |expect, _| expect);
+    let faults = faults_of_all(|_| Policy::default(), |expect, _| expect);
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
@@ -154,7 +154,7 @@ fn every_row_of_the_table_holds() {
 /// no model, has.
 #[test]
 fn every_row_of_the_table_holds_with_a_model() {
-    let faults = play(toy::with_model, |expect, s| match expect {
+    let faults = faults_of_all(toy::with_model, |expect, s| match expect {
         Met(from, to) if s.flows.iter().any(|&(_, n)| n > 1) => Within(from, to + 0.2),
         Met(from, to) if s.true_alpha != s.assumed_alpha => Within(from, to + 0.03),
         _ => expect,
@@ -163,7 +163,10 @@ fn every_row_of_the_table_holds_with_a_model() {
 }
 
 /// Runs the table and prints what each row gave; what is wrong with it.
-fn play(policy: impl Fn(&Scenario) -> Policy, expectation: impl Fn(Expect, &Scenario) -> Expect) -> Vec<String> {
+fn faults_of_all(
+    policy: impl Fn(&Scenario) -> Policy,
+    expectation: impl Fn(Expect, &Scenario) -> Expect,
+) -> Vec<String> {
     let mut faults = Vec::new();
     let (mut runs, mut unannounced, mut weights) = (0, 0, 0.0);
     println!(

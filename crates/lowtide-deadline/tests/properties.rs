@@ -78,7 +78,7 @@ fn ratio() -> impl Strategy<Value = Option<RatioPolicy>> {
     )
 }
 
-/// Events with relative times and bytes; made absolute by [`play`].
+/// Events with relative times and bytes; made absolute when they are applied.
 fn event() -> impl Strategy<Value = Event> {
     let tick = (
         a_while(),

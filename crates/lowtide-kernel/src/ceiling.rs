@@ -141,7 +141,7 @@ mod tests {
     /// Sockets that would send so much each, bytes per second, and use such a part of the level, for a time; silent for
     /// so many looks of each twenty, as a law that probes is. The mean of all together over its second half, and the
     /// most of a second: of all but the first one, and of the second half.
-    fn play(ceiling: &mut Ceiling, demands: &[f64], used: f64, silent: u32, seconds: u32) -> (f64, f64, f64) {
+    fn run(ceiling: &mut Ceiling, demands: &[f64], used: f64, silent: u32, seconds: u32) -> (f64, f64, f64) {
         let (mut sent, mut limit, mut late, mut rows) = (0.0, None::<SocketLimit>, 0.0, Vec::new());
         for look in 0..4 * seconds {
             let each = limit.map_or(f64::INFINITY, |limit| f64::from(limit.each));
@@ -171,12 +171,12 @@ mod tests {
             &[1e7, 1e7, 2e5, 5e4],
         ] {
             for used in [1.0, 0.6] {
-                let (mean, most, _) = play(&mut Ceiling::new(MOST), demands, used, 0, 60);
+                let (mean, most, _) = run(&mut Ceiling::new(MOST), demands, used, 0, 60);
                 assert!((mean / MOST - 1.0).abs() < 0.02, "{demands:?} {used}: {mean}");
                 assert!(most < 1.3 * MOST, "{demands:?} {used}: {most}");
             }
         }
-        let (mean, ..) = play(&mut Ceiling::new(MOST), &[1e4; 4], 1.0, 0, 30);
+        let (mean, ..) = run(&mut Ceiling::new(MOST), &[1e4; 4], 1.0, 0, 30);
         assert_eq!(mean, 4e4, "who sends less is not held back");
     }
 
@@ -185,7 +185,7 @@ mod tests {
     fn what_a_law_leaves_while_it_probes_is_made_up_for() {
         for silent in [1, 2, 3] {
             for demands in [&[1e7][..], &[1e7; 8], &[1e7, 1e4, 1e4, 1e4]] {
-                let (mean, _, most) = play(&mut Ceiling::new(MOST), demands, 1.0, silent, 200);
+                let (mean, _, most) = run(&mut Ceiling::new(MOST), demands, 1.0, silent, 200);
                 assert!((mean / MOST - 1.0).abs() < 0.02, "{silent} {demands:?}: {mean}");
                 assert!(most < 1.4 * MOST, "{silent} {demands:?}: {most}");
             }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn an_idle_time_is_not_saved_up() {
         let mut ceiling = Ceiling::new(MOST);
-        play(&mut ceiling, &[1e7], 1.0, 0, 10);
+        run(&mut ceiling, &[1e7], 1.0, 0, 10);
         let mut seen = Seen { sent: 0, sending: 0, held: 0, wanting: false };
         for second in 11..100 {
             ceiling.level(Time::ZERO + Duration::from_secs(second), &seen);

@@ -62,9 +62,9 @@ fn with_lowtide() -> Option<Guest> {
 fn a_law_of_ours_leaves_the_guests_kernel() {
     let Some(guest) = with_lowtide() else { return };
     let listed = "grep -c lt_cdg /proc/sys/net/ipv4/tcp_available_congestion_control >> result";
-    let play = "lowtide lab testbed scenario.toml -o recording --bottleneck tc";
+    let testbed = "lowtide lab testbed scenario.toml -o recording --bottleneck tc";
     let mut job = Job::new(format!(
-        "{play} && exit 1\n{play} --plain-registration &\nsleep 5; {listed}\nwait; {listed}\nuname -r >> result"
+        "{testbed} && exit 1\n{testbed} --plain-registration &\nsleep 5; {listed}\nwait; {listed}\nuname -r >> result"
     ));
     let flow = "[[flow]]\nname = \"ours\"\ncc = \"cdg:g=125,hystart=delay\"\ntcp = { pacing = true }\n";
     let text = format!("duration = \"8s\"\nbottleneck = {{ rate = \"1mbit\", rtt = \"20ms\" }}\n{flow}");
@@ -81,12 +81,12 @@ fn a_law_of_ours_leaves_the_guests_kernel() {
 fn laws_of_many_states_load_in_the_guests_kernel() {
     let Some(guest) = with_lowtide() else { return };
     let laws = ["cdg:hystart=delay", "eclipse", "ledbatpp", "tide"];
-    let play = |law: &str| {
+    let testbed = |law: &str| {
         format!(
             "lowtide lab testbed {law}.toml -o recording --bottleneck tc --plain-registration && echo {law} >> result\n"
         )
     };
-    let mut job = Job::new(laws.map(play).concat());
+    let mut job = Job::new(laws.map(testbed).concat());
     for law in laws {
         let flow = format!("[[flow]]\nname = \"ours\"\ncc = \"{law}\"\ntcp = {{ pacing = true }}\n");
         let text = format!("duration = \"1s\"\nbottleneck = {{ rate = \"1mbit\", rtt = \"20ms\" }}\n{flow}");

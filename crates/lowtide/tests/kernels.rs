@@ -12,7 +12,7 @@ const THEIRS: [&str; 2] = ["cubic", "reno"];
 /// Ours, as `run` calls them; those that need ECN run Reno against this receiver.
 const OURS: [&str; 8] = ["tide", "cdg", "eclipse", "ledbat", "ledbatpp", "vegas", "lt_cubic", "prague"];
 /// Ours, as scenarios call them, where they are ours: each is registered in the guest, without a link, too.
-const PLAYED: [&str; 7] = ["tide", "cdg:hystart=delay", "eclipse", "ledbat", "ledbatpp", "vegas", "prague"];
+const LAWS: [&str; 7] = ["tide", "cdg:hystart=delay", "eclipse", "ledbat", "ledbatpp", "vegas", "prague"];
 /// Laws by link, which `run` needs for its own.
 const LINKS_SINCE: (u32, u32) = (6, 4);
 
@@ -53,7 +53,7 @@ fn script() -> String {
         )
         .expect("into a string");
     }
-    for law in PLAYED {
+    for law in LAWS {
         writeln!(
             script,
             "lowtide lab testbed {law}.toml -o recording --bottleneck tc --plain-registration > said 2>&1; say law:{law} $?"
@@ -78,7 +78,7 @@ fn another_kernel_takes_laws_and_governs_what_it_can() {
     let tool = |name| Program::of_the_system(name).unwrap();
     let guest = Guest::new(image, &[lowtide, tool("ip"), tool("tc")]).unwrap();
     let mut job = Job::new(script());
-    for law in PLAYED {
+    for law in LAWS {
         let flow = format!("[[flow]]\nname = \"ours\"\ncc = \"{law}\"\ntcp = {{ pacing = true }}\n");
         let text = format!("duration = \"1s\"\nbottleneck = {{ rate = \"1mbit\", rtt = \"20ms\" }}\n{flow}");
         job.files.push((format!("{law}.toml"), text.into()));
@@ -102,10 +102,10 @@ fn another_kernel_takes_laws_and_governs_what_it_can() {
     let loaded = |law: &&str| find(&format!("law:{law}")).status == 0;
     let names = |laws: Vec<&str>| if laws.is_empty() { "none".to_owned() } else { laws.join(", ") };
     let run: Vec<&str> = THEIRS.iter().chain(&OURS).copied().filter(|law| governed(law)).collect();
-    let loads: Vec<&str> = PLAYED.iter().copied().filter(|law| loaded(law)).collect();
+    let loads: Vec<&str> = LAWS.iter().copied().filter(|law| loaded(law)).collect();
     println!("| {release} | {} | {} |", names(run), names(loads.clone()));
     assert_eq!(find("doctor").status, i32::from(!has_links), "{}\n{}", text, outcome.console);
-    assert_eq!(loads, PLAYED, "{}\n{}", text, outcome.console);
+    assert_eq!(loads, LAWS, "{}\n{}", text, outcome.console);
     for (kind, step, becomes) in STEPS {
         assert_eq!(find(&format!("clock:{kind}:{step}")).said, becomes, "{kind} {step}: {text}\n{}", outcome.console);
     }

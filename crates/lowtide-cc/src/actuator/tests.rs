@@ -403,7 +403,7 @@ proptest! {
         control.weighted().unwrap().set_weight(weight);
         for event in &events {
             let before = control.window();
-            any_events::play(&mut *control, event);
+            any_events::apply(&mut *control, event);
             prop_assert!(control.window() >= 1 && control.window() < before.max(64 * MSS) * 1000);
             let mut number = true;
             control.inspect(&mut |_, value| number &= !value.is_nan());

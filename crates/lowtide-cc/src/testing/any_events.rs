@@ -105,8 +105,8 @@ pub(crate) fn check(law: &mut dyn CongestionControl, events: &[Event], slack: u6
     Ok(())
 }
 
-/// Plays one event as it comes, for what has bounds of its own.
-pub(crate) fn play(law: &mut dyn CongestionControl, event: &Event) {
+/// Applies one event as it is, for what has bounds of its own.
+pub(crate) fn apply(law: &mut dyn CongestionControl, event: &Event) {
     let (mss, window) = (u64::from(MSS), law.window());
     let now = Time::from_nanos(1_000_000_000);
     match *event {

@@ -109,10 +109,10 @@ fn steering() -> impl Strategy<Value = Option<(Actuator, f64)>> {
     prop::option::of(one.prop_map(|(actuator, weight)| (actuator.parse().unwrap(), weight)))
 }
 
-fn play(law: &Law, steering: Option<&(Actuator, f64)>, seed: u64, operations: &[Operation]) -> Transport {
+fn run(law: &Law, steering: Option<&(Actuator, f64)>, seed: u64, operations: &[Operation]) -> Transport {
     let mut transport = Transport::new(law, steering, seed);
     for &operation in operations {
-        transport.play(operation);
+        transport.apply(operation);
     }
     transport
 }
@@ -134,15 +134,15 @@ proptest! {
         operations in prop::collection::vec(operation(), 0..150),
         timeout in any::<bool>(),
     ) {
-        let mut transport = play(&law, steering.as_ref(), seed, &operations);
-        prop_assert_eq!(&transport.windows, &play(&law, steering.as_ref(), seed, &operations).windows, "not the same again");
+        let mut transport = run(&law, steering.as_ref(), seed, &operations);
+        prop_assert_eq!(&transport.windows, &run(&law, steering.as_ref(), seed, &operations).windows, "not the same again");
         // Whatever happened before, a small window grows again on a clean path.
-        transport.play(Operation::Idle { ms: 1000, validate: true });
-        transport.play(Operation::Send(20));
+        transport.apply(Operation::Idle { ms: 1000, validate: true });
+        transport.apply(Operation::Send(20));
         if timeout {
-            transport.play(Operation::Timeout);
+            transport.apply(Operation::Timeout);
         }
-        transport.play(Operation::Idle { ms: 0, validate: false });
+        transport.apply(Operation::Idle { ms: 0, validate: false });
         let start = transport.window();
         // With odd parameters or little weight, a law may be as timid as it likes.
         let timid = odd || steering.is_some_and(|(_, weight)| weight < 1.0);
@@ -155,23 +155,23 @@ fn a_loss_is_reported_once_per_episode() {
     let law: Law = "reno".parse().unwrap();
     let loss = Operation::Loss { lost: 1, segments: 3 };
     // Ten segments, and three for the ACK that tells the loss; then half of it.
-    let mut transport = play(&law, None, 1, &[Operation::Send(40), loss]);
+    let mut transport = run(&law, None, 1, &[Operation::Send(40), loss]);
     assert_eq!(transport.window(), 13 * MSS / 2);
-    transport.play(loss);
+    transport.apply(loss);
     assert_eq!(transport.window(), 13 * MSS / 2);
     // The retransmissions end the episode. Then a loss counts again.
-    transport.play(Operation::Idle { ms: 0, validate: false });
+    transport.apply(Operation::Idle { ms: 0, validate: false });
     let window = transport.window();
-    transport.play(Operation::Send(40));
-    transport.play(loss);
+    transport.apply(Operation::Send(40));
+    transport.apply(loss);
     assert!(transport.window() < window * 3 / 4);
 }
 
 #[test]
 fn a_timeout_is_undone_if_it_was_none() {
     let law: Law = "cubic".parse().unwrap();
-    let mut transport = play(&law, None, 1, &[Operation::Send(40), Operation::Timeout]);
+    let mut transport = run(&law, None, 1, &[Operation::Send(40), Operation::Timeout]);
     assert_eq!(transport.window(), MSS);
-    transport.play(Operation::Spurious);
+    transport.apply(Operation::Spurious);
     assert_eq!(transport.window(), 10 * MSS);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A small transport that plays operations to a law and never breaks the rules of the interface.
+//! A small transport that applies operations to a law and never breaks the rules of the interface.
 
 use crate::{allocations, limits::Limits};
 use lowtide_cc::{
@@ -139,7 +139,7 @@ impl Transport {
         self.control.window()
     }
 
-    pub(crate) fn play(&mut self, operation: Operation) {
+    pub(crate) fn apply(&mut self, operation: Operation) {
         match operation {
             Operation::Send(segments) => self.send(segments),
             Operation::Ack(segments) => self.acknowledge(0, 0, segments, 0),

@@ -7,7 +7,7 @@
 //!
 //! Without words: a sample of 300 cells, always the same, then the table of laws (`any_law.rs`). `--only` takes those
 //! of the cells whose name has one of the texts in it, as in `--only -5mbit-,-50mbit-`. `--cell NAME` prints the
-//! scenario of a cell, to be saved and played by `lowtide sim`, and runs it; also `--cell any-law-cubic-pid-1`. Results
+//! scenario of a cell, to be saved and run by `lowtide sim`, and runs it; also `--cell any-law-cubic-pid-1`. Results
 //! go to `target/deadline-matrix.jsonl`, and what is there already is not run again. With LOWTIDE_WRITE_DOCS=1 the
 //! report goes to docs/results/deadline-matrix.md.
 //!

@@ -48,8 +48,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// Plays an episode in segments of one byte: each ACK delivers one segment, whatever the window allows is sent.
-    fn play(mut in_flight: u64, lost: u64, ssthresh: u64, acks: usize) -> Vec<(u64, bool)> {
+    /// An episode in segments of one byte: each ACK delivers one segment, whatever the window allows is sent.
+    fn episode(mut in_flight: u64, lost: u64, ssthresh: u64, acks: usize) -> Vec<(u64, bool)> {
         let mut prr = Prr::new(in_flight);
         in_flight -= lost;
         let step = |_| {
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn one_loss_of_twenty_segments_is_walked_down_evenly() {
         // RFC 6937, figure 1, from the third duplicate ACK on: 20 in flight, of which one is lost; the target is 10.
-        let (cwnd, sent): (Vec<u64>, Vec<bool>) = play(20, 1, 10, 16).into_iter().unzip();
+        let (cwnd, sent): (Vec<u64>, Vec<bool>) = episode(20, 1, 10, 16).into_iter().unzip();
         assert_eq!(cwnd, [19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11]);
         assert_eq!(sent, [true, false].repeat(8), "every second ACK sends");
     }
@@ -75,7 +75,7 @@ mod tests {
     fn after_a_burst_loss_what_is_delivered_is_sent() {
         // RFC 6937, figure 2: 15 of 20 segments are lost, so that less is in flight than the target: packets are
         // conserved.
-        assert_eq!(play(20, 15, 10, 4), [(5, true); 4]);
+        assert_eq!(episode(20, 15, 10, 4), [(5, true); 4]);
     }
 
     #[test]

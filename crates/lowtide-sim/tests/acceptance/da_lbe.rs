@@ -22,7 +22,7 @@ fn read(name: &str, overrides: &[&str]) -> Scenario {
     scenario_file(&format!("deadline/{name}"), overrides)
 }
 
-fn play(name: &str, overrides: &[&str]) -> Outcome {
+fn outcome(name: &str, overrides: &[&str]) -> Outcome {
     run(&read(name, overrides), &mut Nobody)
 }
 
@@ -47,8 +47,8 @@ fn share(outcome: &Outcome, from: f64) -> f64 {
 
 #[test]
 fn d_08_d_09_phantom_signals_meet_the_deadline_and_yield() {
-    let pid = play("d08-phantom-pid", &[]);
-    let mbc = play("d09-phantom-mbc", &[]);
+    let pid = outcome("d08-phantom-pid", &[]);
+    let mbc = outcome("d09-phantom-mbc", &[]);
     let mut table = Table::default();
     for (name, outcome) in [("D-08 PID", &pid), ("D-09 MBC", &mbc)] {
         table.row(&format!("{name}: done"), finished(outcome), 1500.0..=1720.0);
@@ -67,9 +67,9 @@ fn d_08_d_09_phantom_signals_meet_the_deadline_and_yield() {
 #[test]
 fn d_10_phantom_signals_miss_the_gap_unless_they_end_with_the_queue() {
     let mut table = Table::default();
-    let paper = play("d10-phantom-gap", &[]);
+    let paper = outcome("d10-phantom-gap", &[]);
     table.row("D-10: the paper's, part of the idle link", share(&paper, GAP), 0.0..=0.4);
-    let ours = play("d10-phantom-gap", &["flow.transfer.actuator=phantom"]);
+    let ours = outcome("d10-phantom-gap", &["flow.transfer.actuator=phantom"]);
     table.row("D-10: with our floor", share(&ours, GAP), 0.45..=1.0);
     table.check();
 }
@@ -99,7 +99,7 @@ fn d_11_beta_cannot_hold_a_low_rate_and_uses_the_gap() {
 
 #[test]
 fn d_12_vegas_uses_the_gap_and_meets_the_deadline() {
-    let outcome = play("d12-vegas", &[]);
+    let outcome = outcome("d12-vegas", &[]);
     let mut table = Table::default();
     table.row("D-12: part of the idle link", share(&outcome, GAP), 0.6..=1.0);
     table.row("D-12: done", finished(&outcome), 1690.0..=1710.0);
@@ -137,7 +137,7 @@ fn d_12_a_hidden_queue_makes_vegas_faster() {
 
 #[test]
 fn d_13_an_unreachable_deadline_is_best_effort() {
-    let outcome = play("d13-vegas-unreachable", &[]);
+    let outcome = outcome("d13-vegas-unreachable", &[]);
     let mut table = Table::default();
     assert!(finished(&outcome) > 1700.0, "it cannot be met");
     for (from, others) in [(1200.0, &["tcp4", "tcp5"][..]), (1400.0, &["tcp4", "tcp5", "tcp6"])] {
@@ -153,7 +153,7 @@ fn d_13_an_unreachable_deadline_is_best_effort() {
 #[test]
 fn d_14_beside_web_traffic_vegas_is_early_and_cubic_is_punctual() {
     let completions = |host: &str| {
-        let outcome = play(&format!("d14-web-{host}"), &["duration=3700s"]);
+        let outcome = outcome(&format!("d14-web-{host}"), &["duration=3700s"]);
         let done = deadlines(&outcome).iter().filter_map(|it| Some(it.finished_s? - it.start_s));
         let mut done: Vec<f64> = done.collect();
         done.sort_by(f64::total_cmp);

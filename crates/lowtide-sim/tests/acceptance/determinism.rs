@@ -56,7 +56,7 @@ direction = "reverse"
 "#;
 
 /// The outcome, and every value of every sample.
-fn play(scenario: &Scenario) -> (Outcome, Vec<u64>) {
+fn observed(scenario: &Scenario) -> (Outcome, Vec<u64>) {
     let mut series = Vec::new();
     let mut watch = Samples(|sample: &FlowSample<'_>| {
         series.extend([sample.now.as_nanos(), sample.flow as u64, sample.delivered, sample.in_flight]);
@@ -71,11 +71,11 @@ fn play(scenario: &Scenario) -> (Outcome, Vec<u64>) {
 #[test]
 fn the_same_seed_gives_the_same_result_and_another_seed_another() {
     let mut scenario = scenario(MIXED);
-    let first = play(&scenario);
+    let first = observed(&scenario);
     assert!(first.1.len() > 7 * 190 * 7, "samples of 20 s");
-    assert!(first == play(&scenario), "not the same again");
+    assert!(first == observed(&scenario), "not the same again");
     scenario.seed += 1;
-    let other = play(&scenario);
+    let other = observed(&scenario);
     assert_ne!(first.0.flows, other.0.flows);
     assert_ne!(first.1, other.1);
 }
@@ -83,7 +83,7 @@ fn the_same_seed_gives_the_same_result_and_another_seed_another() {
 #[test]
 fn watching_changes_nothing() {
     let scenario = scenario(MIXED);
-    let (watched, _) = play(&scenario);
+    let (watched, _) = observed(&scenario);
     let alone = run(&scenario, &mut lowtide_sim::observe::Nobody);
     // Samples and progress are events too.
     assert_eq!(Outcome { events: 0, ..watched }, Outcome { events: 0, ..alone });
@@ -94,9 +94,9 @@ fn the_seed_is_only_for_chance() {
     let text = "duration = \"10s\"\n[bottleneck]\nrate = \"10mbit\"\nrtt = \"30ms\"\n\
                 [[flow]]\nname = \"a\"\ncc = \"cubic\"\n[[flow]]\nname = \"b\"\ncc = \"reno\"\nstart = \"1s\"\n";
     let mut scenario = scenario(text);
-    let first = play(&scenario);
+    let first = observed(&scenario);
     scenario.seed += 1;
-    let other = play(&scenario);
+    let other = observed(&scenario);
     assert_eq!((first.0.flows, first.1), (other.0.flows, other.1));
 }
 
@@ -104,7 +104,7 @@ fn the_seed_is_only_for_chance() {
 /// the transport or a queue does changes it too: then print the new values with `-- --nocapture the_outcome_is_exact`.
 #[test]
 fn the_outcome_is_exact() {
-    let (outcome, series) = play(&scenario(MIXED));
+    let (outcome, series) = observed(&scenario(MIXED));
     let flows: Vec<(u64, u64)> = outcome.flows.iter().map(|flow| (flow.acked_bytes, flow.retransmits)).collect();
     let found = (outcome.packets, outcome.events, &flows[..], checksum(&outcome, &series));
     println!("{found:?}");

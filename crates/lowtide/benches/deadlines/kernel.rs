@@ -8,7 +8,7 @@ use lowtide_sim::scenario::{Scenario, Transport};
 use lowtide_testbed::{Bottleneck, Options};
 use std::{fs, path::Path};
 
-/// Plays it in real time. `run` is part of the seed.
+/// Runs it in real time. `run` is part of the seed.
 pub(crate) fn measure(scenario: &Scenario, run: u64) -> Result<Measured, Failure> {
     let mut scenario = scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(run);

@@ -9,7 +9,7 @@ use lowtide_sim::{
     scenario::Scenario,
 };
 
-/// Plays it. `number` of the run decides on the seed, and by how much of a round trip each flow starts late.
+/// Runs it. `number` of the run decides on the seed, and by how much of a round trip each flow starts late.
 pub(crate) fn measure(scenario: &Scenario, number: u64) -> Measured {
     let mut scenario = scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(number);

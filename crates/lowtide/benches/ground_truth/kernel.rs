@@ -7,7 +7,7 @@ use lowtide_sim::scenario::Scenario;
 use lowtide_testbed::{Bottleneck, Options};
 use std::path::Path;
 
-/// Plays it in real time. `run` is part of the seed.
+/// Runs it in real time. `run` is part of the seed.
 pub(crate) fn record(scenario: &Scenario, run: u64) -> Result<Recording, Failure> {
     let mut scenario = scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(run);

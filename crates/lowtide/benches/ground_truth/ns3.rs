@@ -52,16 +52,16 @@ pub(crate) fn compare() -> Result<Table, Failure> {
     }
     // two at a time
     let (even, odd): (Vec<_>, Vec<_>) = (0..cases.len()).partition(|index| index % 2 == 0);
-    let play = |indices: &[usize]| -> Vec<Result<Measured, String>> {
+    let run_all = |indices: &[usize]| -> Vec<Result<Measured, String>> {
         let one = |&index: &usize| {
             let (background, rival, buffer) = cases[index];
-            play(&program, rival, background, buffer).map_err(|error| error.to_string())
+            run(&program, rival, background, buffer).map_err(|error| error.to_string())
         };
         indices.iter().map(one).collect()
     };
     let (even, odd) = thread::scope(|scope| {
-        let odd = scope.spawn(|| play(&odd));
-        (play(&even), odd.join().expect("no panic"))
+        let odd = scope.spawn(|| run_all(&odd));
+        (run_all(&even), odd.join().expect("no panic"))
     });
     let (mut even, mut odd) = (even.into_iter(), odd.into_iter());
     let mut table = Table::new(&[
@@ -128,7 +128,7 @@ fn compile() -> Result<std::path::PathBuf, Failure> {
     if compiler.wait()?.success() { Ok(program) } else { Err("g++ could not compile the dumbbell".into()) }
 }
 
-fn play(program: &std::path::Path, first: &Law, second: &Law, buffer: u64) -> Result<Measured, Failure> {
+fn run(program: &std::path::Path, first: &Law, second: &Law, buffer: u64) -> Result<Measured, Failure> {
     let output = Command::new(program)
         .args([format!("--rate={MBIT}Mbps"), format!("--rtt={}ms", RTT.as_millis()), format!("--buffer={buffer}")])
         .args([format!("--duration={END}"), format!("--from={FROM}")])

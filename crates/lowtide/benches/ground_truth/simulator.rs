@@ -5,7 +5,7 @@ use super::Measured;
 use lowtide_cc::Random;
 use lowtide_sim::{observe::Nobody, run, scenario::Scenario};
 
-/// Plays it. `number` of the run decides on the seed, and by how much of a round trip each flow starts late: without
+/// Runs it. `number` of the run decides on the seed, and by how much of a round trip each flow starts late: without
 /// that all runs of a scenario without chance would be the same one.
 pub(crate) fn simulate(scenario: &Scenario, number: u64) -> Measured {
     let mut scenario = scenario.clone();

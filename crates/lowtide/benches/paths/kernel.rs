@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A run on this machine's kernel, through the emulator.
 
-use super::{Failure, plays::Course};
+use super::{Failure, traffic::Course};
 use lowtide_lab::testbed::Request;
 use lowtide_sim::scenario::Scenario;
 use lowtide_testbed::{Bottleneck, Options};
@@ -12,9 +12,9 @@ use std::{
     thread,
 };
 
-/// Plays the scenario in real time. Flows whose names begin with a key run a law of the kernel that has no model here.
+/// Runs the scenario in real time. Flows whose names begin with a key run a law of the kernel that has no model here.
 /// The second value is the longest time for which the machine did not run a thread of the run, milliseconds.
-pub(crate) fn play(
+pub(crate) fn course_of(
     scenario: Scenario,
     kernel_laws: BTreeMap<String, String>,
     busy: bool,

@@ -2,7 +2,7 @@
 //! `make lab-paths`: laws on the paths that people have, on this machine's kernel and in the simulator, each in percent
 //! of what the kernel's CUBIC has in its place. Root; hours. With `--simulator` only the simulator's side: minutes.
 //!
-//! `cargo bench -p lowtide --bench paths -- [--only TEXT] [--laws tide] [--plays comes] …`, see `--help`.
+//! `cargo bench -p lowtide --bench paths -- [--only TEXT] [--laws tide] [--traffic comes] …`, see `--help`.
 //!
 //! With `--keep` the runs go to a file. Those that are there already, of the same kernel and the same code, are not
 //! made again.
@@ -14,9 +14,9 @@ mod links;
 #[path = "../support/options.rs"]
 mod options;
 mod page;
-mod plays;
 mod simulator;
 mod traces;
+mod traffic;
 #[path = "../support/workers.rs"]
 mod workers;
 
@@ -26,9 +26,9 @@ use links::Link;
 use lowtide_kernel::Need;
 use options::Battery;
 use page::{Cells, Results};
-use plays::{Play, Quantity, REFERENCE};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, fs, thread, time::Duration};
+use traffic::{Quantity, REFERENCE, Traffic};
 use workers::{Work, minutes};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -42,7 +42,7 @@ struct Options {
     laws: Vec<String>,
     /// What happens on a path
     #[arg(long, value_delimiter = ',', default_value = "comes,short,three")]
-    plays: Vec<Play>,
+    traffic: Vec<Traffic>,
     /// Only paths whose name contains one of these, as in "jitter"
     #[arg(long)]
     only: Vec<String>,
@@ -63,7 +63,7 @@ struct Options {
 #[derive(Clone, Debug)]
 struct Cell {
     link: Link,
-    play: Play,
+    traffic: Traffic,
     /// Of the transfer.
     law: String,
     /// Of the flow that comes.
@@ -100,7 +100,7 @@ fn main() -> Result<(), Failure> {
         return Ok(());
     }
     let simulator = simulate(&cells, &options)?;
-    let kernel = if options.simulator { None } else { play(&runs, &cells, &options)? };
+    let kernel = if options.simulator { None } else { run_on_kernel(&runs, &cells, &options)? };
     let page = page::body(&Results { kernel, simulator });
     println!("\n{page}");
     options.battery.write.iter().try_for_each(|path| page::write(path, &page, options.runs, options.simulator_runs))
@@ -114,19 +114,19 @@ fn cells(options: &Options) -> Result<Vec<Cell>, Failure> {
         return Err(format!("no path's name contains {}", options.only.join(" or ")).into());
     }
     let mut cells = Vec::new();
-    for (play, link) in options.plays.iter().flat_map(|play| links.iter().map(move |link| (*play, link))) {
+    for (traffic, link) in options.traffic.iter().flat_map(|traffic| links.iter().map(move |link| (*traffic, link))) {
         let foregrounds: &[&str] =
-            if play == Play::Comes && link.is_usual() { &["cubic", "reno", "bbr"] } else { &["cubic"] };
+            if traffic == Traffic::Comes && link.is_usual() { &["cubic", "reno", "bbr"] } else { &["cubic"] };
         for foreground in foregrounds {
             let laws = [REFERENCE].into_iter().chain(options.laws.iter().map(String::as_str));
-            cells.extend(laws.map(|law| Cell { link: link.clone(), play, law: law.to_owned(), foreground }));
+            cells.extend(laws.map(|law| Cell { link: link.clone(), traffic, law: law.to_owned(), foreground }));
         }
     }
     Ok(cells)
 }
 
 /// Makes the runs on the kernel that are not kept. `None`: it cannot run here.
-fn play(runs: &[Run], cells: &[Cell], options: &Options) -> Result<Option<Cells>, Failure> {
+fn run_on_kernel(runs: &[Run], cells: &[Cell], options: &Options) -> Result<Option<Cells>, Failure> {
     if let Some(sentence) = lowtide_kernel::diagnose().verdict(&[Need::Run, Need::OwnLaws, Need::Emulate]) {
         println!("paths: the kernel is skipped: {sentence}");
         return Ok(None);
@@ -159,7 +159,7 @@ fn simulate(cells: &[Cell], options: &Options) -> Result<Cells, Failure> {
         let folder = tempfile::tempdir()?;
         let run = |cell: &Cell, number| -> Result<_, Failure> {
             let scenario = cell.scenario(folder.path(), number).map_err(|error| format!("{cell}: {error}"))?;
-            Ok(cell.play.measure(&cell.link, &simulator::play(scenario)))
+            Ok(cell.traffic.measure(&cell.link, &simulator::course_of(scenario)))
         };
         let all = |cell: &Cell| -> Result<_, Failure> {
             let runs = (0..options.simulator_runs).map(|number| run(cell, number));
@@ -179,7 +179,7 @@ fn simulate(cells: &[Cell], options: &Options) -> Result<Cells, Failure> {
 
 impl Cell {
     fn scenario(&self, folder: &std::path::Path, number: u64) -> Result<lowtide_sim::scenario::Scenario, Failure> {
-        self.play.scenario(&self.link, &self.law, self.foreground, folder, number)
+        self.traffic.scenario(&self.link, &self.law, self.foreground, folder, number)
     }
 }
 
@@ -191,7 +191,7 @@ impl Work for Run {
     }
 
     fn time(&self) -> Duration {
-        Duration::from_secs_f64(self.cell.play.duration(&self.cell.link) + 3.0)
+        Duration::from_secs_f64(self.cell.traffic.duration(&self.cell.link) + 3.0)
     }
 
     fn measure(&self) -> Result<Measured, Failure> {
@@ -199,14 +199,14 @@ impl Work for Run {
         // the model of BBR is not the kernel's
         let laws = (cell.foreground == "bbr").then(|| ("flow".to_owned(), "bbr".to_owned()));
         let laws = laws.into_iter().collect();
-        let (course, stalled_ms) = kernel::play(cell.scenario(folder.path(), self.number)?, laws, cell.link.busy)?;
-        Ok(Measured { values: cell.play.measure(&cell.link, &course), stalled_ms })
+        let (course, stalled_ms) = kernel::course_of(cell.scenario(folder.path(), self.number)?, laws, cell.link.busy)?;
+        Ok(Measured { values: cell.traffic.measure(&cell.link, &course), stalled_ms })
     }
 }
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}, {}", self.link.name(), self.play, self.law)?;
+        write!(f, "{}: {:?}, {}", self.link.name(), self.traffic, self.law)?;
         if self.foreground == "cubic" { Ok(()) } else { write!(f, " beside {}", self.foreground) }
     }
 }

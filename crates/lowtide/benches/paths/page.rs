@@ -5,7 +5,7 @@ use super::{
     Cell, Failure,
     links::{Class, Link},
     options::command,
-    plays::{Play, Quantity, REFERENCE},
+    traffic::{Quantity, REFERENCE, Traffic},
 };
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 
@@ -85,8 +85,8 @@ pub(crate) fn body(results: &Results) -> String {
     if results.kernel.is_some() {
         text += &apart(results);
     }
-    for play in Play::ALL {
-        text += &table(play, results);
+    for traffic in Traffic::ALL {
+        text += &table(traffic, results);
     }
     text.truncate(text.trim_end().len());
     text.push('\n');
@@ -155,7 +155,7 @@ fn verdicts(cells: &Cells) -> String {
 /// Every value of a law.
 fn values_of<'a>(cells: &'a Cells, law: &str) -> Vec<(&'a Cell, Quantity)> {
     let of_law = cells.0.iter().map(|(cell, _)| cell).filter(|cell| cell.law == law);
-    of_law.flat_map(|cell| cell.play.quantities().iter().map(move |quantity| (cell, *quantity))).collect()
+    of_law.flat_map(|cell| cell.traffic.quantities().iter().map(move |quantity| (cell, *quantity))).collect()
 }
 
 /// Where the simulator is more than a fifth from the kernel, for the default.
@@ -189,15 +189,15 @@ fn shown(cells: &Cells, cell: &Cell, quantity: Quantity) -> String {
     }
 }
 
-fn table(play: Play, results: &Results) -> String {
+fn table(traffic: Traffic, results: &Results) -> String {
     let cells = results.kernel.as_ref().unwrap_or(&results.simulator);
     let laws = laws(cells);
-    let rows = cells.0.iter().map(|(cell, _)| cell).filter(|cell| cell.play == play && cell.law == REFERENCE);
+    let rows = cells.0.iter().map(|(cell, _)| cell).filter(|cell| cell.traffic == traffic && cell.law == REFERENCE);
     let rows: Vec<&Cell> = rows.collect();
     if rows.is_empty() {
         return String::new();
     }
-    let names = play.quantities().iter().map(|quantity| format!("{quantity:?}")).collect::<Vec<_>>().join(", ");
+    let names = traffic.quantities().iter().map(|quantity| format!("{quantity:?}")).collect::<Vec<_>>().join(", ");
     let heads: Vec<String> = laws.iter().map(|law| format!("`{law}`")).collect();
     let mut text =
         format!("## {names}\n\n| path | CUBIC | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(1 + heads.len()));
@@ -206,7 +206,7 @@ fn table(play: Play, results: &Results) -> String {
             let digits = if *quantity == Quantity::Jain { 2 } else { 1 };
             cells.value(row, *quantity).map_or("–".to_owned(), |value| format!("{value:.digits$}"))
         };
-        let reference = play.quantities().iter().map(absolute).collect::<Vec<_>>().join(", ");
+        let reference = traffic.quantities().iter().map(absolute).collect::<Vec<_>>().join(", ");
         let of_law = |law: &&str| {
             let cell = Cell { law: (*law).to_owned(), ..row.clone() };
             let show = |quantity: &Quantity| {
@@ -218,7 +218,7 @@ fn table(play: Play, results: &Results) -> String {
                     _ => format!("{real}{simulated}"),
                 }
             };
-            play.quantities().iter().map(show).collect::<Vec<_>>().join(", ")
+            traffic.quantities().iter().map(show).collect::<Vec<_>>().join(", ")
         };
         let all: Vec<String> = laws.iter().map(of_law).collect();
         let _ = writeln!(text, "| {} | {reference} | {} |", place(row), all.join(" | "));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A run in the simulator.
 
-use super::plays::Course;
+use super::traffic::Course;
 use lowtide_cc::Random;
 use lowtide_sim::{
     observe::{FlowSample, Observer},
@@ -9,8 +9,8 @@ use lowtide_sim::{
     scenario::Scenario,
 };
 
-/// Plays the scenario, where each flow starts late by a random part of its RTT.
-pub(crate) fn play(mut scenario: Scenario) -> Course {
+/// Runs the scenario, where each flow starts late by a random part of its RTT.
+pub(crate) fn course_of(mut scenario: Scenario) -> Course {
     let mut random = Random::new(scenario.seed);
     for flow in &mut scenario.flows {
         flow.start += flow.rtt.mul_f64(random.uniform());

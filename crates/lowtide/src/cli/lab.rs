@@ -76,7 +76,7 @@ pub enum LabCommand {
         seed: u64,
     },
     /// Run one scenario with the TCP of this machine's kernel, and write a recording
-    #[command(hide = true, alias = "play")]
+    #[command(hide = true)]
     Testbed(LabTestbedArguments),
     /// Check experiments without running them
     Check {

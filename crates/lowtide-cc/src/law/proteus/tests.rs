@@ -114,7 +114,7 @@ proptest! {
             now = now + Duration::from_millis(7);
             law.on_sent(&Sent { now, bytes: 1000, in_flight: 0, nxt: 0, retransmission: false, app_limited: false, has_data: true });
             law.on_lost(&Lost { now, sent: now, bytes: 1000, in_flight_at_send: 0, lost_since_send: 0, app_limited: false });
-            any_events::play(&mut *law, event);
+            any_events::apply(&mut *law, event);
             prop_assert!(law.window() >= 10_000 && law.window() < 1 << 40);
             prop_assert!(law.pacing_rate().is_some_and(|rate| rate > 0));
             let mut finite = true;

@@ -13,7 +13,7 @@ pub(crate) const REFERENCE: &str = "cubic";
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Play {
+pub(crate) enum Traffic {
     /// The transfer is alone, then a flow comes for twenty seconds, then it is alone again
     Comes,
     /// Pages, then flows of a second, beside the transfer
@@ -84,7 +84,7 @@ fn page_starts(page: u32) -> f64 {
     FIRST_PAGE + PAGE_EVERY * f64::from(page)
 }
 
-impl Play {
+impl Traffic {
     pub(crate) const ALL: [Self; 3] = [Self::Comes, Self::Short, Self::Three];
 
     pub(crate) const fn quantities(self) -> &'static [Quantity] {
