@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The laws, one file each, and their registry.
 
-use crate::text::laws;
-
 pub mod bbr1;
 pub mod bbr2;
 pub mod bbr3;
@@ -56,6 +54,88 @@ impl EcnUse {
     pub(crate) const fn classic(wanted: bool) -> Self {
         if wanted { Self::Classic } else { Self::Off }
     }
+}
+
+/// Declares the registry: one line for each law.
+macro_rules! laws {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident($module:ident),)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $name {
+            $($(#[$doc])* $variant($module::Parameters),)*
+        }
+
+        impl $name {
+            /// The names of all laws.
+            pub const NAMES: &'static [&'static str] = &[$(<$module::Parameters as $crate::Parameters>::LAW),*];
+
+            /// The law's name, without parameters.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => <$module::Parameters as $crate::Parameters>::LAW,)*
+                }
+            }
+
+            /// Every parameter with its value.
+            pub fn parameters(&self) -> Vec<(&'static str, String)> {
+                match self {
+                    $(Self::$variant(parameters) => $crate::Parameters::entries(parameters),)*
+                }
+            }
+
+            /// The same with what each means and can be.
+            pub fn describe(&self) -> Vec<$crate::Described> {
+                match self {
+                    $(Self::$variant(parameters) => $crate::Parameters::describe(parameters),)*
+                }
+            }
+
+            /// The state of a flow that the law controls.
+            pub fn build(&self, flow: &$crate::Flow) -> Box<dyn $crate::CongestionControl> {
+                match self {
+                    $(Self::$variant(parameters) => parameters.build(flow),)*
+                }
+            }
+
+            /// What it asks of ECN.
+            pub const fn ecn_use(&self) -> $crate::EcnUse {
+                match self {
+                    $(Self::$variant(parameters) => parameters.ecn_use(),)*
+                }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::LawError;
+
+            /// Reads `name` or `name:key=value,key=value`.
+            ///
+            /// # Errors
+            /// There is no such law or parameter, or a value is not possible.
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+                match name {
+                    $(<$module::Parameters as $crate::Parameters>::LAW => {
+                        $crate::text::read::<$module::Parameters>(rest).map(Self::$variant)
+                    })*
+                    _ => Err($crate::text::unknown_law(name, Self::NAMES)),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(Self::$variant(parameters) => $crate::text::print(parameters, f),)*
+                }
+            }
+        }
+    };
 }
 
 laws! {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The four acts: who sends, how, and how to say it.
+//! The link and the four acts on it: who sends, how, and how to say it.
 
-use super::LINK_MBPS;
+/// Capacity of the link, counted in IP bytes.
+pub(super) const LINK_MBPS: u64 = 20;
+/// Round-trip time of the empty link.
+pub(super) const RTT_MS: u64 = 40;
+/// Between two samples of the rates, in seconds.
+pub(super) const SAMPLE: f64 = 0.5;
 
 /// Part of the link that the last act's deadline needs.
 const NEEDED_PART: f64 = 0.32;

@@ -7,8 +7,7 @@ use std::{
 };
 
 use super::{
-    LINK_MBPS, RTT_MS,
-    acts::Act,
+    acts::{Act, LINK_MBPS, RTT_MS},
     recording::{Flow, Recording, mean},
 };
 

@@ -28,23 +28,7 @@ use crate::{
     draft,
 };
 use acts::Act;
-use recording::Recording;
-
-/// Capacity of the link, counted in IP bytes.
-const LINK_MBPS: u64 = 20;
-/// Round-trip time of the empty link.
-const RTT_MS: u64 = 40;
-/// Between two samples of the rates, in seconds.
-const SAMPLE: f64 = 0.5;
-
-/// How the acts went.
-enum Ended {
-    /// To their end.
-    Through(Vec<Recording>),
-    /// Until a signal came, which gives this status.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the kernel's stage has to be struck"))]
-    Interrupted(ExitCode),
-}
+use recording::Ended;
 
 /// Runs the four acts; gives 0, or 128 and the number of the signal that interrupted them.
 ///

@@ -2,10 +2,10 @@
 //! The four acts side by side: who has how much of the link, and below it what its queue adds.
 
 use super::{
-    LINK_MBPS, Place, RTT_MS,
-    acts::Bulk,
+    acts::{Bulk, LINK_MBPS, RTT_MS},
     recording::{Deadline, Flow, Recording, mean, percent_of},
 };
+use crate::cli::Place;
 use lowtide_draw::{
     axis::Axis,
     svg::{Font, Svg},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was measured in one act.
 
+use std::process::ExitCode;
+
 use super::acts::{Act, Bulk};
 
 /// One of the two flows.
@@ -149,6 +151,15 @@ pub(super) fn percentile(values: &[f64], part: f64) -> f64 {
 }
 
 /// Recordings for tests, made up.
+/// How the acts went.
+pub(super) enum Ended {
+    /// To their end.
+    Through(Vec<Recording>),
+    /// Until a signal came, which gives this status.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the kernel's stage has to be struck"))]
+    Interrupted(ExitCode),
+}
+
 #[cfg(test)]
 pub(super) mod examples {
     use super::*;

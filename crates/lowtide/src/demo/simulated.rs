@@ -13,10 +13,9 @@ use lowtide_sim::{
 };
 
 use super::{
-    Ended, LINK_MBPS, RTT_MS, SAMPLE,
-    acts::{Act, Bulk},
+    acts::{Act, Bulk, LINK_MBPS, RTT_MS, SAMPLE},
     live::Live,
-    recording::{Recording, Sample},
+    recording::{Ended, Recording, Sample},
 };
 
 /// The deadline of the third act, seconds.

@@ -4,8 +4,7 @@
 use std::fmt::Write;
 
 use super::{
-    RTT_MS,
-    acts::Bulk,
+    acts::{Bulk, RTT_MS},
     recording::{Flow, Recording, mean, percent_of, percentile},
 };
 

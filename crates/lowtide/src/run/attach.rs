@@ -7,8 +7,18 @@ use anyhow::{Context, Result, bail};
 use lowtide_kernel::{Caller, Cgroup, Controller, Direction, Exit, Selection, Target, Transfer};
 
 use super::{
-    Kind, Plan, claim, clock::Clock, control, explain, first_steering, governor, job::Job, limits::limits,
-    past::PastRuns, report_file::ReportFile, screen::Screen, session::Session, signals::Signals, whose,
+    claim,
+    clock::Clock,
+    control, explain, first_steering, governor,
+    job::Job,
+    limits::limits,
+    past::PastRuns,
+    plan::{Kind, Plan},
+    report_file::ReportFile,
+    screen::Screen,
+    session::Session,
+    signals::Signals,
+    whose,
 };
 use crate::{
     cli::{AttachArguments, RUN_FAILED},

@@ -14,6 +14,7 @@ mod own_progress;
 mod past;
 mod phrases;
 mod place;
+mod plan;
 mod relay;
 mod report;
 mod report_file;
@@ -25,94 +26,36 @@ mod signals;
 mod state_file;
 mod verdict;
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, Result, anyhow, bail};
-use jiff::Timestamp;
-use lowtide_deadline::{Goal, Governor, Policy};
+use lowtide_deadline::{Goal, Governor};
 use lowtide_kernel::{
-    Caller, Cgroup, Controller, Direction, Error, Need, Program, Setup, Steering, Transfer, User, diagnose,
-    inherited_tcp_sockets,
+    Caller, Cgroup, Controller, Error, Need, Program, Steering, Transfer, User, diagnose, inherited_tcp_sockets,
 };
 
 use crate::{
     cli::{CANNOT_EXECUTE, HISTORY, NOT_FOUND, NOT_GOVERNED, RUN_FAILED, RunArguments, SizeArgument},
     operate::directory::{Claim, Directory, slug},
     tree,
-    when::When,
 };
 use clock::Clock;
 use history::History;
 use job::Job;
-use limits::{Limits, limits};
+use limits::limits;
 use own_progress::Told;
 use past::PastRuns;
+use plan::{Kind, Plan};
 use report_file::ReportFile;
 use screen::Screen;
 use session::Session;
-use signals::{Event, Signals};
+use signals::{Event, Signals, TICK};
 use state_file::Damaged;
 use verdict::Outcome;
 
 pub use attach::attach;
 pub(crate) use past::history as past_runs;
 pub(crate) use screen::{manner, rates};
-
-/// Between two looks at the sockets.
-const TICK: Duration = Duration::from_millis(250);
-
-/// What the command line asks for, checked.
-struct Plan {
-    /// Announced, or guessed.
-    size: Option<u64>,
-    /// `--size last`: by what the job sent before, and thought over while it runs.
-    guessed: bool,
-    /// `--progress-from`: the size is what has moved, and what PROGRAM says is left.
-    told: Option<Told>,
-    due: Option<When>,
-    /// When that is by the wall clock as it is set now.
-    deadline: Option<Timestamp>,
-    clock: Clock,
-    policy: Policy,
-    setup: Setup,
-    limits: Limits,
-    /// The way that size and deadline are about.
-    about: Direction,
-    user: Option<User>,
-    history: Option<History>,
-    past: Option<PastRuns>,
-    wait_group: bool,
-    /// As the report has it.
-    program: Vec<String>,
-    kind: Kind,
-    /// That is wished for on the control socket.
-    name: String,
-}
-
-/// What is governed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A program that was started for it.
-    Run,
-    /// A group that was there before.
-    Attach,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Run => "run",
-            Kind::Attach => "attach",
-        }
-    }
-}
-
-impl Plan {
-    /// Without a size there is nothing to press for.
-    fn goal(&self) -> Goal {
-        Goal { size: self.size, deadline: self.size.and(self.due).map(|when| self.clock.due(when)) }
-    }
-}
 
 /// Runs PROGRAM and ends as it does; where that is not possible, with one sentence and a status of its own.
 #[must_use]

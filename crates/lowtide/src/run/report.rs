@@ -10,10 +10,11 @@ use lowtide_kernel::Exit;
 use serde::Serialize;
 
 use super::{
-    Plan, control,
+    control,
     goals::{Counts, Goals},
     own_progress::Told,
     phrases,
+    plan::Plan,
     run_record::RunRecord,
     verdict::{Ending, Outcome},
 };

@@ -13,12 +13,12 @@ use lowtide_kernel::{Direction, Status, controls_us};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::{
-    Plan,
     clock::Clock,
     control,
     goals::Counts,
     job::{Job, is_pipe},
     phrases,
+    plan::Plan,
     run_record::RunRecord,
     verdict::{Ending, Outcome},
 };

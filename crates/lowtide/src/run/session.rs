@@ -13,16 +13,16 @@ use lowtide_deadline::Time;
 use lowtide_kernel::{Cgroup, Controller, Direction, Exit, Program, Status};
 
 use super::{
-    Plan, TICK,
     budget::Peers,
     history,
     own_progress::Told,
     past::Past,
+    plan::Plan,
     report::Report,
     report_file::ReportFile,
     run_record::RunRecord,
     screen::{self, Screen},
-    signals::{Event, Signals},
+    signals::{Event, Signals, TICK},
     verdict::{Ending, Outcome, Seen, Verdict},
 };
 use crate::{

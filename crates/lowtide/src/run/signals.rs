@@ -26,6 +26,9 @@ use nix::{
 
 use super::relay::Relay;
 
+/// Between two looks at the sockets.
+pub(super) const TICK: Duration = Duration::from_millis(250);
+
 const HANDED_ON: [Signal; 8] = [
     Signal::SIGINT,
     Signal::SIGQUIT,

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lowtide_kernel::{KernelLaw, Need, diagnose};
 
-use super::{Ended, acts::Act, live::Live};
+use super::{acts::Act, live::Live, recording::Ended};
 use crate::interruption::Interruption;
 use stage::Stage;
 

@@ -18,8 +18,7 @@ use nix::sys::signal::Signal;
 
 use super::{child::Child, sink::Sink};
 use crate::demo::{
-    LINK_MBPS, RTT_MS, SAMPLE,
-    acts::{Act, Bulk},
+    acts::{Act, Bulk, LINK_MBPS, RTT_MS, SAMPLE},
     live::Live,
     recording::{Flow, Recording, Sample},
 };

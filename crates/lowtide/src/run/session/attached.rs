@@ -9,8 +9,8 @@ use nix::sys::signal::Signal;
 
 use super::Session;
 use crate::run::{
-    Kind, TICK,
-    signals::{Event, Signals},
+    plan::Kind,
+    signals::{Event, Signals, TICK},
 };
 
 /// Between two looks for network namespaces that processes of the group have come to be in.

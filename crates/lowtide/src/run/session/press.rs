@@ -7,8 +7,8 @@ use super::Session;
 use crate::{
     operate::protocol::Status,
     run::{
-        Plan,
         budget::{Peers, turn},
+        plan::Plan,
     },
 };
 
