@@ -182,7 +182,7 @@ fn document() -> String {
         }
         text += &variants(&law);
     }
-    text
+    text + include_str!("ecn.md")
 }
 
 #[test]
