@@ -23,7 +23,14 @@ pub(super) fn common(plan: &Plan) -> Option<Share> {
 /// Takes the state of the group, if there is one already. The next of the group begins when the entry is dropped: by
 /// then this one has to answer on its control socket.
 pub(super) fn enter(plan: &mut Plan) -> Option<Entry> {
-    let own = common(plan)?;
+    let group = plan.limits.group.as_ref()?;
+    let Some(own) = common(plan) else {
+        eprintln!(
+            "lowtide: only what is sent with --cc tide shares a state per path; this transfer has the schedule in common \
+             with the group {group}"
+        );
+        return None;
+    };
     let (entry, answers) = match Directory::usual().and_then(|directory| {
         let entry = directory.enter(&own.group)?;
         let (all, _silent) = everybody(&directory)?;
@@ -38,7 +45,7 @@ pub(super) fn enter(plan: &mut Plan) -> Option<Entry> {
     };
     plan.setup.flows = answers.iter().find_map(|(_, flows)| flows.as_ref().ok().cloned());
     for (name, error) in answers.iter().filter_map(|(name, flows)| Some((name, flows.as_ref().err()?))) {
-        eprintln!("lowtide: {name} of the group {} does not share its state per path: {error:#}", own.group);
+        eprintln!("lowtide: {name} of the group {group} does not share its state per path: {error:#}");
     }
     Some(entry)
 }

@@ -145,6 +145,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let (cgroup, transfer) = match govern(&plan) {
         Ok(governed) => governed,
         Err(error) if arguments.best_effort => {
+            drop(entry);
             eprintln!("lowtide: not governed, as --best-effort allows: {error:#}");
             if report.is_some() {
                 eprintln!("lowtide: without governing there is nothing to report: no --report is written");

@@ -153,7 +153,9 @@ fn about(frame: &mut Frame<'_>, area: Rect, status: &Status, past: &Past, now: &
     let rule = Block::new().borders(Borders::TOP).title(format!(" {} ", plain(&status.name)));
     let inner = rule.inner(area);
     frame.render_widget(rule, area);
-    let parts = [Constraint::Length(WORDS as u16), Constraint::Length(1), Constraint::Fill(1)];
+    // without room for the picture there is no caption either
+    let caption = u16::from(inner.height > WORDS as u16);
+    let parts = [Constraint::Length(WORDS as u16), Constraint::Length(caption), Constraint::Fill(1)];
     let [words, caption, picture] = Layout::vertical(parts).areas(inner);
     let mut text = Vec::new();
     for (name, what) in
