@@ -156,16 +156,18 @@ fn a_group_has_one_state_per_path_as_long_as_one_of_it_lives() {
         let job = name(&format!("common-{job}"));
         let options = ["--name", &job, "--group", &group, "--cc", law];
         let script = format!("exec sleep 600 > {}", dev_tcp(receiver.address));
-        (job, Running::start(&mut inside(&space, run_script(&options, &script))))
+        let run = Running::start(&mut inside(&space, run_script(&options, &script)));
+        (job, run)
     };
     let common = |a: &Running, b: &Running| maps(a.pid()).intersection(&maps(b.pid())).copied().collect::<Vec<_>>();
     // both at once: one of them makes it, and the other one waits for that
     let [(one, first), (two, second)] = ["first", "second"].map(|job| begin(job, "tide"));
-    (status(&one), status(&two));
+    status(&one);
+    status(&two);
     let shared = common(&first, &second);
     assert_eq!(shared.len(), 1, "the state per path, and nothing else");
 
-    let (other, third) = begin("other", "tide:drain=0 s");
+    let (other, third) = begin("other", "tide:drain=0s");
     status(&other);
     assert!(common(&first, &third).is_empty() && common(&second, &third).is_empty(), "another law has its own");
     third.signal(Signal::SIGTERM);

@@ -379,7 +379,7 @@ mod tests {
         for (other, part) in [
             (Share { group: "weekly".into(), ..own.clone() }, "of the group nightly"),
             (Share { build: "2".into(), ..own.clone() }, "another build"),
-            (common("tide:drain=0 s"), "its law is tide, not tide:drain=0 s"),
+            (common("tide:drain=0s"), "its law is tide, not tide:drain=0s"),
         ] {
             let error = own.check(&other).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

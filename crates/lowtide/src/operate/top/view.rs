@@ -90,7 +90,8 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &State, now: &Zoned, col
         }))
     });
     let head = Row::new(shown.iter().map(|n| COLUMNS[*n].0)).bold();
-    let table = Table::new(rows, widths).header(head).row_highlight_style(Style::new().reversed());
+    let table = Table::new(rows, widths).row_highlight_style(Style::new().reversed());
+    let table = if area.height > 1 { table.header(head) } else { table };
     frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(place));
 }
 
