@@ -344,11 +344,14 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	u32 before = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 	struct lt_flow *f;
 
-	if (!s || !s->begun || !controller_alive(clock_ns(tp)))
+	if (!s || !s->begun)
+		return;
+	if (state == TCP_CA_LOSS)
+		get_past_empty_segment(tp);
+	if (!controller_alive(clock_ns(tp)))
 		return;
 	f = flow_of(s);
 	if (state == TCP_CA_LOSS) {
-		get_past_empty_segment(tp);
 		/*
 		 * One of several connections may lose its last segments. While others are acknowledged that is a loss.
 		 */
