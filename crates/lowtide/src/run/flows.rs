@@ -39,7 +39,7 @@ pub(super) fn enter(plan: &mut Plan) -> Option<Entry> {
     }) {
         Ok(found) => found,
         Err(error) => {
-            eprintln!("lowtide: {error:#}; this transfer shares nothing with its group");
+            eprintln!("lowtide: {error:#}; this transfer has a state per path of its own");
             return None;
         }
     };

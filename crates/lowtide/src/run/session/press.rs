@@ -48,7 +48,9 @@ impl Session {
         match self.controller.flows() {
             Ok(flows) => Some(Common { share, flows }),
             Err(error) => {
-                self.screen.say(&format!("{error}; this transfer shares nothing with those of its group that come"));
+                self.screen.say(&format!(
+                    "{error}; transfers of its group that begin later have a state per path of their own"
+                ));
                 None
             }
         }
