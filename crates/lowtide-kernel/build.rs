@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles the BPF programs into a skeleton.
 
-use std::{env, ffi::OsString, path::PathBuf, process::Command};
+use std::{env, ffi::OsString, fs, path::PathBuf, process::Command};
 
 use libbpf_cargo::SkeletonBuilder;
 
@@ -42,14 +42,23 @@ fn main() {
     println!("cargo::rustc-env=LOWTIDE_CLANG_INCLUDE=/usr/include/{arch}-linux-gnu");
     println!("cargo::rustc-env=LOWTIDE_LAWS_INCLUDE={laws}");
     println!("cargo::rustc-env=LOWTIDE_LAWS_GENERATED={generated}");
+    let object = out.join("transfer.bpf.o");
     if let Err(error) = SkeletonBuilder::new()
         .source("bpf/transfer.bpf.c")
+        .obj(&object)
         .clang(&clang)
         .clang_args(&args)
         .build_and_generate(out.join("transfer.skel.rs"))
     {
         panic!("the BPF programs do not compile: {error:#}");
     }
+    let object = fs::read(&object).unwrap_or_else(|error| panic!("{}: {error}", object.display()));
+    println!("cargo::rustc-env=LOWTIDE_BPF_BUILD={:016x}", fnv1a(&object));
+}
+
+/// A number for these bytes: the 64-bit hash FNV-1a.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// The first clang that can build the programs; struct_ops by link and CO-RE bitfields need clang 16.

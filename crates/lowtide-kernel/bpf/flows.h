@@ -2,12 +2,14 @@
 /*
  * Connections of one transfer over one path are one flow (law/aggregate.h): the law's state belongs to the path, and
  * they divide its window. A new connection knows the path at its first packet, and one that ends hands nothing over.
+ * Transfers of a group use one map of flows, and so are one flow together. The greatest of their weights is the flow's.
  *
  * Many that fill the window together meet in the queue by chance. They hide from each other whether there is cross
  * traffic behind fair queues. So one of them has a token: the token holder sends what the window allows, and probes in
  * LISTEN. The others wait, and send a segment now and then, since programs give up connections without progress. The
- * token goes round. Application-limited connections do not need it, nor do new ones: a short connection never waits. A
- * socket with a goal of its own is a flow by itself.
+ * token goes round among the connections of greatest weight, so that what a transfer presses for goes to that transfer.
+ * Application-limited connections do not need it, nor do new ones: a short connection never waits. A socket with a goal
+ * of its own is a flow by itself.
  */
 #ifndef LOWTIDE_FLOWS_H
 #define LOWTIDE_FLOWS_H
@@ -19,6 +21,7 @@
 #define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* longest time between the probes of a token holder */
 #define FLOW_TOKEN_NS (NSEC_PER_SEC / 2)	/* how long a connection holds the token, or is new; at least 16 RTTs */
 #define FLOW_TOKEN_ROUND_TRIPS 16
+#define FLOW_PRESSES_NS (2 * NSEC_PER_SEC)	/* a transfer without an ACK for longer presses no more */
 /* a connection that its part has not limited for this time plus four RTTs is application-limited */
 #define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)
 /* greatest rate of a waiting connection in LISTEN or while the link is unknown, bytes per second */
@@ -88,7 +91,7 @@ static inline void flow_begin(struct lt_socket *s, const struct sock_common *sk)
 	if (setup.whole_machine || !path_of(sk, &s->member.path))
 		return;
 	if (flow_exists(&flows, &s->member.path))
-		s->member.number = __sync_fetch_and_add(&group.numbers, 1) + 1;
+		s->member.number = ((u64)setup.transfer << 32) + __sync_fetch_and_add(&group.numbers, 1) + 1;
 }
 
 /*
@@ -132,6 +135,33 @@ static inline bool flow_probes(const struct lt_flow *f)
 	return f->begun && f->tide.listens && !tide_is_ordinary(&f->tide);
 }
 
+/*
+ * At an ACK, or a segment that leaves: the flow's weight is that of the transfer that presses. Another one takes its
+ * place if its weight is greater.
+ */
+static inline void flow_press(struct lt_flow *f, const struct lt_socket *s, u64 now_ns)
+{
+	u64 weight_q16 = pressure_on(s)->weight_q16;
+	bool pressed = now_ns < f->pressed_ns || now_ns - f->pressed_ns < FLOW_PRESSES_NS;
+
+	if (f->presses != setup.transfer && weight_q16 <= f->weight_q16 && pressed)
+		return;
+	f->presses = setup.transfer;
+	f->pressed_ns = now_ns;
+	f->weight_q16 = weight_q16;
+}
+
+/*
+ * Whether a connection may take the token from its holder after a time: one of a transfer with the flow's weight may.
+ * While the flow probes, only that of the transfer that presses, and from another one's.
+ */
+static inline bool flow_may_turn(const struct lt_flow *f, const struct lt_socket *s)
+{
+	if (flow_probes(f))
+		return f->presses == setup.transfer && f->token_holder >> 32 != setup.transfer;
+	return pressure_on(s)->weight_q16 >= f->weight_q16;
+}
+
 static inline u64 flow_token_ns(const struct lt_flow *f)
 {
 	return at_least(FLOW_TOKEN_ROUND_TRIPS * (u64)aggregate_srtt_us(&f->all) * NSEC_PER_USEC, FLOW_TOKEN_NS);
@@ -149,7 +179,7 @@ static inline u64 flow_unused_ns(const struct lt_flow *f)
 static inline bool flow_holds_token(struct lt_flow *f, const struct lt_socket *s, bool wants, bool may_send, u64 now_ns)
 {
 	u64 token_holder = f->token_holder;
-	bool over = !flow_probes(f) && now_ns - f->token_since_ns > flow_token_ns(f);
+	bool over = flow_may_turn(f, s) && now_ns - f->token_since_ns > flow_token_ns(f);
 
 	if (token_holder != s->member.number) {
 		if (!wants || !may_send || (token_holder && now_ns < f->token_until_ns && !over))

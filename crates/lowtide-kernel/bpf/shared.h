@@ -66,7 +66,7 @@ struct lt_setup {
 	u32 port;		/* on either side; 0: any */
 	struct lt_address peer;	/* a network */
 	u32 peer_bits;		/* how many of its bits count */
-	u32 unused;		/* padding to a multiple of eight bytes */
+	u32 transfer;		/* differs from that of each other transfer */
 	/* laws that every program may choose; others need a capability */
 	char free_laws[LT_FREE_LAWS][LT_CC_NAME];
 };

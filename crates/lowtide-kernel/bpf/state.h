@@ -68,10 +68,14 @@ struct {
 	struct cdg cdg;
 } group = {};
 
-/* What the connections of a transfer over one path share: to the network they are one flow. */
+/* What the connections of a transfer, or of a group of them, share over one path: to the network they are one flow. */
 struct lt_flow {
 	u64 busy_ns;		/* since when a processor is at it; 0: none is */
-	u64 token_holder;		/* its number; 0: none */
+	/* the transfer whose weight is the flow's, and when that was last confirmed */
+	u64 presses;
+	u64 pressed_ns;
+	u64 weight_q16;
+	u64 token_holder;		/* the token holder, its transfer in the upper half; 0: none */
 	u64 token_until_ns;	/* until then it holds the token, unless it renews that */
 	u64 token_since_ns;		/* when it got the token */
 	u64 waiting;		/* connections that wait for the token */

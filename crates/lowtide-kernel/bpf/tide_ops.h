@@ -81,10 +81,19 @@ VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *
 	return 0;
 }
 
+/* The weight of the transfer that presses. */
+static __always_inline struct law_weight flow_weight(const struct lt_flow *f, const struct lt_socket *s)
+{
+	struct law_weight weight = weight_on(s);
+
+	weight.weight_q16 = f->weight_q16;
+	return weight;
+}
+
 /* Congestion. The flow's window is reduced if the loss is news to it, and with it the connection's part. */
 static __noinline void tide_congested(struct lt_flow *f, struct lt_socket *s, const struct tcp_sock *tp, u32 signal)
 {
-	struct law_weight weight = weight_on(s);
+	struct law_weight weight = flow_weight(f, s);
 	struct law_window w = tide_window(f, tp);
 	u64 before = w.cwnd_q16;
 
@@ -184,7 +193,7 @@ VERIFIED_APART u32 tide_law_acts(struct lt_flow *f, struct lt_socket *s)
 
 	if (!f || !s)
 		return 0;
-	weight = weight_on(s);
+	weight = flow_weight(f, s);
 	w = tide_window_at(f, s->ack.now_us);
 	listened = f->tide.listens;
 	aggregate_ack(&f->all, &s->ack);
@@ -222,6 +231,7 @@ static __noinline void tide_flow_ack(struct lt_flow *f, struct lt_socket *s, str
 	u32 use;
 
 	tide_note(s, tp, sample);
+	flow_press(f, s, clock_ns(tp));
 	/* without further data it counts as 0: the others are paced, and send no faster than these data arrive */
 	part->in_flight = has_data ? s->ack.in_flight : 0;
 	limited = s->ack.window_limited;
@@ -287,6 +297,8 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 	}
 	mend_window(s, tp);
 	if (!controller_alive(clock_ns(tp))) {
+		if (!s->let_go)	/* others of its group may share the flow */
+			flow_leave(s);
 		let_go(tp, s);
 		pace(sk, s, PACING_NONE);
 		return;
@@ -334,9 +346,12 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 
 	if (!s || !s->begun)
 		return;
+	if (state == TCP_CA_LOSS)
+		get_past_empty_segment(tp);
+	if (!controller_alive(clock_ns(tp)))
+		return;
 	f = flow_of(s);
 	if (state == TCP_CA_LOSS) {
-		get_past_empty_segment(tp);
 		/*
 		 * One of several connections may lose its last segments. While others are acknowledged that is a loss.
 		 */
@@ -381,6 +396,7 @@ static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struc
 
 	if (resumes)
 		tide_resumes(f, tp, bpf_ktime_get_ns() / NSEC_PER_USEC);
+	flow_press(f, s, clock_ns(tp));
 	use = flow_sends(f, s, has_data, clock_ns(tp));
 	if (s->member.waits) {
 		f->all.beside++;
@@ -438,7 +454,7 @@ u32 BPF_PROG(tide_undo_on, struct sock *sk)
 	struct lt_flow *f;
 	u64 before;
 
-	if (!s || !s->begun)
+	if (!s || !s->begun || !controller_alive(clock_ns(tp)))
 		return at_least(tp->snd_cwnd, tp->prior_cwnd);
 	f = flow_of(s);
 	if (flow_enter(f, clock_ns(tp))) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use lowtide_deadline::{Decision, Governor, Policy, Progress, Signal, Signals, Time, Weight};
 
 use crate::{
-    Cgroup, Direction, KernelActuator, KernelLaw, Pressure, Result, Setup, Snapshot, SocketGoal, Steering, Taken,
-    Transfer,
+    Cgroup, Direction, Flows, KernelActuator, KernelLaw, Pressure, Result, Setup, Snapshot, SocketGoal, Steering,
+    Taken, Transfer,
     budget::Budget,
     ceiling::{Ceiling, Seen, SocketLimit},
     goals::{Goals, SocketDecision},
@@ -52,6 +52,14 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// As [`Transfer::flows`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn flows(&self) -> Result<Flows> {
+        self.transfer.flows()
+    }
+
     /// As [`Transfer::receivers_law`].
     pub fn receivers_law(&self) -> Option<String> {
         self.transfer.receivers_law()

@@ -184,6 +184,7 @@ fn govern(law: KernelLaw) -> Result<(Transfer, Cgroup), Error> {
         dscp: Dscp::Le,
         keep_law: true,
         registration: Registration::Link,
+        flows: None,
     };
     Ok((Transfer::start(&setup, &first, &group)?, group))
 }

@@ -16,7 +16,7 @@ use libbpf_rs::{
 };
 
 use crate::{
-    Cgroup, Error, KernelActuator, KernelLaw, Pressure, Registration, Result, Setup, Steering,
+    Cgroup, Error, Flows, KernelActuator, KernelLaw, Pressure, Registration, Result, Setup, Steering,
     bpf_skel::{OpenTransferSkel, TransferMaps, TransferSkel, TransferSkelBuilder, types},
     ceiling::SocketLimit,
     clock::monotonic_now,
@@ -58,6 +58,8 @@ struct Choice<'a> {
     place: Place,
     /// With what governs what sockets receive.
     downloads: bool,
+    /// The state per path, if that is another transfer's.
+    flows: Option<&'a Flows>,
 }
 
 impl Programs {
@@ -72,9 +74,11 @@ impl Programs {
         let law = (setup.law.is_ours() && direction.has_up()).then_some((&setup.law, setup.registration));
         let name = if setup.law.is_ours() { own_name(setup.law.program()) } else { setup.law.name().to_owned() };
         let place = if group.is_some() { Place::Existing } else { Place::Made };
-        let choice = Choice { law, name: &name, place, downloads: direction.has_down() };
+        let flows = setup.flows.as_ref();
+        let choice = Choice { law, name: &name, place, downloads: direction.has_down(), flows };
         Programs::load(&choice, log, |fixed, variables| {
             configure(fixed, variables, &setup.law, &name);
+            fixed.transfer = unique();
             fixed.uploads = direction.has_up().into();
             fixed.by_delay = (setup.actuator == KernelActuator::Native).into();
             fixed.weighs_marks = (setup.law.needs_ecn() && setup.actuator == KernelActuator::Native).into();
@@ -98,7 +102,7 @@ impl Programs {
     /// A law of ours under this name, for sockets that have nothing to do with each other. It has no controller to die.
     pub(crate) fn of_machine(law: &KernelLaw, weight: Option<f64>, name: &str, log: &LibbpfLog) -> Result<Programs> {
         let law_too = Some((law, Registration::Link));
-        let choice = Choice { law: law_too, name, place: Place::Machine, downloads: false };
+        let choice = Choice { law: law_too, name, place: Place::Machine, downloads: false, flows: None };
         Programs::load(&choice, log, |fixed, variables| {
             configure(fixed, variables, law, name);
             fixed.one_window = 0;
@@ -244,8 +248,11 @@ fn attached(what: &'static str, link: libbpf_rs::Result<Link>, log: &LibbpfLog) 
 /// goes to one.
 fn choose(
     open: &mut OpenTransferSkel<'_>,
-    &Choice { law, name, place, downloads }: &Choice<'_>,
+    &Choice { law, name, place, downloads, flows }: &Choice<'_>,
 ) -> libbpf_rs::Result<()> {
+    if let Some(flows) = flows {
+        open.maps.flows.reuse_fd(flows.as_fd())?;
+    }
     let ours = law.map(|(law, _)| law.program());
     for mut map in open.open_object_mut().maps_mut() {
         if map.map_type() != MapType::StructOps {
@@ -312,8 +319,12 @@ pub(crate) fn apply(variable: &mut types::lt_steering, steering: &Steering) {
 
 /// `lt_LAW_` and eight hex digits: unlike any other run's, within the kernel's 15 characters.
 fn own_name(law: &str) -> String {
-    let unique = (u64::from(std::process::id()) << 32 ^ monotonic_now()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    format!("{}_{unique:08x}", KernelLaw::registered(law))
+    format!("{}_{:08x}", KernelLaw::registered(law), unique())
+}
+
+/// A number that no other transfer has.
+fn unique() -> u32 {
+    ((u64::from(std::process::id()) << 32 ^ monotonic_now()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 /// Laws that a program may choose without a capability.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::{
-    KernelActuator, KernelLaw, Pressure,
+    Flows, KernelActuator, KernelLaw, Pressure,
     ceiling::SocketLimit,
     release::{LINKS_SINCE, release},
 };
@@ -79,6 +79,8 @@ pub struct Setup {
     pub keep_law: bool,
     /// How the kernel comes to know our own law.
     pub registration: Registration,
+    /// State per path of another transfer with the same law, to share; `None`: this one has its own.
+    pub flows: Option<Flows>,
 }
 
 /// How the kernel comes to know a law of ours.

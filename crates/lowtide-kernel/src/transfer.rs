@@ -5,6 +5,7 @@ use std::{
     collections::HashSet,
     io::Read,
     mem::offset_of,
+    os::fd::AsFd,
     thread,
     time::{Duration, Instant},
 };
@@ -12,7 +13,7 @@ use std::{
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
 
 use crate::{
-    Cgroup, Direction, Download, Error, Result, Setup, Steering,
+    Cgroup, Direction, Download, Error, Flows, Result, Setup, Steering,
     bpf_skel::types,
     clock::monotonic_now,
     fixed::{Q16, Q32},
@@ -369,6 +370,15 @@ impl Transfer {
     /// million.
     pub fn verified(&self) -> Vec<(String, u32)> {
         self.programs.verified()
+    }
+
+    /// The state per path, for another transfer to share.
+    ///
+    /// # Errors
+    /// [`Error::System`]: this process has no descriptor left.
+    pub fn flows(&self) -> Result<Flows> {
+        let map = self.programs.maps().flows.as_fd().try_clone_to_owned();
+        map.map(Flows::from).map_err(Error::system("sharing the state per path"))
     }
 
     /// The name under which the kernel lists the law, if it is ours.

@@ -48,7 +48,15 @@ fn start_in(direction: Direction, law: KernelLaw) -> (Cgroup, Transfer) {
     let cgroup = Cgroup::create().unwrap();
     let actuator = KernelActuator::usual(&law);
     let first = Controller::first_steering(0.004, &law, actuator);
-    let setup = Setup { direction, law, actuator, dscp: Dscp::Le, keep_law: true, registration: Registration::Link };
+    let setup = Setup {
+        direction,
+        law,
+        actuator,
+        dscp: Dscp::Le,
+        keep_law: true,
+        registration: Registration::Link,
+        flows: None,
+    };
     let transfer = Transfer::start(&setup, &first, &cgroup).unwrap();
     (cgroup, transfer)
 }
@@ -333,6 +341,7 @@ fn half_a_goal_is_never_seen() {
         dscp: Dscp::Le,
         keep_law: true,
         registration: Registration::Link,
+        flows: None,
     };
     let (cgroup, transfer) = start(setup.law.clone());
     let policy = Policy::default();

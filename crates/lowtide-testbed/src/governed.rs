@@ -122,8 +122,15 @@ impl Task {
         let care = match &self.host {
             Host::Own(law) => {
                 let actuator = KernelActuator::usual(law);
-                let setup =
-                    Setup { direction: Direction::Up, law: law.clone(), actuator, dscp, keep_law: true, registration };
+                let setup = Setup {
+                    direction: Direction::Up,
+                    law: law.clone(),
+                    actuator,
+                    dscp,
+                    keep_law: true,
+                    registration,
+                    flows: None,
+                };
                 Care::Published(Box::new(Transfer::start(&setup, &as_published(&Snapshot::default()), &group)?))
             }
             Host::Governed(law, actuator) => {
@@ -134,6 +141,7 @@ impl Task {
                     dscp,
                     keep_law: true,
                     registration,
+                    flows: None,
                 };
                 Care::Steered(Box::new(self.controller(&setup, &group)?))
             }

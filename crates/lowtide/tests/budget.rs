@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
 //! Three transfers that are due one after the other beside one CUBIC flow, with one budget (`--group`) and each by
-//! itself: measured, and printed. `cargo test -p lowtide --test budget -- --include-ignored --show-output`, with
+//! itself; and three without haste, beside that flow and on the idle link: measured, and printed. `cargo test -p lowtide --test budget -- --include-ignored --show-output`, with
 //! nothing else running.
 
 #[path = "support/lifecycle.rs"]
@@ -46,17 +46,21 @@ fn needed(jobs: &[String]) -> f64 {
     ours.filter_map(|it| it["needed_bps"].as_f64()).sum::<f64>() / 1e6
 }
 
+/// One CUBIC flow, which does not end by itself.
+fn cubic(emulator: &Emulator, to: &Receiver) -> Running {
+    let script = "import socket,sys; s=socket.socket(); s.setsockopt(6,13,b'cubic'); s.connect((sys.argv[1],int(sys.argv[2])))\n\
+                  while True: s.sendall(bytes(65536))";
+    let mut plain = std::process::Command::new("python3");
+    plain.args(["-c", script, &to.address.ip().to_string(), &to.address.port().to_string()]);
+    Running::start(&mut inside(emulator.a(), plain))
+}
+
 fn measure(together: bool) -> Outcome {
     let test = if together { "together" } else { "alone" };
     let (a, b) = (format!("{}a", name(test)), format!("{}b", name(test)));
     let emulator = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40))).unwrap();
     let [bulk, foreground] = [(); 2].map(|()| Receiver::start(emulator.b(), emulator.b4()));
-    let script = "import socket,sys; s=socket.socket(); s.setsockopt(6,13,b'cubic'); s.connect((sys.argv[1],int(sys.argv[2])))\n\
-                  while True: s.sendall(bytes(65536))";
-    let address = foreground.address;
-    let mut plain = std::process::Command::new("python3");
-    plain.args(["-c", script, &address.ip().to_string(), &address.port().to_string()]);
-    let _plain = Running::start(&mut inside(emulator.a(), plain));
+    let _plain = cubic(&emulator, &foreground);
     std::thread::sleep(Duration::from_secs(5));
 
     let directory = tempfile::tempdir().unwrap();
@@ -108,4 +112,59 @@ fn one_budget_meets_deadlines_that_three_by_themselves_press_harder_for() {
         }
     }
     panic!("with one budget deadlines were missed in each of three runs");
+}
+
+/// What three transfers without haste send on the idle link, and beside one CUBIC flow, and what that keeps of what it
+/// has alone, in Mbit/s.
+#[derive(Debug)]
+struct Spare {
+    idle: f64,
+    each: [f64; 3],
+    beside: f64,
+    kept: f64,
+}
+
+/// They have a group, or not.
+fn spare(together: bool) -> Spare {
+    let test = if together { "spare" } else { "spares" };
+    let (a, b) = (format!("{}a", name(test)), format!("{}b", name(test)));
+    let emulator = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40))).unwrap();
+    let bulk = [(); 3].map(|()| Receiver::start(emulator.b(), emulator.b4()));
+    let foreground = Receiver::start(emulator.b(), emulator.b4());
+    let group = name("spare");
+    let mbit = |bytes: u64, seconds: u64| bytes as f64 * 8e-6 / seconds as f64;
+    let over = |seconds: u64| {
+        let now = || (bulk.each_ref().map(Receiver::received), foreground.received());
+        let before = now();
+        std::thread::sleep(Duration::from_secs(seconds));
+        let after = now();
+        ([0, 1, 2].map(|n| mbit(after.0[n] - before.0[n], seconds)), mbit(after.1 - before.1, seconds))
+    };
+    let _runs = [0, 1, 2].map(|n| {
+        let job = name(&format!("{test}-{n}"));
+        let mut options = vec!["--name", &job, "--deadline", "+100h", "--size", "10GB"];
+        options.extend(together.then_some(["--group", group.as_str()]).into_iter().flatten());
+        let script = format!("head -c 10000000000 /dev/zero > {}", dev_tcp(bulk[n].address));
+        Running::start(&mut inside(emulator.a(), run_script(&options, &script)))
+    });
+    std::thread::sleep(Duration::from_secs(10));
+    let (each, _) = over(20);
+    let _plain = cubic(&emulator, &foreground);
+    std::thread::sleep(Duration::from_secs(10));
+    let (beside, kept) = over(30);
+    Spare { idle: each.iter().sum(), each, beside: beside.iter().sum(), kept }
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_group_without_haste_is_one_flow() {
+    needs_kernel();
+    for together in [false, true] {
+        let Spare { idle, each, beside, kept } = spare(together);
+        println!(
+            "{}: idle link {idle:.2} Mbit/s, each {each:.2?}; beside CUBIC {beside:.2}, which has {kept:.2}",
+            if together { "one group" } else { "each by itself" }
+        );
+        assert!(!together || (kept > 17.0 && idle > 12.0), "the group takes too much, or leaves too much");
+    }
 }

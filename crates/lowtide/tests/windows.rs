@@ -5,7 +5,7 @@
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{collections::BTreeSet, fs, net::Ipv4Addr, time::Duration};
 
 use jiff::{SignedDuration, Zoned};
 use lifecycle::{
@@ -136,4 +136,65 @@ fn a_group_has_one_turn_at_a_time_and_a_killed_one_leaves_its_turn() {
     until("the third one's turn", || (turns(&jobs[2..]) == [None]).then_some(()));
     assert!(ask(&["resume", &jobs[1]]).status.success());
     until("the second one's turn again", || (turns(&jobs[1..]) == [None, turn()]).then_some(()));
+}
+
+/// The numbers of the kernel's maps of which a process has descriptors.
+fn maps(pid: i32) -> BTreeSet<u32> {
+    let about = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    let texts = about.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    texts.filter_map(|text| text.lines().find_map(|line| line.strip_prefix("map_id:")?.trim().parse().ok())).collect()
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_group_has_one_state_per_path_as_long_as_one_of_it_lives() {
+    needs_kernel();
+    let space = namespace("common");
+    let receiver = Receiver::start(&space, Ipv4Addr::LOCALHOST);
+    let group = name("common");
+    let begin = |job: &str, law: &str| {
+        let job = name(&format!("common-{job}"));
+        let options = ["--name", &job, "--group", &group, "--cc", law];
+        let script = format!("exec sleep 600 > {}", dev_tcp(receiver.address));
+        let run = Running::start(&mut inside(&space, run_script(&options, &script)));
+        (job, run)
+    };
+    let common = |a: &Running, b: &Running| maps(a.pid()).intersection(&maps(b.pid())).copied().collect::<Vec<_>>();
+    // both at once: one of them makes it, and the other one waits for that
+    let [(one, first), (two, second)] = ["first", "second"].map(|job| begin(job, "tide"));
+    status(&one);
+    status(&two);
+    let shared = common(&first, &second);
+    assert_eq!(shared.len(), 1, "the state per path, and nothing else");
+
+    let (other, third) = begin("other", "tide:drain=0s");
+    status(&other);
+    assert!(common(&first, &third).is_empty() && common(&second, &third).is_empty(), "another law has its own");
+    third.signal(Signal::SIGTERM);
+    let told = third.end().err;
+    for job in [&one, &two] {
+        let sentence =
+            format!("{job} of the group {group} does not share its state per path: its law is tide, not tide:");
+        assert!(told.contains(&sentence), "{told}");
+    }
+
+    let orphans: Vec<_> = children(first.pid()).into_iter().map(lifecycle::Orphan).collect();
+    first.signal(Signal::SIGKILL);
+    drop(first);
+    drop(orphans);
+    let (fourth, latest) = begin("fourth", "tide");
+    status(&fourth);
+    assert_eq!(common(&second, &latest), shared, "the state outlives the one that made it");
+
+    let orphans: Vec<_> =
+        [&second, &latest].into_iter().flat_map(|run| children(run.pid())).map(lifecycle::Orphan).collect();
+    for run in [second, latest] {
+        run.signal(Signal::SIGKILL);
+        drop(run);
+    }
+    drop(orphans);
+    let exists = |id| libbpf_rs::query::MapInfoIter::default().any(|map| map.id == id);
+    until("the state's end", || (!exists(shared[0])).then_some(()));
+    let left = fs::read_dir("/run/lowtide/control").into_iter().flatten().flatten();
+    assert!(left.filter_map(|entry| entry.file_name().into_string().ok()).all(|file| !file.starts_with(&group)));
 }

@@ -3,12 +3,13 @@
 
 use std::{thread, time::Duration};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
+use lowtide_kernel::Flows;
 
 use super::{
     directory::Directory,
     frames::Frames,
-    protocol::{Command, LONGEST_REPLY, Reply, Request, Status},
+    protocol::{Command, LONGEST_REPLY, Reply, Request, Share, Status},
 };
 
 /// A transfer tells its status at once.
@@ -32,6 +33,21 @@ pub fn ask(directory: &Directory, name: &str, request: &Request) -> Result<Statu
     match reply {
         Reply { ok: true, status: Some(status), .. } => Ok(status),
         Reply { error, .. } => Err(anyhow!("{name}: {}", error.as_deref().unwrap_or("it refuses, and says no reason"))),
+    }
+}
+
+/// The state per path of the transfer of this name, for one that has this in common with it.
+///
+/// # Errors
+/// One sentence: there is no such transfer, it does not answer, or it differs.
+pub fn share(directory: &Directory, name: &str, share: &Share) -> Result<Flows> {
+    let mut frames = Frames::new(directory.connect(name)?, LONGEST_REPLY, PATIENCE);
+    frames.write(&Request { share: Some(share.clone()), ..Request::new(Command::Share) })?;
+    let (frame, descriptor) = frames.read_descriptor()?;
+    let reply = Reply::parse(&frame.ok_or_else(|| anyhow!("it has just ended"))?)?;
+    match (reply.error, descriptor) {
+        (None, Some(flows)) => Ok(Flows::from(flows)),
+        (error, _) => bail!("{}", error.as_deref().unwrap_or("it refuses, and says no reason")),
     }
 }
 

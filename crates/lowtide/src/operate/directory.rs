@@ -27,12 +27,15 @@ use nix::{
 /// root's.
 const OF_ROOT: &str = "/run/lowtide/control";
 const ENDING: &str = ".sock";
+const LOCK_ENDING: &str = ".group";
 /// Bytes of a name: a path of a socket has 107.
 const LONGEST_NAME: usize = 48;
 /// So many transfers may ask for the same name.
 const MOST_OF_A_NAME: u32 = 10_000;
 /// Another transfer that begins at the same time needs milliseconds.
 const PATIENCE: usize = 200;
+/// Many of a group may begin at the same time, and each loads its programs.
+const ENTRY_PATIENCE: usize = 3000;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A directory of control sockets.
@@ -75,11 +78,8 @@ impl Directory {
     /// The directory cannot be made, or is not its owner's alone.
     pub fn claim(&self, wanted: &str) -> Result<Claim> {
         let claim = || -> Result<Claim> {
-            for (path, mode) in [(self.path.parent(), 0o755), (Some(&*self.path), 0o700)] {
-                let made = path.map_or(Ok(()), |path| DirBuilder::new().mode(mode).create(path));
-                made.or_else(|error| if error.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
-            }
-            let _lock = lock(self.open()?)?;
+            self.make()?;
+            let _lock = lock(self.open()?, PATIENCE)?;
             self.sweep()?;
             for number in 1..MOST_OF_A_NAME {
                 let name = if number == 1 { wanted.to_owned() } else { format!("{wanted}-{number}") };
@@ -97,6 +97,36 @@ impl Directory {
             bail!("there are too many transfers named {wanted}")
         };
         claim().with_context(|| format!("control sockets in {}", self.path.display()))
+    }
+
+    /// Of transfers of a group one at a time has this value, while it begins.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or is not its owner's alone; or another one takes very long.
+    pub fn enter(&self, group: &str) -> Result<Entry> {
+        let enter = || -> Result<Entry> {
+            self.make()?;
+            drop(self.open()?);
+            let path = self.path.join(format!("{group}{LOCK_ENDING}"));
+            loop {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+                let lock = lock(options.open(&path)?, ENTRY_PATIENCE)?;
+                // the one before has removed the file, and perhaps another one made it again
+                if fs::metadata(&path).is_ok_and(|now| lock.metadata().is_ok_and(|ours| ours.ino() == now.ino())) {
+                    return Ok(Entry { path, _lock: lock });
+                }
+            }
+        };
+        enter().with_context(|| format!("control sockets in {}", self.path.display()))
+    }
+
+    fn make(&self) -> io::Result<()> {
+        for (path, mode) in [(self.path.parent(), 0o755), (Some(&*self.path), 0o700)] {
+            let made = path.map_or(Ok(()), |path| DirBuilder::new().mode(mode).create(path));
+            made.or_else(|error| if error.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
+        }
+        Ok(())
     }
 
     /// The names of the transfers that live; none where there is no directory.
@@ -187,6 +217,19 @@ impl Claim {
     }
 }
 
+/// The right to be the one transfer of a group that begins. It goes with this value.
+#[derive(Debug)]
+pub struct Entry {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // those that wait for it find that it is gone
+    }
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path); // another process may have done it
@@ -221,17 +264,17 @@ fn is_missing(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// One transfer at a time.
-fn lock(mut directory: File) -> Result<Flock<File>> {
-    for _ in 0..PATIENCE {
-        match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+/// One transfer at a time; tries so many times.
+fn lock(mut file: File, tries: usize) -> Result<Flock<File>> {
+    for _ in 0..tries {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
-            Err((again, Errno::EWOULDBLOCK)) => directory = again,
+            Err((again, Errno::EWOULDBLOCK)) => file = again,
             Err((_, errno)) => return Err(io::Error::from(errno).into()),
         }
         thread::sleep(PAUSE);
     }
-    bail!("another process holds the lock on the directory")
+    bail!("another process holds the lock on the directory, or on its group")
 }
 
 #[cfg(test)]
@@ -288,6 +331,27 @@ mod tests {
             threads.map(|thread| thread.join().unwrap()).into()
         });
         assert_eq!(directory.names().unwrap().len(), claims.len());
+    }
+
+    #[test]
+    fn transfers_of_a_group_begin_one_after_the_other() {
+        let (_parent, directory) = place();
+        let inside = std::sync::atomic::AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        let _entry = directory.enter("nightly").unwrap();
+                        assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                        inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        let (a, b) = (directory.enter("nightly").unwrap(), directory.enter("weekly").unwrap());
+        assert_ne!(a.path, b.path);
+        drop((a, b));
+        assert_eq!(fs::read_dir(&directory.path).unwrap().count(), 0, "nothing is left");
     }
 
     #[test]

@@ -2,11 +2,18 @@
 //! Frames on a control socket: a line each, of bounded length, within a bounded time.
 
 use std::{
-    io::{self, ErrorKind, Read, Write},
-    os::unix::net::UnixStream,
+    io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write},
+    os::{
+        fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     time::{Duration, Instant},
 };
 
+use nix::{
+    cmsg_space,
+    sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, recvmsg, sendmsg},
+};
 use serde::Serialize;
 
 /// One side of a connection. What came after a frame's end is kept for the next one.
@@ -34,6 +41,27 @@ impl Frames {
     /// [`ErrorKind::InvalidData`]: it is too long. [`ErrorKind::TimedOut`]: it took too long.
     /// [`ErrorKind::UnexpectedEof`]: it has no end.
     pub(super) fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        self.read_by(|mut stream, bytes| stream.read(bytes))
+    }
+
+    /// The same, with a descriptor that may come with it.
+    ///
+    /// # Errors
+    /// As [`Frames::read`].
+    pub(super) fn read_descriptor(&mut self) -> io::Result<(Option<Vec<u8>>, Option<OwnedFd>)> {
+        let mut descriptor = None;
+        let frame = self.read_by(|stream, bytes| {
+            let (read, found) = receive(stream, bytes)?;
+            descriptor = found.or(descriptor.take());
+            Ok(read)
+        })?;
+        Ok((frame, descriptor))
+    }
+
+    fn read_by(
+        &mut self,
+        mut read: impl FnMut(&UnixStream, &mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<Option<Vec<u8>>> {
         let end = Instant::now() + self.patience;
         loop {
             if let Some(at) = self.pending.iter().position(|byte| *byte == b'\n') {
@@ -47,7 +75,7 @@ impl Frames {
             }
             self.stream.set_read_timeout(Some(left(end)?))?;
             let mut bytes = [0; 4096];
-            match self.stream.read(&mut bytes) {
+            match read(&self.stream, &mut bytes) {
                 Ok(0) if self.pending.is_empty() => return Ok(None),
                 Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "the frame has no end of line")),
                 Ok(read) => self.pending.extend_from_slice(&bytes[..read]),
@@ -63,14 +91,30 @@ impl Frames {
     /// # Errors
     /// The peer has gone, or does not read.
     pub(super) fn write(&mut self, frame: &impl Serialize) -> io::Result<()> {
+        self.write_with(frame, None)
+    }
+
+    /// The same, with a descriptor for the peer.
+    ///
+    /// # Errors
+    /// As [`Frames::write`].
+    pub(super) fn write_with(
+        &mut self,
+        frame: &impl Serialize,
+        mut descriptor: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
         let mut text = serde_json::to_vec(frame)?;
         text.push(b'\n');
         let end = Instant::now() + self.patience;
         let mut rest = &text[..];
         while !rest.is_empty() {
             self.stream.set_write_timeout(Some(left(end)?))?;
-            match self.stream.write(rest) {
-                Ok(written) => rest = &rest[written..],
+            let written = match descriptor {
+                Some(descriptor) => send(&self.stream, rest, descriptor),
+                None => self.stream.write(rest),
+            };
+            match written {
+                Ok(written) => (rest, descriptor) = (&rest[written..], None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(late()),
                 Err(error) => return Err(error),
@@ -84,6 +128,27 @@ impl Frames {
     }
 }
 
+/// Sends a descriptor with the first of these bytes.
+fn send(stream: &UnixStream, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<usize> {
+    let descriptors = [descriptor.as_raw_fd()];
+    let with = [ControlMessage::ScmRights(&descriptors)];
+    Ok(sendmsg::<UnixAddr>(stream.as_raw_fd(), &[IoSlice::new(bytes)], &with, MsgFlags::MSG_NOSIGNAL, None)?)
+}
+
+fn receive(stream: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = cmsg_space!([libc::c_int; 1]);
+    let mut parts = [IoSliceMut::new(bytes)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<UnixAddr>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    let descriptors = message.cmsgs()?.filter_map(|with| match with {
+        ControlMessageOwned::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    // SAFETY: the kernel has just made these descriptors, for this call alone.
+    let last = descriptors.flatten().map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) }).last();
+    Ok((message.bytes, last))
+}
+
 fn left(end: Instant) -> io::Result<Duration> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(late()) } else { Ok(left) }
@@ -95,6 +160,8 @@ fn late() -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     const PATIENCE: Duration = Duration::from_millis(200);
@@ -133,6 +200,25 @@ mod tests {
         peer.write_all(b"1234").unwrap();
         drop(peer);
         assert_eq!(frames.read().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_descriptor_comes_with_its_frame() {
+        let (mut frames, peer) = pair(64);
+        let mut theirs = Frames::new(peer, 64, PATIENCE);
+        let (mut told, ours) = std::io::pipe().unwrap();
+        theirs.write(&"none").unwrap();
+        assert!(matches!(frames.read_descriptor().unwrap(), (Some(frame), None) if frame == b"\"none\""));
+        theirs.write_with(&"one", Some(ours.as_fd())).unwrap();
+        drop(ours);
+        let (frame, descriptor) = frames.read_descriptor().unwrap();
+        assert_eq!(frame.unwrap(), b"\"one\"");
+        std::fs::File::from(descriptor.unwrap()).write_all(b"over it").unwrap();
+        let mut text = String::new();
+        told.read_to_string(&mut text).unwrap(); // to its end: no other copy is left
+        assert_eq!(text, "over it");
+        theirs.write_with(&"two", Some(told.as_fd())).unwrap();
+        assert_eq!(frames.read().unwrap().unwrap(), b"\"two\"", "one that was not asked for is dropped");
     }
 
     #[test]

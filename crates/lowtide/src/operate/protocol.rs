@@ -28,6 +28,9 @@ pub struct Request {
     /// With [`Command::Set`] alone, and always there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
+    /// With [`Command::Share`] alone, and always there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
 }
 
 /// What to do.
@@ -44,6 +47,39 @@ pub enum Command {
     Resume,
     /// Stop governing a group that was attached to.
     Detach,
+    /// Hand over the descriptor of the state per path, for another transfer of the same group.
+    Share,
+}
+
+/// What transfers have to have in common to share their state per path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// `--group`.
+    pub group: String,
+    /// The law with its parameters.
+    pub law: String,
+    /// The BPF programs of this build: what is in the state, and what it means.
+    pub build: String,
+}
+
+impl Share {
+    /// Whether a transfer that has this may hand over its state to one that has `other`.
+    ///
+    /// # Errors
+    /// One sentence: what differs.
+    pub fn check(&self, other: &Share) -> Result<()> {
+        if self.group != other.group {
+            bail!("it is of the group {}", self.group);
+        }
+        if self.build != other.build {
+            bail!("it is of another build of Lowtide");
+        }
+        if self.law != other.law {
+            bail!("its law is {}, not {}", self.law, other.law);
+        }
+        Ok(())
+    }
 }
 
 /// What `set` changes; what is not given stays.
@@ -92,7 +128,7 @@ impl Request {
     /// Of this version.
     #[must_use]
     pub fn new(command: Command) -> Request {
-        Request { lowtide: VERSION, command, changes: None }
+        Request { lowtide: VERSION, command, changes: None, share: None }
     }
 
     /// Reads a frame, without its end of line.
@@ -110,6 +146,11 @@ impl Request {
             (Command::Set, None) => bail!("set without changes: nothing is to be done"),
             (_, Some(_)) => bail!("only set has changes"),
             (_, None) => {}
+        }
+        match (request.command, &request.share) {
+            (Command::Share, None) => bail!("share without what has to be in common"),
+            (Command::Share, Some(_)) | (_, None) => {}
+            (_, Some(_)) => bail!("only share says what has to be in common"),
         }
         Ok(request)
     }
@@ -315,6 +356,7 @@ mod tests {
         for request in [
             Request::new(Command::Status),
             Request::new(Command::Detach),
+            Request { share: Some(common("tide")), ..Request::new(Command::Share) },
             set(Changes { deadline: Some(Due::None), ..Changes::default() }),
             set(Changes { deadline: Some(Due::InS(7200.0)), remaining_bytes: Some(7), ..Changes::default() }),
             set(Changes { deadline: Some(Due::At(Timestamp::UNIX_EPOCH)), w_max: Some(0.5), ..Changes::default() }),
@@ -323,6 +365,24 @@ mod tests {
         ] {
             let text = serde_json::to_vec(&request).unwrap();
             assert_eq!(Request::parse(&text).unwrap(), request, "{}", String::from_utf8_lossy(&text));
+        }
+    }
+
+    fn common(law: &str) -> Share {
+        Share { group: "nightly".into(), law: law.into(), build: "1".into() }
+    }
+
+    #[test]
+    fn only_what_is_alike_is_shared() {
+        let own = common("tide");
+        own.check(&common("tide")).unwrap();
+        for (other, part) in [
+            (Share { group: "weekly".into(), ..own.clone() }, "of the group nightly"),
+            (Share { build: "2".into(), ..own.clone() }, "another build"),
+            (common("tide:drain=0s"), "its law is tide, not tide:drain=0s"),
+        ] {
+            let error = own.check(&other).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
         }
     }
 
@@ -340,6 +400,12 @@ mod tests {
             (r#"{"lowtide":1,"command":"status","who":"me"}"#, "unknown field"),
             (r#"{"lowtide":1,"command":"status","changes":{"w_max":1}}"#, "only set has changes"),
             (r#"{"lowtide":1,"command":"set"}"#, "without changes"),
+            (r#"{"lowtide":1,"command":"share"}"#, "share without"),
+            (r#"{"lowtide":1,"command":"share","share":{"group":"a"}}"#, "missing field"),
+            (
+                r#"{"lowtide":1,"command":"status","share":{"group":"a","law":"tide","build":""}}"#,
+                "only share says what",
+            ),
             (r#"{"lowtide":1,"command":"set","changes":{}}"#, "without changes"),
             (r#"{"lowtide":1,"command":"set","changes":{"size_bytes":0}}"#, "leaves nothing to send"),
             (r#"{"lowtide":1,"command":"set","changes":{"size_bytes":-1}}"#, "invalid value"),

@@ -4,6 +4,7 @@
 
 use std::{
     io::ErrorKind,
+    os::fd::{AsFd, BorrowedFd},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -14,6 +15,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
+use lowtide_kernel::Flows;
 use nix::{
     sys::socket::{getsockopt, sockopt},
     unistd::geteuid,
@@ -22,7 +24,7 @@ use nix::{
 use super::{
     directory::{Claim, connect},
     frames::Frames,
-    protocol::{Command, LONGEST_REQUEST, Reply, Request, Status},
+    protocol::{Command, LONGEST_REQUEST, Reply, Request, Share, Status},
 };
 
 /// A frame has to come, or its answer to go, within this.
@@ -51,9 +53,19 @@ impl Order {
     }
 }
 
+/// The state per path, which other transfers of the group may have, too.
+#[derive(Debug)]
+pub struct Common {
+    /// What they have to have in common.
+    pub share: Share,
+    /// That state.
+    pub flows: Flows,
+}
+
 #[derive(Debug)]
 struct Shared {
     status: Mutex<Status>,
+    common: Option<Common>,
     ends: AtomicBool,
     clients: AtomicUsize,
     /// Requests that have been read, and not answered yet.
@@ -80,10 +92,10 @@ impl Server {
     ///
     /// # Errors
     /// No thread can be made.
-    pub fn start(claim: Claim, status: Status) -> Result<Server> {
+    pub fn start(claim: Claim, status: Status, common: Option<Common>) -> Result<Server> {
         let (to, orders) = sync_channel(MOST_CLIENTS);
         let (ends, clients, asked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { status: Mutex::new(status), ends, clients, asked });
+        let shared = Arc::new(Shared { status: Mutex::new(status), common, ends, clients, asked });
         let claim = Arc::new(claim);
         let accept = {
             let (claim, shared) = (claim.clone(), shared.clone());
@@ -181,12 +193,12 @@ fn serve(frames: &mut Frames, shared: &Shared, orders: &SyncSender<Order>) {
             }
         };
         shared.asked.fetch_add(1, Ordering::SeqCst);
-        let done = Request::parse(&frame).and_then(|request| obey(request, orders));
-        let reply = match done {
-            Ok(()) => Reply::done(Some(shared.status().clone())),
-            Err(error) => Reply::refused(&error),
+        let done = Request::parse(&frame).and_then(|request| obey(request, shared, orders));
+        let (reply, descriptor) = match done {
+            Ok(descriptor) => (Reply::done(Some(shared.status().clone())), descriptor),
+            Err(error) => (Reply::refused(&error), None),
         };
-        let written = frames.write(&reply);
+        let written = frames.write_with(&reply, descriptor);
         shared.asked.fetch_sub(1, Ordering::SeqCst);
         if written.is_err() {
             return;
@@ -194,16 +206,23 @@ fn serve(frames: &mut Frames, shared: &Shared, orders: &SyncSender<Order>) {
     }
 }
 
-fn obey(request: Request, orders: &SyncSender<Order>) -> Result<()> {
-    if request.command == Command::Status {
-        return Ok(());
+/// What goes back with the reply.
+fn obey<'a>(request: Request, shared: &'a Shared, orders: &SyncSender<Order>) -> Result<Option<BorrowedFd<'a>>> {
+    match (&request.command, &request.share) {
+        (Command::Status, _) => return Ok(None),
+        (Command::Share, Some(share)) => {
+            let Some(common) = &shared.common else { bail!("it shares no state with others") };
+            common.share.check(share)?;
+            return Ok(Some(common.flows.as_fd()));
+        }
+        _ => {}
     }
     let (answer, answered) = sync_channel(1);
     if orders.try_send(Order { request, answer }).is_err() {
         bail!("the transfer ends, or is busy; try again");
     }
     let late = |_| anyhow!("the transfer has not answered within {} s", ANSWER_PATIENCE.as_secs());
-    answered.recv_timeout(ANSWER_PATIENCE).map_err(late)?
+    answered.recv_timeout(ANSWER_PATIENCE).map_err(late)?.map(|()| None)
 }
 
 #[cfg(test)]
@@ -216,7 +235,7 @@ mod tests {
         for _ in 0..20 {
             let place = tempfile::tempdir().unwrap();
             let directory = Directory::at(place.path().join("lowtide"));
-            let server = Server::start(directory.claim("one").unwrap(), example()).unwrap();
+            let server = Server::start(directory.claim("one").unwrap(), example(), None).unwrap();
             let mut client = Frames::new(directory.connect("one").unwrap(), LONGEST_REPLY, PATIENCE);
             client.write(&Request::new(Command::Detach)).unwrap();
             let order = std::iter::repeat_with(|| server.order()).flatten().next().unwrap();

@@ -28,8 +28,10 @@ use terminal::{Key, Terminal};
 const ASK: Duration = Duration::from_secs(1);
 /// Between two looks at the keyboard.
 const LOOK: Duration = Duration::from_millis(100);
-/// Looks that are remembered of each transfer: what a picture of 80 columns has room for.
-const REMEMBERED: usize = 60;
+/// Rates that are remembered of each transfer: what a picture has room for on a wide terminal.
+const RATES: usize = 300;
+/// Forecasts that are remembered: of the last minute.
+const FORECASTS: usize = 60;
 
 /// What the transfers said.
 type Answers = Result<(Vec<Status>, Vec<anyhow::Error>)>;
@@ -92,9 +94,9 @@ impl State {
         self.past.retain(|name, _| transfers.iter().any(|it| it.name == *name));
         for status in &transfers {
             let past = self.past.entry(status.name.clone()).or_default();
-            keep(&mut past.rates, status.rate_bps);
+            keep(&mut past.rates, status.rate_bps, RATES);
             match status.expected {
-                Some(expected) => keep(&mut past.expected, expected),
+                Some(expected) => keep(&mut past.expected, expected, FORECASTS),
                 None => past.expected.clear(),
             }
         }
@@ -156,8 +158,8 @@ impl State {
     }
 }
 
-fn keep<T>(row: &mut Vec<T>, value: T) {
-    if row.len() == REMEMBERED {
+fn keep<T>(row: &mut Vec<T>, value: T, most: usize) {
+    if row.len() == most {
         row.remove(0);
     }
     row.push(value);
@@ -176,7 +178,7 @@ pub fn top() -> Result<ExitCode> {
     let interruption = Interruption::block()?;
     let (send, answers) = sync_channel(1);
     thread::Builder::new().name("ask".into()).spawn(move || ask_on(&send)).context("a thread to ask transfers")?;
-    follow(&Terminal::take()?, &interruption, &answers, &directory)?;
+    follow(&mut Terminal::take()?, &interruption, &answers, &directory)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -188,25 +190,27 @@ fn ask_on(answers: &SyncSender<Answers>) {
 }
 
 fn follow(
-    terminal: &Terminal,
+    terminal: &mut Terminal,
     interruption: &Interruption,
     answers: &Receiver<Answers>,
     directory: &Directory,
 ) -> Result<()> {
     let (mut state, mut drawn) = (State::new(), None::<Instant>);
     while !interruption.came() {
-        let mut news = drawn.is_none_or(|drawn| drawn.elapsed() >= ASK);
+        let mut news = terminal.is_resized() || drawn.is_none_or(|drawn| drawn.elapsed() >= ASK);
         while let Ok(answer) = answers.try_recv() {
             state.take(answer);
             news = true;
         }
         if news {
             drawn = Some(Instant::now());
-            let (columns, lines) = Terminal::size();
-            terminal.show(&view::lines(&state, &Zoned::now(), columns, lines))?;
+            terminal.draw(|frame, colour| view::draw(frame, &state, &Zoned::now(), colour))?;
         }
         for key in terminal.keys(LOOK)? {
             drawn = None;
+            if key == Key::Redraw {
+                terminal.clear()?;
+            }
             if !state.key(key, |name, command| ask(directory, name, &Request::new(command))) {
                 return Ok(());
             }
@@ -250,8 +254,9 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_and_goes_with_its_transfer() {
         let mut state = State::new();
-        (0..200).for_each(|_| state.take(Ok((vec![example()], Vec::new()))));
-        assert_eq!(state.past["nightly"].rates.len(), REMEMBERED);
+        (0..400).for_each(|_| state.take(Ok((vec![example()], Vec::new()))));
+        let past = &state.past["nightly"];
+        assert_eq!((past.rates.len(), past.expected.len()), (RATES, FORECASTS));
         state.take(Ok((Vec::new(), vec![anyhow::anyhow!("nightly does not answer")])));
         assert!(state.past.is_empty() && state.notice.as_deref() == Some("nightly does not answer"));
     }

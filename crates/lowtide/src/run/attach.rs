@@ -9,7 +9,7 @@ use lowtide_kernel::{Caller, Cgroup, Controller, Direction, Exit, Selection, Tar
 use super::{
     claim,
     clock::Clock,
-    control, explain, first_steering, governor,
+    control, explain, first_steering, flows, governor,
     job::Job,
     limits::limits,
     past::PastRuns,
@@ -45,7 +45,7 @@ fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
         port: arguments.port.unwrap_or(0),
         peer: arguments.to.as_deref().map(Selection::network).transpose().context("--to")?,
     };
-    let plan = plan(arguments, &caller, &found.name)?;
+    let mut plan = plan(arguments, &caller, &found.name)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     let signals = Signals::block(false)?;
     let cgroup = Cgroup::existing(found).with_context(|| option(&target))?;
@@ -53,6 +53,7 @@ fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     if !cgroup.is_populated() {
         bail!("{}: no process is in it", cgroup.path().display());
     }
+    let entry = flows::enter(&mut plan);
     let transfer = Transfer::attach(&plan.setup, &first_steering(&plan), &cgroup, &selection);
     let transfer = transfer.map_err(|error| explain(&plan, error))?;
     let governor = governor(&plan)?;
@@ -67,6 +68,7 @@ fn try_to_attach(arguments: &AttachArguments) -> Result<ExitCode> {
     if let Some(claim) = claim {
         session.answer(claim);
     }
+    drop(entry);
     session.follow_group(&signals)?;
     let (_, reported) = session.finish(Exit::Code(0), None, report);
     reported.map(|()| ExitCode::SUCCESS)

@@ -15,7 +15,8 @@ pub(super) fn setup(arguments: &LawArguments, law: KernelLaw, direction: Directi
         DscpArgument::Cs1 => Dscp::Cs1,
         DscpArgument::None => Dscp::None,
     };
-    Ok(Setup { direction, law, actuator, dscp, keep_law: !arguments.allow_own_cc, registration: Registration::Link })
+    let (keep_law, registration) = (!arguments.allow_own_cc, Registration::Link);
+    Ok(Setup { direction, law, actuator, dscp, keep_law, registration, flows: None })
 }
 
 /// The law asked for.

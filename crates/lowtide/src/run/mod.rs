@@ -6,6 +6,7 @@ mod budget;
 mod canvas;
 mod clock;
 mod control;
+mod flows;
 mod goals;
 mod history;
 mod job;
@@ -75,7 +76,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let named = arguments.user.as_deref().map(User::named).transpose().context("--user")?;
     restrictions::check(&caller, named.as_ref())?;
     let user = caller.program_user(named).context("--user")?;
-    let plan = plan(arguments, &caller, user)?;
+    let mut plan = plan(arguments, &caller, user)?;
     let report = arguments.report.as_deref().map(|path| ReportFile::create(path, caller)).transpose()?;
     // blocked before anything else starts, so that nothing is missed
     let (line, talks) = (screen::has_line(&arguments.tell), !arguments.tell.quiet);
@@ -83,9 +84,11 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     let signals = Signals::block(job.has_terminal())?;
     let inherited = inherited_tcp_sockets();
 
+    let entry = flows::enter(&mut plan);
     let (cgroup, transfer) = match govern(&plan) {
         Ok(governed) => governed,
         Err(error) if arguments.best_effort => {
+            drop(entry);
             eprintln!("lowtide: not governed, as --best-effort allows: {error:#}");
             if report.is_some() {
                 eprintln!("lowtide: without governing there is nothing to report: no --report is written");
@@ -105,6 +108,7 @@ fn try_to_run(arguments: &RunArguments) -> Result<ExitCode> {
     if let Some(claim) = claim {
         session.answer(claim);
     }
+    drop(entry);
     let exit = session.follow(&mut program, &signals)?;
     let (outcome, reported) = session.finish(exit, Some(&program), report);
     drop(session); // group and programs go before we do, which may be by a signal

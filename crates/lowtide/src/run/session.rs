@@ -108,11 +108,13 @@ impl Session {
     /// Answers on the control socket from now on.
     pub(super) fn answer(&mut self, claim: Claim) {
         self.tick_or_say(); // there is a status to tell then
-        match Server::start(claim, self.status()) {
+        let common = self.common();
+        match Server::start(claim, self.status(), common) {
             Ok(server) => {
                 let own = server.name().to_owned();
                 self.server = Some(server);
                 self.join(own);
+                self.publish(); // with its group, which the next one looks for
             }
             Err(error) => self.screen.say(&format!("{error:#}; lowtide status does not see this transfer")),
         }

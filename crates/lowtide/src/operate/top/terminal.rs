@@ -1,40 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The terminal as `lowtide top` has it: all of it, without echo. Its former state is back when this value goes,
-//! however that comes.
+//! however that comes. Keys are read here: crossterm's own reader does not return where the terminal is gone, or an
+//! escape sequence has no end.
 
 use std::{
-    io::{self, Read, Write, stdin, stdout},
+    io::{Read, Stdout, stdin, stdout},
     os::fd::AsFd,
     time::Duration,
 };
 
 use anyhow::{Context, Result};
-use console::{Term, pad_str, truncate_str};
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr},
 };
+use ratatui::{
+    Frame,
+    backend::CrosstermBackend,
+    crossterm::{
+        cursor::{Hide, Show},
+        execute,
+        terminal::{EnterAlternateScreen, LeaveAlternateScreen},
+    },
+    layout::Size,
+};
 
-/// Another screen, without a cursor; and back.
-const TAKE: &str = "\u{1b}[?1049h\u{1b}[?25l";
-const GIVE_BACK: &str = "\u{1b}[?25h\u{1b}[?1049l";
-const HOME: &str = "\u{1b}[H";
-const REST_OF_LINE: &str = "\u{1b}[K";
-const BELOW: &str = "\u{1b}[J";
-
-/// A line, and how it stands out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) text: String,
-    pub(super) look: Look,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    Plain,
-    Bold,
-    Reversed,
-}
+/// A control character of the terminal that is not to be used.
+const DISABLED: u8 = libc::_POSIX_VDISABLE;
 
 /// What was pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +35,16 @@ pub(super) enum Key {
     Down,
     Char(char),
     Escape,
+    /// Ctrl-L.
+    Redraw,
 }
 
 pub(super) struct Terminal {
-    before: Termios,
+    screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    /// With colour.
+    colour: bool,
+    drawn: Option<Size>,
+    before: libc::termios,
 }
 
 impl Terminal {
@@ -55,26 +53,36 @@ impl Terminal {
     pub(super) fn take() -> Result<Terminal> {
         let before = tcgetattr(stdin()).context("cannot look at the terminal")?;
         let mut ours = before.clone();
-        // signals of the keyboard stay: Ctrl-C ends it as it ends anything
+        // signals of the keyboard stay: Ctrl-C ends it as it ends anything; but for Ctrl-Z, which would leave the screen
         ours.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
         ours.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
         ours.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
+        ours.control_chars[SpecialCharacterIndices::VSUSP as usize] = DISABLED;
+        let screen = ratatui::Terminal::new(CrosstermBackend::new(stdout())).context("cannot draw")?;
         tcsetattr(stdin(), SetArg::TCSANOW, &ours).context("cannot set the terminal")?;
-        let terminal = Terminal { before };
-        write(TAKE)?;
+        let before = libc::termios::from(before);
+        give_back_at_a_panic(before);
+        let terminal = Terminal { screen, colour: has_colour(), drawn: None, before };
+        execute!(stdout(), EnterAlternateScreen, Hide).context("cannot draw")?;
         Ok(terminal)
     }
 
-    /// Columns and lines.
-    pub(super) fn size() -> (usize, usize) {
-        let (lines, columns) = Term::stdout().size();
-        (usize::from(columns), usize::from(lines))
+    /// Whether the terminal has another size than what is drawn.
+    pub(super) fn is_resized(&self) -> bool {
+        self.screen.size().is_ok_and(|size| Some(size) != self.drawn)
     }
 
-    /// Shows these lines, as far as there is room.
-    pub(super) fn show(&self, lines: &[Line]) -> Result<()> {
-        let (columns, rows) = Terminal::size();
-        write(&picture(lines, columns, rows))
+    /// Draws, with colour or without.
+    pub(super) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>, bool)) -> Result<()> {
+        let colour = self.colour;
+        let drawn = self.screen.draw(|frame| picture(frame, colour)).context("cannot draw")?;
+        self.drawn = Some(drawn.area.as_size());
+        Ok(())
+    }
+
+    /// All of it anew, after another program has written there.
+    pub(super) fn clear(&mut self) -> Result<()> {
+        self.screen.clear().context("cannot draw")
     }
 
     /// What was pressed, if anything was within this time.
@@ -83,6 +91,7 @@ impl Terminal {
         let stdin = stdin();
         let mut files = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
         match poll(&mut files, patience) {
+            // a signal comes with a new size, too
             Ok(0) | Err(nix::errno::Errno::EINTR) => return Ok(Vec::new()),
             Ok(_) => {}
             Err(errno) => return Err(errno).context("cannot wait for the keyboard"),
@@ -98,31 +107,30 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // there is no place to report it
-        let _ = write(GIVE_BACK);
-        let _ = tcsetattr(stdin(), SetArg::TCSANOW, &self.before);
+        give_back(self.before);
     }
 }
 
-fn write(text: &str) -> Result<()> {
-    let written: io::Result<()> = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
-    written.context("cannot draw")
+fn give_back(before: libc::termios) {
+    // there is no place to report it
+    let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+    let _ = tcsetattr(stdin(), SetArg::TCSANOW, &Termios::from(before));
 }
 
-/// The bytes that show these lines, each written over what was there, so that nothing flickers.
-fn picture(lines: &[Line], columns: usize, rows: usize) -> String {
-    let line = |Line { text, look }: &Line| {
-        let text = truncate_str(text, columns, "");
-        match look {
-            Look::Plain => format!("{text}{REST_OF_LINE}"),
-            Look::Bold => format!("\u{1b}[1m{text}\u{1b}[0m{REST_OF_LINE}"),
-            Look::Reversed => {
-                format!("\u{1b}[7m{}\u{1b}[0m{REST_OF_LINE}", pad_str(&text, columns, console::Alignment::Left, None))
-            }
-        }
-    };
-    let shown: Vec<String> = lines.iter().take(rows).map(line).collect();
-    format!("{HOME}{}{BELOW}", shown.join("\r\n"))
+/// So that its message is not lost with the screen.
+fn give_back_at_a_panic(before: libc::termios) {
+    let message = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        give_back(before);
+        message(panic);
+    }));
+}
+
+/// By the convention of no-color.org, and not on a terminal that cannot.
+fn has_colour() -> bool {
+    let none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.to_string_lossy().contains("mono"));
+    !none && !dumb
 }
 
 /// The keys of what a terminal sent at once. An escape by itself is the key; with something after it, it is an arrow or
@@ -145,6 +153,7 @@ fn keys_in(bytes: &[u8]) -> Vec<Key> {
                 rest = &code[length..];
             }
             (0x1b, [_, code @ ..]) => rest = code,
+            (0x0c, _) => keys.push(Key::Redraw),
             (byte, _) if byte.is_ascii() && !byte.is_ascii_control() => keys.push(Key::Char(char::from(*byte))),
             _ => {}
         }
@@ -162,15 +171,6 @@ mod tests {
         assert_eq!(keys_in(b"\x1b"), [Key::Escape]);
         assert_eq!(keys_in(b"\x1b[1;5C\x1b[15~\x1bxs\xc3\xa4\r"), [Key::Char('s')], "of no use here");
         assert_eq!(keys_in(b"\x1b[12"), []);
-    }
-
-    #[test]
-    fn a_picture_fits_its_terminal() {
-        let line = |text: &str, look| Line { text: text.into(), look };
-        let lines = [line("a long heading", Look::Bold), line("x", Look::Reversed), line("no room", Look::Plain)];
-        assert_eq!(
-            picture(&lines, 6, 2),
-            "\u{1b}[H\u{1b}[1ma long\u{1b}[0m\u{1b}[K\r\n\u{1b}[7mx     \u{1b}[0m\u{1b}[K\u{1b}[J"
-        );
+        assert_eq!(keys_in(b"\x0ck"), [Key::Redraw, Key::Char('k')]);
     }
 }

@@ -1,53 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `lowtide top` shows, without colour: a terminal of 80 columns and 24 lines has room for all of it.
+//! What `lowtide top` shows: a terminal of 80 columns and 24 lines has room for all of it, a smaller one for what
+//! matters most.
 
 use jiff::{Timestamp, Zoned};
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout, Rect},
+    style::{Color, Style, Stylize},
+    text::Line,
+    widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table, TableState},
+};
 
 use super::{
     super::{protocol::Status, show::plain},
     Order, Past, State,
-    terminal::{Line, Look},
 };
 use crate::{run::manner, size, when};
 
-/// Lines about the selected transfer: a rule, six at the most of words, a caption and a picture.
+/// Lines about the selected transfer: a rule and so many of words ...
 const WORDS: usize = 6;
-const PICTURE: usize = 3;
-const DETAILS: usize = 1 + WORDS + 1 + PICTURE;
+/// ... and where there is room a caption and a picture of its rate, higher on a high terminal.
+const PICTURE: u16 = 3;
 const KEYS: &str = "up/down select   p pause or resume   s sort   q quit";
-/// Columns of the table, and what is in them.
-const WIDTHS: [usize; 8] = [14, 5, 12, 12, 5, 6, 6, 13];
-const HEAD: [&str; 8] = ["NAME", "DONE", "RATE", "NEED", "W", "QUEUE", "DUE", "FORECAST"];
-/// Eighths of a line, for a picture.
-const BARS: [char; 9] =
-    [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+/// Columns of the table: their heads and widths. The name takes what it needs, and the last one what is left.
+const COLUMNS: [(&str, u16); 8] =
+    [("NAME", 14), ("DONE", 5), ("RATE", 12), ("NEED", 12), ("W", 5), ("QUEUE", 6), ("DUE", 6), ("FORECAST", 13)];
+const LEAST_NAME: u16 = 8;
+/// Those that a narrow terminal does without, the first one first.
+const DISPENSABLE: [&str; 7] = ["QUEUE", "W", "NEED", "DONE", "DUE", "FORECAST", "RATE"];
 /// A lower rate is shown as none.
 const SOME_BPS: f64 = 1_000.0;
 /// A rate of this part of a limit is held back by it.
 const HELD: f64 = 0.85;
 
 /// The whole screen. The last line is at the bottom of the terminal, and the selected transfer is always in sight.
-pub(super) fn lines(state: &State, now: &Zoned, columns: usize, rows: usize) -> Vec<Line> {
+pub(super) fn draw(frame: &mut Frame<'_>, state: &State, now: &Zoned, colour: bool) {
+    let area = frame.area();
     let selected = state.place().map(|place| &state.transfers[place]);
-    let mut below = selected.map_or(Vec::new(), |status| about(status, &state.past[&status.name], now, columns));
-    let foot = state.notice.as_ref().map_or(KEYS.to_owned(), |notice| plain(notice));
+    let picture = PICTURE.max(area.height / 8);
     // heading, names of the columns, one transfer and the last line come first
-    let room = rows.saturating_sub(3);
-    if below.len() >= room {
-        below.clear();
+    let room = area.height.saturating_sub(3);
+    let words = 1 + WORDS as u16;
+    let below = [words + 1 + picture, words].into_iter().find(|below| selected.is_some() && *below < room);
+    let parts =
+        [Constraint::Length(1), Constraint::Fill(1), Constraint::Length(below.unwrap_or(0)), Constraint::Length(1)];
+    let [head, table, details, foot] = Layout::vertical(parts).areas(area);
+    frame.render_widget(Line::from(heading(state, now)).bold(), head);
+    draw_table(frame, table, state, now, colour);
+    if let Some(status) = selected.filter(|_| below.is_some()) {
+        about(frame, details, status, &state.past[&status.name], now);
     }
-    let room = room - below.len();
-    let mut lines = vec![line(heading(state, now), Look::Bold)];
-    lines.extend(table(state, now, room));
-    let free = rows.saturating_sub(lines.len() + below.len() + 1);
-    lines.extend(std::iter::repeat_n(line(String::new(), Look::Plain), free));
-    lines.extend(below);
-    lines.push(line(foot, Look::Plain));
-    lines
-}
-
-fn line(text: String, look: Look) -> Line {
-    Line { text, look }
+    let text = state.notice.as_ref().map_or(KEYS.to_owned(), |notice| plain(notice));
+    frame.render_widget(text, foot);
 }
 
 fn heading(state: &State, now: &Zoned) -> String {
@@ -64,26 +68,54 @@ fn heading(state: &State, now: &Zoned) -> String {
     format!("lowtide top   {}   {number}, {rate}   by {order}", now.strftime("%H:%M:%S"))
 }
 
-/// So many transfers at the most, the selected one among them.
-fn table(state: &State, now: &Zoned, room: usize) -> Vec<Line> {
+fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &State, now: &Zoned, colour: bool) {
     let Some(place) = state.place() else {
-        let text = if state.known { "no transfer is running" } else { "" };
-        return vec![line(text.to_owned(), Look::Plain)];
+        frame.render_widget(if state.known { "no transfer is running" } else { "" }, area);
+        return;
     };
-    let first = (place + 1).saturating_sub(room.max(1));
-    let mut lines = vec![line(row(&HEAD.map(str::to_owned)), Look::Bold)];
-    for (n, status) in state.transfers.iter().enumerate().skip(first).take(room.max(1)) {
-        lines.push(line(row(&cells(status, now)), if n == place { Look::Reversed } else { Look::Plain }));
-    }
-    lines
+    let shown = columns(area.width);
+    let longest = state.transfers.iter().map(|it| it.name.chars().count() as u16).max().unwrap_or(0);
+    let others: u16 = shown.iter().skip(1).map(|n| COLUMNS[*n].1 + 1).sum();
+    let name = longest.max(COLUMNS[0].1).min(area.width.saturating_sub(others));
+    let widths = shown.iter().map(|n| match n {
+        0 => Constraint::Length(name),
+        n if n + 1 == COLUMNS.len() => Constraint::Fill(1),
+        n => Constraint::Length(COLUMNS[*n].1),
+    });
+    let rows = state.transfers.iter().map(|status| {
+        let cells = cells(status, now);
+        Row::new(shown.iter().map(|n| {
+            let look = if colour && n + 1 == COLUMNS.len() { look_of(status) } else { Style::new() };
+            Cell::from(cells[*n].clone()).style(look)
+        }))
+    });
+    let head = Row::new(shown.iter().map(|n| COLUMNS[*n].0)).bold();
+    let table = Table::new(rows, widths).row_highlight_style(Style::new().reversed());
+    let table = if area.height > 1 { table.header(head) } else { table };
+    frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(place));
 }
 
-fn row(cells: &[String; 8]) -> String {
-    let cell = |(text, width): (&String, usize)| {
-        let text: String = text.chars().take(width).collect();
-        format!("{text:<width$}")
-    };
-    cells.iter().zip(WIDTHS).map(cell).collect::<Vec<_>>().join(" ")
+/// The columns that there is room for.
+fn columns(width: u16) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+    for name in DISPENSABLE {
+        if LEAST_NAME + shown.iter().skip(1).map(|n| COLUMNS[*n].1 + 1).sum::<u16>() <= width {
+            break;
+        }
+        shown.retain(|n| COLUMNS[*n].0 != name);
+    }
+    shown
+}
+
+/// Green where the deadline will be met, yellow where that is open, red where it will not.
+fn look_of(status: &Status) -> Style {
+    match status.outlook.as_str() {
+        _ if status.paused => Style::new(),
+        "on_course" | "done" => Style::new().fg(Color::Green),
+        "behind" | "size_exceeded" | "program_limited" | "stalled" => Style::new().fg(Color::Yellow),
+        "cannot_finish" | "overdue" => Style::new().fg(Color::Red),
+        _ => Style::new(),
+    }
 }
 
 fn cells(status: &Status, now: &Zoned) -> [String; 8] {
@@ -118,23 +150,26 @@ fn state_of(status: &Status) -> String {
     }
 }
 
-fn about(status: &Status, past: &Past, now: &Zoned, columns: usize) -> Vec<Line> {
-    let mut words = Vec::new();
-    for (name, text) in
+fn about(frame: &mut Frame<'_>, area: Rect, status: &Status, past: &Past, now: &Zoned) {
+    let rule = Block::new().borders(Borders::TOP).title(format!(" {} ", plain(&status.name)));
+    let inner = rule.inner(area);
+    frame.render_widget(rule, area);
+    // without room for the picture there is no caption either
+    let caption = u16::from(inner.height > WORDS as u16);
+    let parts = [Constraint::Length(WORDS as u16), Constraint::Length(caption), Constraint::Fill(1)];
+    let [words, caption, picture] = Layout::vertical(parts).areas(inner);
+    let mut text = Vec::new();
+    for (name, what) in
         [("why  ", reason(status, now)), ("then ", forecast(status, past, now)), ("path ", path(status))]
     {
-        words.extend(wrapped(name, &plain(&text), columns));
+        text.extend(wrapped(name, &plain(&what), usize::from(words.width)).into_iter().map(Line::from));
     }
-    words.truncate(WORDS);
-    words.resize(WORDS, String::new());
-    let most = past.rates.iter().copied().fold(0.0, f64::max);
-    let caption = format!("rate, the last {} s, up to {}", past.rates.len(), size::show_rate(most / 8.0));
-    let mut lines = vec!["\u{2500}".repeat(columns)];
-    lines.extend(words);
-    lines.push(caption);
-    lines.extend(picture(&past.rates, most));
-    debug_assert_eq!(lines.len(), DETAILS);
-    lines.into_iter().map(|text| line(text, Look::Plain)).collect()
+    frame.render_widget(Paragraph::new(text), words);
+    let seen = &past.rates[past.rates.len().saturating_sub(usize::from(picture.width))..];
+    let most = seen.iter().copied().fold(0.0, f64::max);
+    frame.render_widget(format!("rate, the last {} s, up to {}", seen.len(), size::show_rate(most / 8.0)), caption);
+    let bars = seen.iter().map(|rate| *rate as u64);
+    frame.render_widget(Sparkline::default().data(bars).max((most as u64).max(1)), picture);
 }
 
 /// In lines of so many columns, behind a word that names it.
@@ -152,14 +187,6 @@ fn wrapped(name: &str, text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-/// Bars over some lines, as high as the greatest rate.
-fn picture(rates: &[f64], most: f64) -> Vec<String> {
-    let eighths: Vec<usize> =
-        rates.iter().map(|rate| (8.0 * PICTURE as f64 * rate / most.max(1.0)).round() as usize).collect();
-    let bar = |eighths: usize, line: usize| BARS[eighths.saturating_sub(8 * line).min(8)];
-    (0..PICTURE).rev().map(|line| eighths.iter().map(|it| bar(*it, line)).collect()).collect()
 }
 
 /// Why it sends as fast as it does.
@@ -216,6 +243,7 @@ fn path(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
+    use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Modifier};
 
     use super::*;
     use crate::operate::example;
@@ -224,8 +252,19 @@ mod tests {
         "2026-11-21T23:30:00+01:00[Europe/Oslo]".parse().unwrap()
     }
 
-    fn screen(state: &State, columns: usize, rows: usize) -> Vec<String> {
-        lines(state, &now(), columns, rows).into_iter().map(|line| line.text.trim_end().to_owned()).collect()
+    fn drawn(state: &State, columns: u16, rows: u16, colour: bool) -> Buffer {
+        let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+        terminal.draw(|frame| draw(frame, state, &now(), colour)).unwrap();
+        terminal.backend().buffer().clone()
+    }
+
+    fn text(buffer: &Buffer) -> Vec<String> {
+        let line = |cells: &[ratatui::buffer::Cell]| cells.iter().map(|cell| cell.symbol()).collect::<String>();
+        buffer.content.chunks(buffer.area.width.into()).map(|cells| line(cells).trim_end().to_owned()).collect()
+    }
+
+    fn screen(state: &State, columns: u16, rows: u16) -> Vec<String> {
+        text(&drawn(state, columns, rows, false))
     }
 
     fn state(transfers: Vec<Status>) -> State {
@@ -260,7 +299,7 @@ photos               11.7 Mbit/s  -            0.03  2 ms          no window
 
 
 
-\u{2500}
+ nightly \u{2500}
 why  presses for its deadline: gentle (w 0.03)
 then on course: expected between 2026-11-22 05:00 and 2026-11-22 05:09, due
      2026-11-22 06:00
@@ -274,10 +313,27 @@ rate, the last 2 s, up to 11.7 Mbit/s
 "
         .to_owned()
             + KEYS;
-        let expected = expected.replacen('\u{2500}', &"\u{2500}".repeat(80), 1);
-        let lines = screen(&state, 80, 24);
-        assert_eq!(lines.join("\n"), expected);
-        assert!(lines.iter().all(|line| line.chars().count() <= 80));
+        let expected = expected.replacen('\u{2500}', &"\u{2500}".repeat(71), 1);
+        assert_eq!(screen(&state, 80, 24).join("\n"), expected);
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_what_matters_most() {
+        let shown = screen(&state(vec![example()]), 40, 12);
+        let expected = "\
+lowtide top   23:30:00   1 transfer, 11.
+NAME          RATE         FORECAST
+nightly       11.7 Mbit/s  on course
+
+ nightly \u{2500}
+why  presses for its deadline: gentle (w
+     0.03)
+then on course: expected 2026-11-22
+     05:00, due 2026-11-22 06:00
+path 4 connections, round trip 42.1 ms,
+     2.0 ms of it queueing, 7 losses,
+up/down select   p pause or resume   s s";
+        assert_eq!(shown.join("\n"), expected.replacen('\u{2500}', &"\u{2500}".repeat(31), 1));
     }
 
     #[test]
@@ -286,15 +342,33 @@ rate, the last 2 s, up to 11.7 Mbit/s
         let named = |n: usize| Status { name: format!("job-{n:02}"), ..example() };
         let mut many = state((0..40).map(named).collect());
         many.selected = Some("job-33".into());
-        for (columns, rows) in [(1, 1), (10, 3), (40, 8), (80, 24), (200, 60)] {
-            let shown = lines(&many, &now(), columns, rows);
-            let selected: Vec<_> = shown.iter().filter(|line| line.look == Look::Reversed).collect();
-            assert!(selected.len() == 1 && selected[0].text.starts_with("job-33"), "{columns} {rows}");
-            assert!(rows < 4 || shown.len() == rows, "{columns} {rows}: {}", shown.len());
+        for (columns, rows) in [(8, 3), (10, 4), (40, 8), (80, 24), (200, 60)] {
+            let buffer = drawn(&many, columns, rows, true);
+            let reversed = |row: &u16| buffer[(0, *row)].modifier.contains(Modifier::REVERSED);
+            let selected: Vec<u16> = (0..rows).filter(reversed).collect();
+            let rows = text(&buffer);
+            assert!(
+                matches!(selected[..], [row] if rows[usize::from(row)].starts_with("job-33")),
+                "{columns} {selected:?} {rows:?}"
+            );
         }
+        drawn(&many, 1, 1, true);
         let hostile = Status { name: "a\u{1b}[2J".into(), sentence: "\u{7}".into(), ..example() };
         let text = screen(&state(vec![hostile]), 80, 24).join("\n");
         assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'));
+    }
+
+    #[test]
+    fn colour_only_repeats_what_words_say() {
+        let late = Status { name: "late".into(), outlook: "overdue".into(), ..example() };
+        let all = state(vec![example(), late]);
+        let (plain, coloured) = (drawn(&all, 80, 24, false), drawn(&all, 80, 24, true));
+        assert_eq!(text(&plain), text(&coloured));
+        let colours = |buffer: &Buffer| -> Vec<Color> {
+            buffer.content.iter().map(|cell| cell.fg).filter(|colour| *colour != Color::Reset).collect()
+        };
+        assert!(colours(&plain).is_empty());
+        assert!([Color::Green, Color::Red].iter().all(|colour| colours(&coloured).contains(colour)));
     }
 
     #[test]

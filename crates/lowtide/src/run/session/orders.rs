@@ -21,7 +21,7 @@ impl Session {
     pub(super) fn obey(&mut self) {
         while let Some(order) = self.server.as_ref().and_then(|server| server.order()) {
             let done = match order.request.command {
-                Command::Status => Ok(()),
+                Command::Status | Command::Share => Ok(()),
                 Command::Set => self.change(order.request.changes.as_ref().unwrap_or(&Changes::default())),
                 Command::Pause => self.pause(true),
                 Command::Resume => self.pause(false),

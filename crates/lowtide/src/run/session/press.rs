@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::Session;
 use crate::{
-    operate::protocol::Status,
+    operate::{protocol::Status, server::Common},
     run::{
         budget::{Peers, turn},
+        flows,
         plan::Plan,
     },
 };
@@ -38,6 +39,20 @@ impl Session {
         match Peers::ask(group, own) {
             Ok(peers) => self.peers = Some(peers),
             Err(error) => self.screen.say(&format!("no thread for --group, which is left out: {error}")),
+        }
+    }
+
+    /// What it shares with the others of its group.
+    pub(super) fn common(&mut self) -> Option<Common> {
+        let share = flows::common(&self.plan)?;
+        match self.controller.flows() {
+            Ok(flows) => Some(Common { share, flows }),
+            Err(error) => {
+                self.screen.say(&format!(
+                    "{error}; transfers of its group that begin later have a state per path of their own"
+                ));
+                None
+            }
         }
     }
 
