@@ -48,8 +48,8 @@ struct lt_download {
 	u32 burst;		/* step of the edge, bytes */
 	u32 clamped;		/* its window is limited by Lowtide */
 	u32 granted;		/* window in the latest ACK, bytes */
+	u32 whole;		/* segments of the flow's window that it may have in flight */
 	u32 delay_us;		/* delay of the forward path, as an RTT */
-	u32 unused;
 	struct lt_flow flow;	/* its own */
 };
 
@@ -170,6 +170,23 @@ static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool li
 	return AGGREGATE_WANTS;
 }
 
+/* The connection's window takes this many segments of the flow's. */
+static inline void download_take(struct lt_flow *f, struct lt_download *d, u32 whole)
+{
+	__sync_fetch_and_add(&f->whole, (u64)whole - d->whole);
+	d->whole = whole;
+}
+
+/* The connection's part of the flow's window, segments. */
+static inline u32 download_part(struct lt_flow *f, struct lt_download *d)
+{
+	u64 part = grant_stretched(&d->grants, d->part.grant_q16), window = grant_stretched(&d->grants, f->tide.shown_q16);
+	u64 whole = at_least(grant_whole(part, window, f->whole - d->whole), 2);
+
+	download_take(f, d, d->part.use == AGGREGATE_MODEST ? at_most(whole, d->part.in_flight) : whole);
+	return whole;
+}
+
 /* Sets the connection's window from now on. */
 static inline void download_decide(struct lt_flow *f, struct lt_download *d)
 {
@@ -177,11 +194,13 @@ static inline void download_decide(struct lt_flow *f, struct lt_download *d)
 
 	d->probes = flow_probes(f);
 	d->burst = download_bytes(d, (u64)burst << 16);
+	if (d->probes || d->waits)
+		download_take(f, d, 0);
 	if (d->probes) {
 		d->want = d->burst;
 		d->pause_us = download_pause_us(f, d->burst);
 	} else {
-		d->want = at_least(download_bytes(d, grant_stretched(&d->grants, d->part.grant_q16)), 2 * d->grants.mss);
+		d->want = download_bytes(d, (u64)download_part(f, d) << 16);
 		d->pause_us = 0;
 	}
 }
@@ -470,6 +489,7 @@ static inline void download_ends(struct bpf_sock_ops *ops)
 	if (!f)
 		return;
 	aggregate_leave(&f->all, &d->part);
+	download_take(f, d, 0);
 	__sync_val_compare_and_swap(&f->token_holder, d->number, 0);
 }
 

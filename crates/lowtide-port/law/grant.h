@@ -334,13 +334,26 @@ static inline void grant_unseen(struct grants *g)
 }
 
 /*
+ * A connection's part of a window in whole segments, as senders send no less. Parts are rounded up as long as they fit
+ * into the window with the `others`. If all were rounded down a window for many connections would be used in part, and
+ * equal parts would all grow by a segment at once.
+ */
+static inline u64 grant_whole(u64 part_q16, u64 window_q16, u64 others)
+{
+	u64 whole = part_q16 >> 16, window = (window_q16 + Q16_ONE / 2) >> 16;
+
+	return whole + ((part_q16 & (Q16_ONE - 1)) && whole + others < window);
+}
+
+/*
  * The clamp of the window for the ACK at hand, bytes: `want`, but never below `held`, what has been granted and has not
- * arrived. The edge moves by `burst` bytes at once, so that these leave together. It moves sooner if less than two
- * segments are to come, since the ACK of a single one would be delayed.
+ * arrived. The edge moves by `burst` bytes at once, so that these leave together: to the nearest segment, as `held` may
+ * be more than whole segments by what a window is rounded up. It moves sooner if less than two segments are to come,
+ * since the ACK of a single one would be delayed.
  */
 static inline u32 grant_clamp(u32 want, u32 held, u32 burst, u32 mss)
 {
-	if (want <= held || (want - held < burst && held >= 2 * mss))
+	if (want <= held || (want - held + mss / 2 < burst && held >= 2 * mss))
 		return at_least(held, GRANT_LEAST_WINDOW);
 	return at_least(want, GRANT_LEAST_WINDOW);
 }

@@ -241,6 +241,11 @@ u64 native_grant_stretched(const struct grants *g, u64 window)
 	return grant_stretched(g, window);
 }
 
+u64 native_grant_whole(u64 part_q16, u64 window_q16, u64 others)
+{
+	return grant_whole(part_q16, window_q16, others);
+}
+
 u32 native_grant_clamp(u32 want, u32 held, u32 burst, u32 mss)
 {
 	return grant_clamp(want, held, burst, mss);

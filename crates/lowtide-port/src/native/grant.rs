@@ -48,6 +48,7 @@ unsafe extern "C" {
     fn native_grant_arrives(g: *mut u64, s: *const Segment, heard: *mut Heard) -> bool;
     fn native_grant_unseen(g: *mut u64);
     fn native_grant_stretched(g: *const u64, window: u64) -> u64;
+    fn native_grant_whole(part_q16: u64, window_q16: u64, others: u64) -> u64;
     fn native_grant_clamp(want: u32, held: u32, burst: u32, mss: u32) -> u32;
 }
 
@@ -448,6 +449,24 @@ proptest! {
         prop_assert!(clamp >= held && clamp >= 1152);
         prop_assert!(clamp == want.max(1152) || clamp == held.max(1152));
         prop_assert!(held >= 2 * MSS || clamp >= want);
+    }
+
+    /// Equal parts, each rounded in its turn, add up to the window. So it never grows by a segment for each of them.
+    #[test]
+    fn whole_segments_add_up(connections in 1usize..40, windows in prop::collection::vec(2.0f64..200.0, 1..20)) {
+        let mut whole = vec![0; connections];
+        for window in windows {
+            let window_q16 = (window * 65_536.0) as u64;
+            for _ in 0..2 {
+                for i in 0..connections {
+                    let others = whole.iter().sum::<u64>() - whole[i];
+                    whole[i] = unsafe { native_grant_whole(window_q16 / connections as u64, window_q16, others) };
+                }
+            }
+            let (sum, most, least) = (whole.iter().sum::<u64>(), whole.iter().max(), whole.iter().min());
+            prop_assert!((sum as f64 - window).abs() <= 0.51, "{sum} of {window}: {whole:?}");
+            prop_assert!(most.unwrap() - least.unwrap() <= 1);
+        }
     }
 
     /// Whatever arrives, the results are possible ones.
