@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
 //! Three transfers that are due one after the other beside one CUBIC flow, with one budget (`--group`) and each by
-//! itself; and three without haste, beside that flow and on the idle link: measured, and printed. `cargo test -p lowtide --test budget -- --include-ignored --show-output`, with
-//! nothing else running.
+//! itself; and three without haste, beside that flow and on the idle link: measured, and printed.
+//! `cargo test -p lowtide --test budget -- --include-ignored --show-output`, with nothing else running.
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;

@@ -53,7 +53,7 @@ impl Terminal {
     pub(super) fn take() -> Result<Terminal> {
         let before = tcgetattr(stdin()).context("cannot look at the terminal")?;
         let mut ours = before.clone();
-        // signals of the keyboard stay: Ctrl-C ends it as it ends anything; but for Ctrl-Z, which would leave the screen
+        // Ctrl-C ends it as it ends anything. Ctrl-Z would leave the screen, so it is disabled.
         ours.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
         ours.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
         ours.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
