@@ -148,10 +148,10 @@ fn spare(together: bool) -> Spare {
         Running::start(&mut inside(emulator.a(), run_script(&options, &script)))
     });
     std::thread::sleep(Duration::from_secs(10));
-    let (each, _) = over(20);
+    let (each, _) = over(10);
     let _plain = cubic(&emulator, &foreground);
     std::thread::sleep(Duration::from_secs(10));
-    let (beside, kept) = over(30);
+    let (beside, kept) = over(15);
     Spare { idle: each.iter().sum(), each, beside: beside.iter().sum(), kept }
 }
 
@@ -165,6 +165,7 @@ fn a_group_without_haste_is_one_flow() {
             "{}: idle link {idle:.2} Mbit/s, each {each:.2?}; beside CUBIC {beside:.2}, which has {kept:.2}",
             if together { "one group" } else { "each by itself" }
         );
-        assert!(!together || (kept > 17.0 && idle > 12.0), "the group takes too much, or leaves too much");
+        // the rates depend on what else the machine does, their ratios hardly
+        assert!(!together || beside < kept.min(idle) / 4.0, "the group does not leave the link to CUBIC");
     }
 }
