@@ -55,7 +55,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, now: &Zoned, colour: bo
 }
 
 fn heading(state: &State, now: &Zoned) -> String {
-    let rate = size::show_rate(state.transfers.iter().map(|it| it.rate_bps).sum::<f64>() / 8.0);
+    let rate = size::show_rate(state.transfers.iter().fold(0.0, |sum, it| sum + it.rate_bps) / 8.0);
     let order = match state.order {
         Order::Name => "name",
         Order::Rate => "rate",
