@@ -90,6 +90,17 @@ impl Terminal {
         }
     }
 
+    /// Waits until this is on the screen of 24 rows and 80 columns: what stays as it is, is not sent again.
+    pub(crate) fn has_on_screen(&mut self, text: &str) {
+        let [rows, columns] = [24, 80].map(|size| std::num::NonZeroU16::new(size).unwrap());
+        until(text, || {
+            self.read();
+            let mut screen = vt100::Parser::new(rows, columns, 0);
+            screen.process(&self.bytes);
+            screen.screen().contents().contains(text).then_some(())
+        });
+    }
+
     pub(crate) fn read(&mut self) {
         let mut buffer = [0; 4096];
         while let Ok(read @ 1..) = self.master.read(&mut buffer) {

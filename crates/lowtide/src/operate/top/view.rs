@@ -55,6 +55,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, now: &Zoned, colour: bo
 }
 
 fn heading(state: &State, now: &Zoned) -> String {
+    // a sum of none would be -0.0
     let rate = size::show_rate(state.transfers.iter().fold(0.0, |sum, it| sum + it.rate_bps) / 8.0);
     let order = match state.order {
         Order::Name => "name",
@@ -338,7 +339,8 @@ up/down select   p pause or resume   s s";
 
     #[test]
     fn where_there_is_little_room_the_selected_transfer_is_in_sight() {
-        assert!(screen(&state(Vec::new()), 80, 24).join("\n").contains("no transfer is running"));
+        let none = screen(&state(Vec::new()), 80, 24).join("\n");
+        assert!(none.contains("0 transfers, 0.00 kbit/s") && none.contains("no transfer is running"), "{none}");
         let named = |n: usize| Status { name: format!("job-{n:02}"), ..example() };
         let mut many = state((0..40).map(named).collect());
         many.selected = Some("job-33".into());
