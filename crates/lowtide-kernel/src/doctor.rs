@@ -12,7 +12,7 @@ use std::{
 use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
 
 use crate::{
-    Cgroup, Controller, Direction, Dscp, Error, KernelActuator, KernelLaw, Registration, Setup, Transfer, foreign,
+    Cgroup, Controller, Direction, Error, KernelLaw, Setup, Transfer, foreign,
     program::probe_options,
     release::{LINKS_SINCE, release, release_text, version},
 };
@@ -175,17 +175,8 @@ fn try_law(law: KernelLaw) -> Result<(), Error> {
 
 fn govern(law: KernelLaw) -> Result<(Transfer, Cgroup), Error> {
     let group = Cgroup::create()?;
-    let actuator = KernelActuator::usual(&law);
-    let first = Controller::first_steering(1.0, &law, actuator);
-    let setup = Setup {
-        direction: Direction::Up,
-        law,
-        actuator,
-        dscp: Dscp::Le,
-        keep_law: true,
-        registration: Registration::Link,
-        flows: None,
-    };
+    let setup = Setup::new(Direction::Up, law);
+    let first = Controller::first_steering(1.0, &setup.law, setup.actuator);
     Ok((Transfer::start(&setup, &first, &group)?, group))
 }
 

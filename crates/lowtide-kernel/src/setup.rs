@@ -83,6 +83,15 @@ pub struct Setup {
     pub flows: Option<Flows>,
 }
 
+impl Setup {
+    /// The usual one: with the law's usual actuator, in the lower-effort class, without laws of the program's choice.
+    pub fn new(direction: Direction, law: KernelLaw) -> Setup {
+        let actuator = KernelActuator::usual(&law);
+        let (dscp, registration) = (Dscp::Le, Registration::Link);
+        Setup { direction, law, actuator, dscp, keep_law: true, registration, flows: None }
+    }
+}
+
 /// How the kernel comes to know a law of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Registration {

@@ -18,10 +18,7 @@ use std::{
 use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{MapCore, ObjectBuilder};
 use lowtide_deadline::{Goal, Governor, Policy, Time};
-use lowtide_kernel::{
-    Cgroup, Controller, Direction, Dscp, KernelActuator, KernelLaw, Need, Registration, Setup, Transfer, diagnose,
-    load_object,
-};
+use lowtide_kernel::{Cgroup, Controller, Direction, KernelLaw, Need, Setup, Transfer, diagnose, load_object};
 use nix::{
     sched::{CloneFlags, CpuSet, sched_setaffinity, unshare},
     sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt},
@@ -46,17 +43,8 @@ fn start(law: KernelLaw) -> (Cgroup, Transfer) {
 
 fn start_in(direction: Direction, law: KernelLaw) -> (Cgroup, Transfer) {
     let cgroup = Cgroup::create().unwrap();
-    let actuator = KernelActuator::usual(&law);
-    let first = Controller::first_steering(0.004, &law, actuator);
-    let setup = Setup {
-        direction,
-        law,
-        actuator,
-        dscp: Dscp::Le,
-        keep_law: true,
-        registration: Registration::Link,
-        flows: None,
-    };
+    let setup = Setup::new(direction, law);
+    let first = Controller::first_steering(0.004, &setup.law, setup.actuator);
     let transfer = Transfer::start(&setup, &first, &cgroup).unwrap();
     (cgroup, transfer)
 }
@@ -332,17 +320,7 @@ fn half_a_goal_is_never_seen() {
     let mut everywhere = CpuSet::new();
     (0..CpuSet::count()).for_each(|processor| everywhere.set(processor).unwrap());
     sched_setaffinity(Pid::from_raw(0), &everywhere).unwrap();
-    let law = KernelLaw::parse("reno").unwrap();
-    let actuator = KernelActuator::usual(&law);
-    let setup = Setup {
-        direction: Direction::Up,
-        law,
-        actuator,
-        dscp: Dscp::Le,
-        keep_law: true,
-        registration: Registration::Link,
-        flows: None,
-    };
+    let setup = Setup::new(Direction::Up, KernelLaw::parse("reno").unwrap());
     let (cgroup, transfer) = start(setup.law.clone());
     let policy = Policy::default();
     let governor = Governor::new(policy, Goal::default(), Time::ZERO).unwrap();

@@ -15,8 +15,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Goal, Governor, Policy, Time};
 use lowtide_emu::Namespace;
 use lowtide_kernel::{
-    Cgroup, Controller, Direction, Dscp, KernelActuator, Place, Pressure, Program, Registration, Setup, Snapshot,
-    Status, Steering, Transfer,
+    Cgroup, Controller, Direction, Dscp, Place, Pressure, Program, Registration, Setup, Snapshot, Status, Steering,
+    Transfer,
 };
 use lowtide_net::Class;
 use lowtide_sim::scenario::{Flow, Source};
@@ -121,28 +121,12 @@ impl Task {
         let dscp = if self.flow.class == Class::Background { Dscp::Le } else { Dscp::None };
         let care = match &self.host {
             Host::Own(law) => {
-                let actuator = KernelActuator::usual(law);
-                let setup = Setup {
-                    direction: Direction::Up,
-                    law: law.clone(),
-                    actuator,
-                    dscp,
-                    keep_law: true,
-                    registration,
-                    flows: None,
-                };
+                let setup = Setup { dscp, registration, ..Setup::new(Direction::Up, law.clone()) };
                 Care::Published(Box::new(Transfer::start(&setup, &as_published(&Snapshot::default()), &group)?))
             }
             Host::Governed(law, actuator) => {
-                let setup = Setup {
-                    direction: Direction::Up,
-                    law: law.clone(),
-                    actuator: *actuator,
-                    dscp,
-                    keep_law: true,
-                    registration,
-                    flows: None,
-                };
+                let actuator = *actuator;
+                let setup = Setup { actuator, dscp, registration, ..Setup::new(Direction::Up, law.clone()) };
                 Care::Steered(Box::new(self.controller(&setup, &group)?))
             }
             Host::Nobody | Host::Kernel(..) => bail!("nothing of ours governs it"),

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use lowtide_deadline::{Basis, Bounds, Control, Cubic, FallbackReason, Model, Policy, RatioPolicy, RatioRule};
-use lowtide_kernel::{Direction, Dscp, KernelActuator, KernelLaw, Registration, Setup};
+use lowtide_kernel::{Direction, Dscp, KernelActuator, KernelLaw, Setup};
 
 use crate::cli::{ActuatorArgument, ControlArgument, DirectionArgument, DscpArgument, LawArguments, RunArguments};
 
@@ -15,8 +15,7 @@ pub(super) fn setup(arguments: &LawArguments, law: KernelLaw, direction: Directi
         DscpArgument::Cs1 => Dscp::Cs1,
         DscpArgument::None => Dscp::None,
     };
-    let (keep_law, registration) = (!arguments.allow_own_cc, Registration::Link);
-    Ok(Setup { direction, law, actuator, dscp, keep_law, registration, flows: None })
+    Ok(Setup { actuator, dscp, keep_law: !arguments.allow_own_cc, ..Setup::new(direction, law) })
 }
 
 /// The law asked for.
