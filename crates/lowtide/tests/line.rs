@@ -9,16 +9,12 @@ mod terminal;
 use std::{fs, num::NonZeroU16, path::Path, process::Command, thread, time::Duration};
 
 use lifecycle::{finish, needs_kernel};
-use terminal::Terminal;
+use terminal::{Terminal, screen};
 
 const LOWTIDE: &str = env!("CARGO_BIN_EXE_lowtide");
 const ROWS: u16 = 60;
 /// What the line, and nothing else, says throughout these tests.
 const LINE: &str = "gentle (w 0.004)";
-
-fn screen(rows: u16, columns: u16) -> vt100::Parser {
-    vt100::Parser::new(NonZeroU16::new(rows).unwrap(), NonZeroU16::new(columns).unwrap(), 0)
-}
 
 /// The rows that have text once this has been shown.
 fn rows_of(shown: &[u8], columns: u16) -> Vec<String> {

@@ -6,6 +6,7 @@
 use std::{
     fs::File,
     io::{Read, Write},
+    num::NonZeroU16,
     os::{
         fd::{AsRawFd, OwnedFd},
         unix::process::CommandExt,
@@ -36,6 +37,11 @@ pub(crate) struct Terminal {
     shell: Running,
     bytes: Vec<u8>,
     pub(crate) shown: String,
+}
+
+/// An empty screen.
+pub(crate) fn screen(rows: u16, columns: u16) -> vt100::Parser {
+    vt100::Parser::new(NonZeroU16::new(rows).unwrap(), NonZeroU16::new(columns).unwrap(), 0)
 }
 
 impl Terminal {
@@ -92,10 +98,9 @@ impl Terminal {
 
     /// Waits until this is on the screen of 24 rows and 80 columns: what stays as it is, is not sent again.
     pub(crate) fn has_on_screen(&mut self, text: &str) {
-        let [rows, columns] = [24, 80].map(|size| std::num::NonZeroU16::new(size).unwrap());
         until(text, || {
             self.read();
-            let mut screen = vt100::Parser::new(rows, columns, 0);
+            let mut screen = screen(24, 80);
             screen.process(&self.bytes);
             screen.screen().contents().contains(text).then_some(())
         });
