@@ -155,7 +155,7 @@ static inline void flow_press(struct lt_flow *f, const struct lt_socket *s, u64 
  * Whether a connection may take the token from its holder after a time: one of a transfer with the flow's weight may.
  * While the flow probes, only that of the transfer that presses, and from another one's.
  */
-static inline bool flow_may_turn(const struct lt_flow *f, const struct lt_socket *s)
+static inline bool flow_may_take_token(const struct lt_flow *f, const struct lt_socket *s)
 {
 	if (flow_probes(f))
 		return f->presses == setup.transfer && f->token_holder >> 32 != setup.transfer;
@@ -179,7 +179,7 @@ static inline u64 flow_unused_ns(const struct lt_flow *f)
 static inline bool flow_holds_token(struct lt_flow *f, const struct lt_socket *s, bool wants, bool may_send, u64 now_ns)
 {
 	u64 token_holder = f->token_holder;
-	bool over = flow_may_turn(f, s) && now_ns - f->token_since_ns > flow_token_ns(f);
+	bool over = flow_may_take_token(f, s) && now_ns - f->token_since_ns > flow_token_ns(f);
 
 	if (token_holder != s->member.number) {
 		if (!wants || !may_send || (token_holder && now_ns < f->token_until_ns && !over))

@@ -75,9 +75,9 @@ struct lt_flow {
 	u64 presses;
 	u64 pressed_ns;
 	u64 weight_q16;
-	u64 token_holder;		/* the token holder, its transfer in the upper half; 0: none */
+	u64 token_holder;	/* its number, its transfer's in the upper half; 0: none */
 	u64 token_until_ns;	/* until then it holds the token, unless it renews that */
-	u64 token_since_ns;		/* when it got the token */
+	u64 token_since_ns;	/* when it got the token */
 	u64 waiting;		/* connections that wait for the token */
 	u64 whole;		/* of a download: segments in the windows of its connections */
 	u64 begun;

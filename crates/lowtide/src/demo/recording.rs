@@ -150,7 +150,6 @@ pub(super) fn percentile(values: &[f64], part: f64) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }
 
-/// Recordings for tests, made up.
 /// How the acts went.
 pub(super) enum Ended {
     /// To their end.
@@ -160,6 +159,7 @@ pub(super) enum Ended {
     Interrupted(ExitCode),
 }
 
+/// Recordings for tests, made up.
 #[cfg(test)]
 pub(super) mod examples {
     use super::*;

@@ -5,7 +5,7 @@
 
 use lowtide_kernel::Flows;
 
-use super::Plan;
+use super::plan::Plan;
 use crate::operate::{
     client::{everybody, share},
     directory::{Directory, Entry},
