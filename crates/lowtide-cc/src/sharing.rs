@@ -59,6 +59,9 @@ struct Path {
     token_since: Time,
     /// Connections that wait for it.
     waiting: u32,
+    /// The one of them that is next, unless it shows no sign until then.
+    next: Option<u64>,
+    next_until: Time,
     /// Connections that filled the window when the law last received an ACK, and when that was.
     senders: u32,
     latest_ack: Time,
@@ -100,6 +103,8 @@ impl SharedLaw {
             token_until: Time::ZERO,
             token_since: Time::ZERO,
             waiting: 0,
+            next: None,
+            next_until: Time::ZERO,
             senders: 1,
             latest_ack: Time::ZERO,
             random: Random::new(flow.seed),
@@ -183,6 +188,18 @@ impl Path {
     fn set_waits(&mut self, own: &mut Own, waits: bool) {
         self.waiting = self.waiting + u32::from(waits) - u32::from(own.waits);
         own.waits = waits;
+        if !waits && self.next == Some(own.number) {
+            self.next = None;
+        }
+    }
+
+    /// One of those that wait is next. It sends a segment per round trip, and may take the token when one leaves. So a
+    /// free token is taken within a round trip, however many wait for a part of the link.
+    fn queue_up(&mut self, own: &Own, now: Time) {
+        let free = self.next.is_none_or(|next| next == own.number) || now > self.next_until;
+        if own.waits && free && !self.probes() {
+            (self.next, self.next_until) = (Some(own.number), now + self.unused());
+        }
     }
 
     /// At an ACK: what a connection does with its grant that has more to send than it may, or that is idle, as all that
@@ -206,6 +223,7 @@ impl Path {
         };
         let waits = !holds_token && !idle && (probes || (usage == Usage::Yields && own.waits));
         self.set_waits(own, waits);
+        self.queue_up(own, now);
         usage
     }
 
@@ -222,6 +240,7 @@ impl Path {
         let probes = self.probes();
         let waits = !holds_token && (own.waits || probes);
         self.set_waits(own, waits);
+        self.queue_up(own, sent.now);
         if waits {
             self.all.on_beside();
         } else if probes {
@@ -350,7 +369,7 @@ impl Path {
     /// Bytes per second of a connection.
     fn pace_of(&mut self, own: &Own) -> Option<u64> {
         if own.waits {
-            return Some(self.waiting_pace());
+            return Some(self.waiting_pace(own));
         }
         let pace = self.all_pace();
         if self.probes() {
@@ -370,8 +389,11 @@ impl Path {
     /// more than it needs; at first it waits as long again as the law has probed, which may be for a few round trips
     /// only. By chance between a half and three halves, since those that began together would all send at once; while
     /// the law measures how much RTTs differ, which their segments would hide, as long as that takes at the least.
-    fn waiting_pace(&mut self) -> u64 {
+    fn waiting_pace(&mut self, own: &Own) -> u64 {
         let mss = self.mss as f64;
+        if self.next == Some(own.number) && !self.probes() {
+            return (mss / self.all.srtt().as_secs_f64().max(1e-6)) as u64;
+        }
         let waiting = f64::from(self.waiting.max(1));
         let part = |rate: u64| rate as f64 / WAITING_PART / waiting;
         let link = self.law.link_rates().unwrap_or_default();

@@ -196,6 +196,20 @@ static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 	if (waits != s->member.waits)
 		__sync_fetch_and_add(&f->waiting, (u64)waits - s->member.waits);
 	s->member.waits = waits;
+	if (!waits)
+		__sync_val_compare_and_swap(&f->next, s->member.number, 0);
+}
+
+/*
+ * One of those that wait is next. It sends a segment per RTT, and may take the token when one leaves. So a free token
+ * is taken within an RTT, however many wait for a part of the link.
+ */
+static inline void flow_queue_up(struct lt_flow *f, const struct lt_socket *s, u64 now_ns)
+{
+	if (!s->member.waits || flow_probes(f) || (f->next && f->next != s->member.number && now_ns < f->next_until_ns))
+		return;
+	f->next = s->member.number;
+	f->next_until_ns = now_ns + flow_unused_ns(f);
 }
 
 /*
@@ -220,6 +234,7 @@ VERIFIED_APART u32 flow_use_of_grant(struct lt_flow *f, struct lt_socket *s, boo
 	if (wants)
 		use = holds_token && flow_is_paced(f, s->parameters) ? AGGREGATE_HOLDS_TOKEN : holds_token || is_new ? AGGREGATE_WANTS : AGGREGATE_YIELDS;
 	flow_waits(f, s, !holds_token && !idle && (probes || (use == AGGREGATE_YIELDS && s->member.waits)));
+	flow_queue_up(f, s, now_ns);
 	return use;
 }
 
@@ -236,6 +251,7 @@ VERIFIED_APART u32 flow_sends(struct lt_flow *f, struct lt_socket *s, bool has_d
 	if (holds_token || !s->member.waits)
 		s->member.limited_ns = now_ns;
 	flow_waits(f, s, !holds_token && (s->member.waits || flow_probes(f)));
+	flow_queue_up(f, s, now_ns);
 	return holds_token && flow_is_paced(f, s->parameters) ? AGGREGATE_HOLDS_TOKEN : AGGREGATE_WANTS;
 }
 
@@ -309,13 +325,15 @@ static inline u64 flow_waiting_part(const struct lt_flow *f, u64 packets_q32, u3
  * would hide, they wait for at least as long as that takes. The pace is a random 1/2 to 3/2 of that (at most 1 while
  * the spread is measured), since connections that began together would all send at once.
  */
-VERIFIED_APART u32 flow_waiting_pace(const struct lt_flow *f, u32 mss)
+VERIFIED_APART u32 flow_waiting_pace(const struct lt_flow *f, u64 number, u32 mss)
 {
 	u64 rate, waited_us;
 	bool measures = false;
 
 	if (!f)
 		return 0;
+	if (f->next == number && !flow_probes(f))
+		return at_most((u64)mss * 1000000 / at_least(aggregate_srtt_us(&f->all), 1), PACING_UNLIMITED);
 	rate = at_most(flow_waiting_part(f, tide_link_at_most_q32(&f->tide.path), mss), WAITING_RATE);
 	if (flow_probes(f)) {
 		measures = tide_still_measures_spread(&f->tide);

@@ -116,7 +116,7 @@ static inline void established_in_flow(struct bpf_sock_ops *ops, struct lt_socke
 	iw = s->member.waits ? 1 : at_least(at_most(s->window_q16 >> 16, LAW_INITIAL_WINDOW), 1);
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_BPF_IW, &iw, sizeof(iw));
 	if (s->member.waits)
-		pace(ops, s, flow_waiting_pace(f, ops->mss_cache));
+		pace(ops, s, flow_waiting_pace(f, s->member.number, ops->mss_cache));
 	else
 		pace(ops, s, budget_pacing(s->window_q16, ops->mss_cache, ops->srtt_us >> 3));
 }

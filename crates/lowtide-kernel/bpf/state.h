@@ -79,6 +79,8 @@ struct lt_flow {
 	u64 token_until_ns;	/* until then it holds the token, unless it renews that */
 	u64 token_since_ns;	/* when it got the token */
 	u64 waiting;		/* connections that wait for the token */
+	u64 next;		/* the one of them that is next; 0: none */
+	u64 next_until_ns;	/* until then it is, unless it renews that */
 	u64 whole;		/* of a download: segments in the windows of its connections */
 	u64 begun;
 	struct aggregate all;

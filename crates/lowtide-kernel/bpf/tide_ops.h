@@ -273,7 +273,7 @@ VERIFIED_APART u32 tide_pace_of(const struct lt_flow *f, const struct lt_socket 
 	if (!f || !s)
 		return 0;
 	if (s->member.waits)
-		return flow_waiting_pace(f, mss);
+		return flow_waiting_pace(f, s->member.number, mss);
 	if (flow_probes(f))
 		return flow_pace(f, PARAMETERS);
 	return flow_part_pace(f, s, PARAMETERS, mss);

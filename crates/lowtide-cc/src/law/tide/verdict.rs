@@ -47,7 +47,7 @@ impl Tide {
         if counts && !self.rounds.ended(ack.una) {
             listen.arrive(f64::from(ack.packets), passed, rtt, self.path.packet());
         }
-        (listen.acknowledged, listen.rtt) = (ack.now, rtt);
+        (listen.acknowledged, listen.passed, listen.rtt) = (ack.now, passed, rtt);
         // packets that were sent before the round are still acknowledged
         if !self.rounds.ended(ack.una) || self.round.samples == 0 {
             return;
@@ -74,9 +74,13 @@ impl Tide {
         let whole = self.path.whole();
         // packets of the transfer's other connections queue, too
         let alone = self.senders < 2 || ack.beside + ack.burst == 0;
-        listen.on_probe(ack.now, rtt, base, alone);
+        listen.on_probe(rtt, base, alone);
         if alone {
             self.path.spread.on_probe(listen.spread_reading(base), base);
+        }
+        // packets that left together come apart by themselves
+        if self.path.is_spread() {
+            listen.whole = None;
         }
         if probes_only && listen.is_too_long(ack.now, base) {
             self.path.spread.measure_again();
