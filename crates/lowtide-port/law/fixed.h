@@ -35,17 +35,6 @@ static inline u64 is_at_most(u64 a, u64 b)
 	return above ^ 1;
 }
 
-/* The greater and the lesser of two numbers below 2^63, without a branch as well. */
-static inline u64 greater_of(u64 a, u64 b)
-{
-	return a + (b - a) * is_at_most(a, b);
-}
-
-static inline u64 lesser_of(u64 a, u64 b)
-{
-	return a + b - greater_of(a, b);
-}
-
 /*
  * exp(-x) in units of 2^-32, for x in units of 2^-16. At most 2^32 - 1, so that a 32-bit random number X < exp(-x) is
  * always true only for x = 0. exp(-x) = 2^-(k + f): k is a shift, 2^-f its Taylor series to the sixth power, in 2^-30.

@@ -55,9 +55,6 @@ static inline void tide_leaves_queue(struct tide *t, u64 now_us, u32 nxt)
 {
 	if (now_us - t->fill.began_us > TIDE_BRIEFLY_US)
 		t->vanished = 0;
-	/* probes that were not alike did not show a spread, perhaps by chance */
-	if (t->path.spread.open)
-		tide_spread_ask(&t->path.spread);
 	tide_begin_listen(t, now_us, nxt, t->vanished >= TIDE_VANISHED ? tide_whole_q32(t) : 0);
 	t->listen.queue = 1;
 }

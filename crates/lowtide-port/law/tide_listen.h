@@ -9,7 +9,6 @@
 #include "law.h"
 #include "tide_eight.h"
 #include "tide_fair.h"
-#include "tide_spread.h"
 
 #define TIDE_ALIKE_PART 5	/* RTTs that differ by less than 1/5 packet time: no wait for cross traffic */
 /*
@@ -20,10 +19,10 @@
 /* times the noise: nine in ten groups of eight random delays, of which the longest does not count, differ by less */
 #define TIDE_NOISES 3
 #define TIDE_NOISES_MOST TIDE_MS	/* the most of that */
-#define TIDE_RTTS TIDE_SPREAD_PROBES	/* the latest probes, a power of two */
+#define TIDE_RTTS TIDE_EIGHT		/* the latest probes */
 /*
- * Twice the least sum of steps between RTTs, in units of their range. n RTTs that differ at random have (n + 1)/3, those
- * in a queue that grows and drains at most 2.
+ * Twice the least sum of steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
+ * queue that grows and drains at most 2.
  */
 #define TIDE_SPREAD_WALK_TWICE 5
 #define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
@@ -46,11 +45,10 @@ struct tide_listen {
 	u64 began_us;
 	u64 pause_us;		/* least duration of LISTEN */
 	u64 peak;		/* longest queue of a probe */
-	u64 rtts[TIDE_RTTS];	/* of the latest probes, a ring buffer */
+	struct tide_eight rtts;	/* RTTs of the latest probes, a ring buffer */
 	u64 stays_us, stayed;	/* since when RTTs have been alike but for noise, and the least of them then */
 	u64 whole_q32;		/* fair-queue LISTEN: the rate of the whole link; else 0 */
 	u64 acknowledged_us;	/* the latest ACK */
-	u64 passed_us;		/* from the one before it to that */
 	/*
 	 * of the latest probe, as far as it left together: from its first ACK to the last, and the segments after the
 	 * first ACK
@@ -69,8 +67,13 @@ struct tide_listen {
 	u8 stale;		/* what is acknowledged first was sent before LISTEN */
 	u8 first;		/* no FILL yet, so noise is unknown */
 	u32 rtt_us;		/* of the latest ACK */
-	/* probes in a row, less than 3 base RTTs apart, that met no other packets of the transfer */
+	/* probes in a row that met no other packets of the transfer, without 3 base RTTs without an ACK between them */
 	u32 in_a_row;
+	/*
+	 * The longest time between two ACKs since the latest probe. All ACKs count, also those of short segments, which
+	 * have no RTT sample: with short connections there may be a handshake between two probes.
+	 */
+	u64 gap_us;
 	u32 remeasured;		/* how often the spread was measured anew */
 	u64 period_us;		/* when the latest time began, or the first probe was measured */
 	u64 longest, limit;	/* the longest RTT of probes since then, and in the period before */
@@ -109,25 +112,17 @@ static inline void tide_arrive(struct tide_listen *l, const struct law_ack *a, u
 		l->us = l->packets = 0;
 }
 
-/* The RTT of the latest probe, or that of `before` probes before. */
-static inline u64 tide_rtt(const struct tide_listen *l, u32 before)
-{
-	return l->rtts[(l->probes - 1 - before) & (TIDE_RTTS - 1)];
-}
-
-/* By how much the RTTs of the latest eight probes differ; `least` is the least of them. ~0: there are too few. */
+/* By how much the RTTs of the latest probes differ; `least` is the least of them. ~0: there are too few. */
 static inline u64 tide_range(const struct tide_listen *l, u64 least)
 {
 	u64 most = 0, longest = 0;
 
 	/* a scheduling stall may cause the longest, so it does not count */
-	for (u32 i = 0; i < TIDE_EIGHT; i++) {
-		u64 it = tide_rtt(l, i);
-
-		most = at_least(most, at_most(longest, it));
-		longest = at_least(longest, it);
+	for (u32 i = 0; i < TIDE_RTTS; i++) {
+		most = at_least(most, at_most(longest, l->rtts.of[i]));
+		longest = at_least(longest, l->rtts.of[i]);
 	}
-	return l->probes > TIDE_EIGHT ? most - least : ~0ULL;
+	return l->probes > TIDE_RTTS ? most - least : ~0ULL;
 }
 
 /*
@@ -198,8 +193,8 @@ static inline u64 tide_least_rtt(const struct tide_listen *l)
 {
 	u64 least = ~0ULL;
 
-	for (u32 i = 0; i < TIDE_EIGHT; i++)
-		least = at_most(least, tide_rtt(l, i));
+	for (u32 i = 0; i < TIDE_RTTS; i++)
+		least = at_most(least, l->rtts.of[i]);
 	return least;
 }
 
@@ -208,13 +203,12 @@ static inline void tide_record_probe(struct tide_listen *l, u64 rtt, u64 base, b
 {
 	l->peak = at_least(l->peak, rtt - base);
 	l->longest = at_least(l->longest, rtt);
-	l->rtts[l->probes & (TIDE_RTTS - 1)] = rtt;
+	l->rtts.of[l->probes & (TIDE_RTTS - 1)] = rtt;
 	if (l->probes + 1)
 		l->probes++;
-	if (l->stale)
-		return;
-	/* ACKs of short segments, which have no RTT sample, show as well that no time passed unseen */
-	l->in_a_row = alone ? l->passed_us << 8 < 3 * base ? l->in_a_row + 1 : 1 : 0;
+	if (!l->stale)
+		l->in_a_row = alone ? l->gap_us << 8 < 3 * base ? l->in_a_row + 1 : 1 : 0;
+	l->gap_us = 0;
 }
 
 /*
@@ -223,35 +217,29 @@ static inline void tide_record_probe(struct tide_listen *l, u64 rtt, u64 base, b
  */
 VERIFIED_APART u64 tide_spread_reading(const struct tide_listen *l, u64 base)
 {
-	u64 longest = 0, most = 0, least, it, before, walk = 0, differ = 0, spread, latest, count, counts;
+	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest;
 
 	if (!l || l->in_a_row < TIDE_FEW)
 		return 0;
-	latest = tide_rtt(l, 0);
+	latest = l->rtts.of[(l->probes - 1) & (TIDE_RTTS - 1)];
 	for (u32 i = 1; i < TIDE_MANY; i++)
-		differ += is_at_most(TIDE_SAME, tide_differ(tide_rtt(l, i), latest)) & is_at_most(i + 1, l->in_a_row);
+		differ += is_at_most(TIDE_SAME, tide_differ(l->rtts.of[(l->probes - 1 - i) & (TIDE_RTTS - 1)], latest)) & is_at_most(i + 1, l->in_a_row);
 	if (!differ)
 		return 1;
-	count = at_most(l->in_a_row, TIDE_RTTS);
-	if (count < TIDE_EIGHT || l->in_a_row & 1)
+	if (l->in_a_row < TIDE_RTTS || l->in_a_row & 1)
 		return 0;
 	/* a scheduling stall may cause the longest */
-	least = latest;
 	for (u32 i = 0; i < TIDE_RTTS; i++) {
-		counts = is_at_most(i + 1, count);
-		it = tide_rtt(l, i) * counts;
-		most = greater_of(most, lesser_of(longest, it));
-		longest = greater_of(longest, it);
-		least = lesser_of(least, it + latest * (1 - counts));
+		most = at_least(most, at_most(longest, l->rtts.of[i]));
+		longest = at_least(longest, l->rtts.of[i]);
 	}
-	before = lesser_of(latest, most);
-	for (u32 i = 1; i < TIDE_RTTS; i++) {
-		it = lesser_of(tide_rtt(l, i), most);
-		walk += (greater_of(it, before) - lesser_of(it, before)) * is_at_most(i + 1, count);
+	for (u32 i = 0; i < TIDE_RTTS; i++) {
+		it = at_most(l->rtts.of[(l->probes + i) & (TIDE_RTTS - 1)], most);
+		walk += tide_differ(it, before) & -(u64)is_at_most(1, i);
 		before = it;
 	}
-	/* of n RTTs that differ evenly at random, the second longest exceeds the base RTT by (n - 1)/(n + 1) of the range */
-	spread = at_least((at_least(most, base) - base) * (count + 1) / (count - 1), 1);
+	least = tide_least_rtt(l);
+	spread = at_least((at_least(most, base) - base) * 9 / 7, 1);
 	if (walk * 2 < (most - least) * TIDE_SPREAD_WALK_TWICE || least >= base + at_least(spread / 2, TIDE_SAME))
 		return 0;
 	/* the queue of cross traffic differs more over a long time than over a short one */
@@ -287,7 +275,7 @@ static inline bool tide_path_changed(struct tide_listen *l, u64 range)
 		return false;
 	}
 	l->check_probes++;
-	if (l->check_probes <= TIDE_EIGHT + 1)
+	if (l->check_probes <= TIDE_RTTS + 1)
 		return false;
 	if (!alike)
 		l->check_probes = 0;

@@ -27,7 +27,6 @@ struct tide_spread {
 	u64 longer;		/* how much longer RTTs were than the base RTT; 0: no more, or unknown */
 	u64 base;		/* the base RTT when that was measured */
 	u32 probes;		/* probes that were to measure it; above TIDE_SPREAD_PROBES: that is over */
-	u32 open;		/* the latest probe gave no reading */
 	u32 asked;		/* how often noise, or a shorter RTT, asked for a measurement, since the latest spread was found */
 };
 
@@ -53,7 +52,6 @@ static inline void tide_spread_probe(struct tide_spread *s, u64 reading, u64 bas
 		return;
 	if (s->probes <= TIDE_SPREAD_PROBES)
 		s->probes++;
-	s->open = !reading;
 	if (!reading)
 		return;
 	s->longer = s->longer ? (s->longer + reading) / 2 : reading > 1 ? reading : 0;

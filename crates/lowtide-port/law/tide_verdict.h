@@ -129,15 +129,15 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	struct tide_listen *l = &t->listen;
 	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), free_link_queue = tide_free_link_queue(&t->path);
-	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_EIGHT);
+	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_RTTS);
 	/* packets of the transfer's other connections queue, too */
 	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, measures;
 	int found;
 
 	tide_note_probe(t, a->now_us, rtt, alone);
 	measures = alone && tide_measures_spread(t);
-	for (u32 i = 0; i < TIDE_EIGHT; i++) {
-		u64 earlier = tide_rtt(l, i);
+	for (u32 i = 0; i < TIDE_RTTS; i++) {
+		u64 earlier = l->rtts.of[(l->probes - 1 - i) & (TIDE_RTTS - 1)];
 
 		if (i < back && i < l->probes && earlier < queue)
 			queue = earlier;
@@ -194,7 +194,7 @@ VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 	    (a->packets > 1 || passed < TIDE_ACK_DELAY_US))
 		tide_arrive(&t->listen, a, passed, rtt, tide_packet(&t->path));
 	t->listen.rtt_us = rtt;
-	t->listen.passed_us = passed;
+	t->listen.gap_us = at_least(t->listen.gap_us, passed);
 	t->listen.acknowledged_us = a->now_us;
 	return 0;
 }

@@ -98,10 +98,6 @@ impl Tide {
         if matches!(&self.phase, Phase::Fill(fill) if ack.now - fill.began > BRIEFLY) {
             self.vanished = 0;
         }
-        // probes that were not alike did not show a spread, perhaps by chance
-        if self.path.spread.is_open() {
-            self.path.spread.ask();
-        }
         self.begin_listen(ack.now, ack.nxt, self.path.whole().filter(|_| self.vanished >= VANISHED));
         if let Phase::Listen(listen) = &mut self.phase {
             listen.queue = true;

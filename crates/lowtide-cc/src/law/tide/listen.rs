@@ -29,12 +29,13 @@ pub(super) struct Listen {
     pub(super) probes: u32,
     /// The latest of them in a row that were good.
     pub(super) good: u32,
-    /// RTTs of the latest probes, the latest first, seconds.
-    pub(super) rtts: [f64; Spread::PROBES as usize],
-    /// Probes in a row, less than 3 base RTTs apart, that met no other packets of the transfer.
+    /// RTTs of the latest eight probes, the latest first, seconds.
+    pub(super) rtts: [f64; 8],
+    /// Probes in a row that met no other packets of the transfer, without 3 base RTTs without an ACK between them.
     pub(super) in_a_row: u32,
-    /// Seconds from the ACK before the latest one to that.
-    pub(super) passed: f64,
+    /// The longest time between two ACKs since the latest probe, seconds. All ACKs count, also those of short segments,
+    /// which have no RTT sample: with short connections there may be a handshake between two probes.
+    pub(super) gap: f64,
     /// How often the spread was measured anew, when the latest time began, the longest RTT of probes since then, and
     /// that of the period before, seconds.
     pub(super) remeasured: u32,
@@ -84,10 +85,10 @@ impl Listen {
     /// Trains that measure the packet time.
     pub(super) const TRAINS: u32 = 3;
 
-    /// Probes whose RTTs show whether the path has changed, and the least for a reading of the spread.
-    const EIGHT: usize = 8;
-    /// Least sum of the steps between RTTs, in units of their range. *n* RTTs that differ at random have (n + 1)/3,
-    /// those in a queue that grows and drains at most 2.
+    /// Of eight RTTs that differ evenly at random, the second longest exceeds the base RTT by 7/9 of their range.
+    const SPREAD: f64 = 9.0 / 7.0;
+    /// Least sum of the steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
+    /// queue that grows and drains at most 2.
     const WALK: f64 = 2.5;
     /// Probes that suffice if their RTTs are alike.
     const FEW: u32 = 3;
@@ -124,10 +125,10 @@ impl Listen {
         self.rtts[0] = rtt;
         self.probes = self.probes.saturating_add(1);
         if !self.stale {
-            // ACKs of short segments, which have no RTT sample, show as well that no time passed unseen
-            let soon = alone && self.passed < 3.0 * base;
+            let soon = alone && self.gap < 3.0 * base;
             self.in_a_row = if soon { self.in_a_row + 1 } else { u32::from(alone) };
         }
+        self.gap = 0.0;
     }
 
     /// Whether LISTEN is so long that the spread is to be measured anew: without one each delay is taken for a queue.
@@ -161,22 +162,19 @@ impl Listen {
         if self.in_a_row >= Self::FEW && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Self::SAME - 1e-9) {
             return Some(0.0);
         }
-        let count = (self.in_a_row as usize).min(self.rtts.len());
-        if count < Self::EIGHT || !self.in_a_row.is_multiple_of(2) {
+        if (self.in_a_row as usize) < self.rtts.len() {
             return None;
         }
         let mut sorted = self.rtts;
-        let sorted = &mut sorted[..count];
         sorted.sort_unstable_by(f64::total_cmp);
         // a scheduling stall may cause the longest
-        let (least, most) = (sorted[0], sorted[count - 2]);
-        let walk: f64 = self.rtts[..count].windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
-        // of n RTTs that differ evenly at random, the second longest exceeds the base RTT by (n - 1)/(n + 1) of the range
-        let spread = (count + 1) as f64 / (count - 1) as f64 * (most - base).max(0.0);
+        let (least, most) = (sorted[0], sorted[6]);
+        let walk: f64 = self.rtts.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
+        let spread = Self::SPREAD * (most - base).max(0.0);
         let random = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Self::SAME);
         // the queue of cross traffic differs more over a long time than over a short one
         let always = self.limit.is_none_or(|limit| limit <= base + spread);
-        (random && always).then_some(spread)
+        (random && always && self.in_a_row.is_multiple_of(2)).then_some(spread)
     }
 
     /// A fair queue may serve a pair in one turn despite cross traffic. Therefore a probe of four has to confirm a good
@@ -216,10 +214,10 @@ impl Listen {
     /// longest, so it does not count.
     fn is_alike(&self, seconds: f64) -> bool {
         let (mut most, mut longest) = (0.0f64, 0.0f64);
-        for &rtt in &self.rtts[..Self::EIGHT] {
+        for rtt in self.rtts {
             (most, longest) = (most.max(longest.min(rtt)), longest.max(rtt));
         }
-        self.probes as usize > Self::EIGHT && most - self.least() < seconds
+        self.probes as usize > self.rtts.len() && most - self.least() < seconds
     }
 
     /// A probe was not good. Whether the path has changed since RTTs were alike for [`Self::STAYS`] but for this
@@ -236,7 +234,7 @@ impl Listen {
 
     /// The least RTT of the latest probes, seconds.
     pub(super) fn least(&self) -> f64 {
-        self.rtts[..Self::EIGHT].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
+        self.rtts.iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt))
     }
 
     /// Counts a train that was acknowledged. Returns the packet time of the fastest train after the last one: cross
@@ -276,7 +274,7 @@ impl Listen {
         let alike = self.rtts_alike();
         if self.check_probes > 0 {
             self.check_probes += 1;
-            let over = self.check_probes as usize > Self::EIGHT + 1;
+            let over = self.check_probes as usize > self.rtts.len() + 1;
             if over && !alike {
                 self.check_probes = 0;
             }
@@ -345,9 +343,9 @@ mod tests {
         assert_eq!(found(|probe| 0.07 + 0.1e-3 * probe as f64, None), None, "a queue that grows by 1 ms a second");
     }
 
-    /// The spread in ms from probes, one per RTT of 40 ms, whose RTTs exceed the base RTT by these ms.
-    fn spread(longer: impl IntoIterator<Item = f64>) -> Option<f64> {
-        let mut listen = Listen { passed: 40e-3, ..Listen::default() };
+    /// The spread in ms from eight probes, one per RTT of 40 ms, whose RTTs exceed the base RTT by these ms.
+    fn spread(longer: [f64; 8]) -> Option<f64> {
+        let mut listen = Listen::default();
         for longer in longer {
             listen.on_probe(40e-3 + longer * 1e-3, 40e-3, true);
         }
@@ -358,7 +356,6 @@ mod tests {
     fn what_differs_at_random_on_a_free_link_is_the_paths_and_a_queue_is_not() {
         let random = [3.0, 7.0, 1.0, 4.5, 2.0, 8.0, 5.0, 0.5];
         assert_eq!(spread(random), Some(9.0), "9/7 of the second longest");
-        assert_eq!(spread(random.into_iter().chain(random)), Some(9.0), "17/15 of the second longest of sixteen");
         for (queue, what) in [
             ([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 31.0], "slow start"),
             ([30.0, 30.1, 30.0, 30.2, 30.1, 30.3, 0.0, 0.0], "a queue until its flow ends"),
@@ -372,7 +369,7 @@ mod tests {
     #[test]
     fn three_that_are_alike_tell_of_nothing_to_look_at() {
         let mut listen = Listen::default();
-        for (passed, rtt, reading) in [
+        for (gap, rtt, reading) in [
             (40e-3, 40.9e-3, None),
             (40e-3, 40.9e-3, None),
             (40e-3, 41e-3, Some(0.0)),
@@ -382,7 +379,7 @@ mod tests {
             (40e-3, 41.5e-3, None), // one of three differs
             (40e-3, 41.5e-3, None), // one of four differs
         ] {
-            listen.passed = passed;
+            listen.gap = gap;
             listen.on_probe(rtt, 40e-3, true);
             assert_eq!(listen.spread_reading(40e-3), reading);
         }

@@ -12,8 +12,6 @@ pub(super) struct Spread {
     base: f64,
     /// Probes that were to measure it; above [`Self::PROBES`]: that is over.
     probes: u32,
-    /// Whether the latest probe gave no reading.
-    open: bool,
     /// How often noise, or a shorter RTT, asked for a measurement, since the latest spread was found.
     asked: u32,
 }
@@ -33,7 +31,7 @@ impl Spread {
 
     /// None, for the rest of the run unless noise shows one.
     pub(super) const fn none() -> Self {
-        Self { seconds: 0.0, base: 0.0, probes: Self::PROBES + 1, open: false, asked: 0 }
+        Self { seconds: 0.0, base: 0.0, probes: Self::PROBES + 1, asked: 0 }
     }
 
     /// A probe was measured. `reading`: the spread that the latest ones show; 0: none. Readings differ by chance, so
@@ -42,16 +40,11 @@ impl Spread {
         if self.is_none() {
             return;
         }
-        (self.probes, self.open) = (self.probes.saturating_add(1), reading.is_none());
+        self.probes = self.probes.saturating_add(1);
         if let Some(spread) = reading {
             self.seconds = if self.seconds > 0.0 { (self.seconds + spread) / 2.0 } else { spread };
             (self.base, self.probes) = (base, Self::PROBES + 1);
         }
-    }
-
-    /// Whether probes that differed ended a measurement without a reading.
-    pub(super) const fn is_open(&self) -> bool {
-        self.open
     }
 
     /// Whether probes may still measure it. What they have not found by then is cross traffic.

@@ -47,7 +47,7 @@ impl Tide {
         if counts && !self.rounds.ended(ack.una) {
             listen.arrive(f64::from(ack.packets), passed, rtt, self.path.packet());
         }
-        (listen.acknowledged, listen.passed, listen.rtt) = (ack.now, passed, rtt);
+        (listen.acknowledged, listen.gap, listen.rtt) = (ack.now, listen.gap.max(passed), rtt);
         // packets that were sent before the round are still acknowledged
         if !self.rounds.ended(ack.una) || self.round.samples == 0 {
             return;
