@@ -30,7 +30,7 @@ const GROUP: &str = r"group() {
         echo $! > $job.pid
     done
     for second in $(seq 30); do lowtide status one && lowtide status two && break; sleep 1; done > answers 2>&1
-    for job in one two; do grep -h ^map_id: /proc/$(cat $job.pid)/fdinfo/* | sort > $job.maps; kill $(cat $job.pid); done
+    for job in one two; do grep -h ^map_id: /proc/$(cat $job.pid)/fdinfo/* | sort -u > $job.maps; kill $(cat $job.pid); done
     wait $(cat one.pid) $(cat two.pid)
     grep -cxFf one.maps two.maps > said; cat one.said two.said | head -n 1 >> said; echo $(cat said) > said
     say group:$1 $second
