@@ -9,7 +9,9 @@ mod lifecycle;
 
 use std::time::Duration;
 
-use lifecycle::{Receiver, Running, dev_tcp, finish, inside, lowtide, name, needs_kernel, report, run_script};
+use lifecycle::{
+    Receiver, Running, cubic_flow, dev_tcp, finish, inside, lowtide, name, needs_kernel, report, run_script,
+};
 use lowtide_emu::{Config, Emulator};
 use serde_json::Value;
 
@@ -46,21 +48,12 @@ fn needed(jobs: &[String]) -> f64 {
     ours.filter_map(|it| it["needed_bps"].as_f64()).sum::<f64>() / 1e6
 }
 
-/// One CUBIC flow, which does not end by itself.
-fn cubic(emulator: &Emulator, to: &Receiver) -> Running {
-    let script = "import socket,sys; s=socket.socket(); s.setsockopt(6,13,b'cubic'); s.connect((sys.argv[1],int(sys.argv[2])))\n\
-                  while True: s.sendall(bytes(65536))";
-    let mut plain = std::process::Command::new("python3");
-    plain.args(["-c", script, &to.address.ip().to_string(), &to.address.port().to_string()]);
-    Running::start(&mut inside(emulator.a(), plain))
-}
-
 fn measure(together: bool) -> Outcome {
     let test = if together { "together" } else { "alone" };
     let (a, b) = (format!("{}a", name(test)), format!("{}b", name(test)));
     let emulator = Emulator::start(Config::new(a, b, "20mbit".parse().unwrap(), Duration::from_millis(40))).unwrap();
     let [bulk, foreground] = [(); 2].map(|()| Receiver::start(emulator.b(), emulator.b4()));
-    let _plain = cubic(&emulator, &foreground);
+    let _plain = cubic_flow(emulator.a(), &foreground);
     std::thread::sleep(Duration::from_secs(5));
 
     let directory = tempfile::tempdir().unwrap();
@@ -149,7 +142,7 @@ fn spare(together: bool) -> Spare {
     });
     std::thread::sleep(Duration::from_secs(10));
     let (each, _) = over(10);
-    let _plain = cubic(&emulator, &foreground);
+    let _plain = cubic_flow(emulator.a(), &foreground);
     std::thread::sleep(Duration::from_secs(10));
     let (beside, kept) = over(15);
     Spare { idle: each.iter().sum(), each, beside: beside.iter().sum(), kept }

@@ -23,6 +23,20 @@ const SIZE: u64 = 20_000_000;
 const STEPS: [(&str, i64, &str); 4] =
     [("relative", 3600, "met"), ("relative", -3600, "met"), ("absolute", -3600, "met"), ("absolute", 3600, "missed")];
 
+/// Two transfers of a group with a law that begin together, and how many maps both of them have.
+const GROUP: &str = r"group() {
+    for job in one two; do
+        lowtide run --quiet --history none --group night --name $job --cc $1 -- sleep 600 2> $job.said &
+        echo $! > $job.pid
+    done
+    for second in $(seq 30); do lowtide status one && lowtide status two && break; sleep 1; done > answers 2>&1
+    for job in one two; do grep -h ^map_id: /proc/$(cat $job.pid)/fdinfo/* | sort -u > $job.maps; kill $(cat $job.pid); done
+    wait $(cat one.pid) $(cat two.pid)
+    grep -cxFf one.maps two.maps > said; cat one.said two.said | head -n 1 >> said; echo $(cat said) > said
+    say group:$1 $second
+}
+";
+
 /// One line each: what was tried, its status, and what it said first.
 fn script() -> String {
     let mut script = "ip link set lo up\nlowtide traffic sink --listen 127.0.0.1:9000 > /dev/null 2>&1 &\nsleep 1\n\
@@ -38,6 +52,10 @@ fn script() -> String {
              status=$?; grep -q '\"outcome\": \"met\"' r.json 2>/dev/null && echo met > said; say run:{law} $status; rm -f r.json"
         )
         .expect("into a string");
+    }
+    script += GROUP;
+    for law in ["tide", "cubic"] {
+        writeln!(script, "group {law}").expect("into a string");
     }
     let half = format!("lowtide traffic send --size {} --to 127.0.0.1:9000", SIZE / 2);
     for (kind, step, _) in STEPS {
@@ -112,6 +130,10 @@ fn another_kernel_takes_laws_and_governs_what_it_can() {
     for law in THEIRS {
         assert!(governed(law), "{law}: {text}\n{}", outcome.console);
     }
+    // the default law's connections are one flow on each path; of other laws a group has the schedule in common
+    let group = |law: &str| find(&format!("group:{law}")).said.clone();
+    assert!(group("cubic").starts_with("0 lowtide: only what is sent with --cc tide shares a state"), "{text}");
+    assert!(!has_links || group("tide") == "1", "{text}\n{}", outcome.console);
     for law in OURS {
         let line = find(&format!("run:{law}"));
         if has_links {

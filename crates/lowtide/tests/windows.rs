@@ -138,6 +138,44 @@ fn a_group_has_one_turn_at_a_time_and_a_killed_one_leaves_its_turn() {
     until("the second one's turn again", || (turns(&jobs[1..]) == [None, turn()]).then_some(()));
 }
 
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_group_goes_on_without_one_that_was_killed_while_it_began() {
+    needs_kernel();
+    let group = name("begun");
+    let file = Path::new("/run/lowtide/control").join(format!("{group}.group"));
+    let begin = |job: &str, options: &[&str]| {
+        let job = name(&format!("begun-{job}"));
+        let run = Running::start(&mut run_script(&[&["--name", &job][..], options].concat(), "sleep 600"));
+        (job, run)
+    };
+    // its file is there while it loads its programs
+    let kill_one = || {
+        until("a file that is left", || {
+            let (_, killed) = begin("killed", &["--group", &group]);
+            let _seen = (0..2000).any(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                file.exists()
+            });
+            let _orphans: Vec<_> = children(killed.pid()).into_iter().map(lifecycle::Orphan).collect();
+            killed.signal(Signal::SIGKILL);
+            drop(killed);
+            file.exists().then_some(()) // or it came too late
+        });
+    };
+    kill_one();
+    let (one, first) = begin("first", &["--group", &group]);
+    status(&one);
+    until("the end of its beginning", || (!file.exists()).then_some(()));
+    kill_one();
+    let (other, _another) = begin("other", &["--cc", "reno"]);
+    status(&other);
+    assert!(!file.exists(), "with a transfer that is of no group");
+    first.signal(Signal::SIGTERM);
+    let told = first.end().err;
+    assert!(!told.contains("control sockets in"), "{told}");
+}
+
 /// The numbers of the kernel's maps of which a process has descriptors.
 fn maps(pid: i32) -> BTreeSet<u32> {
     let about = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();

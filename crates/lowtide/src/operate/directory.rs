@@ -2,7 +2,7 @@
 //! Where control sockets are: a directory for their owner alone, a socket for each transfer, by its name.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, Permissions},
+    fs::{self, DirBuilder, File, FileType, OpenOptions, Permissions},
     io::{self, ErrorKind},
     os::{
         fd::AsRawFd,
@@ -72,7 +72,7 @@ impl Directory {
         Directory { path: path.into() }
     }
 
-    /// Takes the name, or one like it, and makes its socket. Those of transfers that are dead go first.
+    /// Takes the name, or one like it, and makes its socket. What transfers that are dead left goes first.
     ///
     /// # Errors
     /// The directory cannot be made, or is not its owner's alone.
@@ -107,14 +107,12 @@ impl Directory {
         let enter = || -> Result<Entry> {
             self.make()?;
             drop(self.open()?);
-            let path = self.path.join(format!("{group}{LOCK_ENDING}"));
+            let path = self.entry_path(group);
             loop {
-                let mut options = OpenOptions::new();
-                options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-                let lock = lock(options.open(&path)?, ENTRY_PATIENCE)?;
+                let file = to_lock().create(true).truncate(false).mode(0o600).open(&path)?;
                 // the one before has removed the file, and perhaps another one made it again
-                if fs::metadata(&path).is_ok_and(|now| lock.metadata().is_ok_and(|ours| ours.ino() == now.ino())) {
-                    return Ok(Entry { path, _lock: lock });
+                if let Some(entry) = Entry::with(lock(file, ENTRY_PATIENCE)?, &path) {
+                    return Ok(entry);
                 }
             }
         };
@@ -184,10 +182,15 @@ impl Directory {
     }
 
     fn sockets(&self) -> io::Result<Vec<String>> {
+        self.files(FileTypeExt::is_socket, ENDING)
+    }
+
+    /// The names of the files of this kind with this ending, without it.
+    fn files(&self, is_one: fn(&FileType) -> bool, ending: &str) -> io::Result<Vec<String>> {
         let entries = fs::read_dir(&self.path)?.flatten();
-        let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
-        let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(ENDING)?.to_owned());
-        Ok(sockets.filter_map(name).filter(|name| slug(name) == *name).collect())
+        let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| is_one(&kind)));
+        let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(ending)?.to_owned());
+        Ok(files.filter_map(name).filter(|name| slug(name) == *name).collect())
     }
 
     /// No process listens: it was killed.
@@ -195,17 +198,29 @@ impl Directory {
         connect(&self.path_of(name)).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
     }
 
+    /// Removes the sockets of transfers that were killed, and the files of groups of which one was killed while it
+    /// began.
     fn sweep(&self) -> io::Result<()> {
         for name in self.sockets()? {
             if self.is_stale(&name) {
                 let _ = fs::remove_file(self.path_of(&name)); // its owner may have come first
             }
         }
+        for group in self.files(FileType::is_file, LOCK_ENDING)? {
+            let path = self.entry_path(&group);
+            let file = to_lock().open(&path);
+            let lock = file.ok().and_then(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock).ok());
+            drop(lock.and_then(|lock| Entry::with(lock, &path))); // the file goes with it
+        }
         Ok(())
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(format!("{name}{ENDING}"))
+    }
+
+    fn entry_path(&self, group: &str) -> PathBuf {
+        self.path.join(format!("{group}{LOCK_ENDING}"))
     }
 }
 
@@ -222,6 +237,14 @@ impl Claim {
 pub struct Entry {
     path: PathBuf,
     _lock: Flock<File>,
+}
+
+impl Entry {
+    /// `None`: the locked file is not the one that has this name now.
+    fn with(lock: Flock<File>, path: &Path) -> Option<Entry> {
+        let (ours, now) = (lock.metadata().ok()?, fs::symlink_metadata(path).ok()?);
+        (ours.ino() == now.ino()).then(|| Entry { path: path.to_owned(), _lock: lock })
+    }
 }
 
 impl Drop for Entry {
@@ -262,6 +285,13 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
 
 fn is_missing(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// How the file of a group is opened.
+fn to_lock() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NOFOLLOW);
+    options
 }
 
 /// One transfer at a time; tries so many times.
@@ -351,6 +381,22 @@ mod tests {
         let (a, b) = (directory.enter("nightly").unwrap(), directory.enter("weekly").unwrap());
         assert_ne!(a.path, b.path);
         drop((a, b));
+        assert_eq!(fs::read_dir(&directory.path).unwrap().count(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn the_file_of_a_group_that_a_killed_transfer_left_goes_and_no_other() {
+        let (_parent, directory) = place();
+        let held = directory.enter("held").unwrap();
+        let left = directory.entry_path("left");
+        fs::write(&left, "").unwrap(); // its lock went with its process
+        drop(directory.enter("left").unwrap());
+        assert!(!left.exists(), "with the next of the group");
+        fs::write(&left, "").unwrap();
+        drop(directory.claim("of no group").unwrap());
+        assert!(!left.exists(), "with the next transfer, whatever its group");
+        assert!(held.path.exists(), "one that begins keeps its own");
+        drop(held);
         assert_eq!(fs::read_dir(&directory.path).unwrap().count(), 0, "nothing is left");
     }
 

@@ -275,7 +275,7 @@ pub struct Status {
     pub sending: u32,
     /// Congestion events so far.
     pub losses: u64,
-    /// Congestion signals made up so far.
+    /// Phantom signals so far.
     pub phantom_signals: u64,
     /// Reductions on account of delay so far.
     pub delay_backoffs: u64,

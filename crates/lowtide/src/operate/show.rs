@@ -11,15 +11,41 @@ use crate::{
     size, spans, when,
 };
 
+/// Of a line, which every terminal has.
+const COLUMNS: usize = 80;
+
 /// Its lines; with `detailed` what hardly changes, too.
 pub(super) fn transfer(status: &Status, detailed: bool, now: &Zoned) -> String {
     let mut lines = vec![format!("{}: {}, {}", status.name, progress(status), speed(status))];
-    lines.push(format!("  {}", state(status)));
-    lines.push(format!("  {}", plain(&status.sentence)));
+    lines.extend(wrapped("  ", &state(status), COLUMNS));
+    lines.extend(wrapped("  ", &plain(&status.sentence), COLUMNS));
     if detailed {
-        lines.extend(details(status, now).into_iter().map(|(name, value)| format!("  {name:<10} {}", plain(&value))));
+        let rows = details(status, now).into_iter();
+        lines.extend(rows.flat_map(|(name, value)| wrapped(&format!("  {name:<10} "), &plain(&value), COLUMNS)));
     }
     lines.join("\n") + "\n"
+}
+
+/// In lines of so many columns, as far as its words allow, behind what begins the first one.
+pub(super) fn wrapped(begin: &str, text: &str, columns: usize) -> Vec<String> {
+    let indent = " ".repeat(begin.len());
+    let mut lines = vec![begin.to_owned()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is one");
+        let begun = last.len() > begin.len();
+        if begun && last.chars().count() + 1 + word.chars().count() > columns {
+            lines.push(indent.clone() + word);
+        } else {
+            *last += if begun { " " } else { "" };
+            *last += word;
+        }
+    }
+    lines
+}
+
+/// So many of something.
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 fn progress(status: &Status) -> String {
@@ -41,10 +67,7 @@ fn state(status: &Status) -> String {
     let mut words = Vec::new();
     words.push(if status.paused { "paused".to_owned() } else { manner(status.w) });
     words.extend(status.queueing_delay_s.map(|delay| format!("queue {:.0} ms", delay * 1e3)));
-    words.push(match status.connections {
-        1 => "1 connection".to_owned(),
-        number => format!("{number} connections"),
-    });
+    words.push(count(status.connections.into(), "connection", "connections"));
     words.extend(status.limit_bps.map(|bps| format!("at most {}", size::show_rate(bps / 8.0))));
     words.extend(status.min_rate_bps.map(|bps| format!("at least {}", size::show_rate(bps / 8.0))));
     words.join(", ")
@@ -76,9 +99,12 @@ fn rules(name: &'static str, all: &[String]) -> impl Iterator<Item = (&'static s
 }
 
 fn congestion(status: &Status) -> String {
-    let Status { losses, delay_backoffs, phantom_signals, retransmitted_bytes, .. } = status;
-    let again = size::show(*retransmitted_bytes);
-    format!("{losses} losses, {delay_backoffs} back-offs, {phantom_signals} made up; {again} sent again")
+    let signals = [
+        count(status.losses, "loss", "losses"),
+        count(status.delay_backoffs, "delay back-off", "delay back-offs"),
+        count(status.phantom_signals, "phantom signal", "phantom signals"),
+    ];
+    format!("{}; {} sent again", signals.join(", "), size::show(status.retransmitted_bytes))
 }
 
 /// Without what could move a terminal's cursor: names of programs and groups are others' choice.
@@ -153,11 +179,15 @@ nightly: 36.10 GB of 80.00 GB (45 %), 11.7 Mbit/s, 8.95 needed
   window     22:00-06:00
   law        tide, w from 0.004 to 1
   round trip 42.1 ms
-  congestion 7 losses, 12 back-offs, 0 made up; 1.00 kB sent again
+  congestion 7 losses, 12 delay back-offs, 0 phantom signals; 1.00 kB sent again
   process    4711, group /sys/fs/cgroup/lowtide-4711-0
 ";
         assert_eq!(text, expected);
-        assert!(text.lines().all(|line| line.chars().count() <= 80));
+        let sentence = "behind: too slow so far to finish by 06:00, sending as an ordinary flow; expected 07:44";
+        let group = format!("/sys/fs/cgroup/{}", "x".repeat(60));
+        let text = transfer(&Status { sentence: sentence.into(), group: group.clone(), ..example() }, true, &now);
+        assert!(text.contains("ordinary flow;\n  expected 07:44\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80 || line.contains(&group)), "{text}");
     }
 
     #[test]

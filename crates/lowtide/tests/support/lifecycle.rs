@@ -233,6 +233,12 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
     pids.filter(|child| parent(*child) == Some(pid)).collect()
 }
 
+/// One CUBIC flow, whatever the system's own law is. It does not end by itself.
+pub(crate) fn cubic_flow(namespace: &Namespace, to: &Receiver) -> Running {
+    let to = to.address.to_string();
+    Running::start(&mut inside(namespace, lowtide(["traffic", "send", "--cc", "cubic", "--to", &to])))
+}
+
 /// A network namespace with nothing but a loopback device, of this process and test.
 pub(crate) fn namespace(test: &str) -> Namespace {
     Namespace::create(&name(test)).unwrap()

@@ -12,7 +12,10 @@ use ratatui::{
 };
 
 use super::{
-    super::{protocol::Status, show::plain},
+    super::{
+        protocol::Status,
+        show::{count, plain, wrapped},
+    },
     Order, Past, State,
 };
 use crate::{run::manner, size, when};
@@ -62,10 +65,7 @@ fn heading(state: &State, now: &Zoned) -> String {
         Order::Rate => "rate",
         Order::Deadline => "deadline",
     };
-    let number = match state.transfers.len() {
-        1 => "1 transfer".to_owned(),
-        number => format!("{number} transfers"),
-    };
+    let number = count(state.transfers.len() as u64, "transfer", "transfers");
     format!("lowtide top   {}   {number}, {rate}   by {order}", now.strftime("%H:%M:%S"))
 }
 
@@ -173,23 +173,6 @@ fn about(frame: &mut Frame<'_>, area: Rect, status: &Status, past: &Past, now: &
     frame.render_widget(Sparkline::default().data(bars).max((most as u64).max(1)), picture);
 }
 
-/// In lines of so many columns, behind a word that names it.
-fn wrapped(name: &str, text: &str, columns: usize) -> Vec<String> {
-    let indent = " ".repeat(name.len());
-    let mut lines = vec![name.to_owned()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is one");
-        let begun = last.len() > name.len();
-        if begun && last.chars().count() + 1 + word.chars().count() > columns {
-            lines.push(indent.clone() + word);
-        } else {
-            *last += if begun { " " } else { "" };
-            *last += word;
-        }
-    }
-    lines
-}
-
 /// Why it sends as fast as it does.
 fn reason(status: &Status, now: &Zoned) -> String {
     let manner = manner(status.w);
@@ -221,6 +204,9 @@ fn reason(status: &Status, now: &Zoned) -> String {
 /// When it will be done, and how far what was expected in the last minute lies apart.
 fn forecast(status: &Status, past: &Past, now: &Zoned) -> String {
     let deadline = status.deadline.map(|at| format!(", due {}", when::show(at, now))).unwrap_or_default();
+    if status.paused {
+        return format!("goes on when it is resumed{deadline}");
+    }
     let band = past.expected.iter().min().zip(past.expected.iter().max());
     let Some((earliest, latest)) = band else { return format!("{}{deadline}", status.sentence) };
     let (earliest, latest) = (when::show(*earliest, now), when::show(*latest, now));
@@ -230,13 +216,10 @@ fn forecast(status: &Status, past: &Past, now: &Zoned) -> String {
 }
 
 fn path(status: &Status) -> String {
-    let mut words = vec![match status.connections {
-        1 => "1 connection".to_owned(),
-        number => format!("{number} connections"),
-    }];
+    let mut words = vec![count(status.connections.into(), "connection", "connections")];
     words.extend(status.srtt_s.map(|srtt| format!("round trip {:.1} ms", srtt * 1e3)));
     words.extend(status.queueing_delay_s.map(|delay| format!("{:.1} ms of it queueing", delay * 1e3)));
-    words.push(format!("{} losses", status.losses));
+    words.push(count(status.losses, "loss", "losses"));
     words.push(format!("{}, {}", status.law, status.program));
     words.join(", ")
 }
@@ -389,5 +372,7 @@ up/down select   p pause or resume   s s";
             let reason = reason(&status, &now());
             assert!(reason.contains(part), "{reason}: {part}");
         }
+        let paused = Status { paused: true, ..example() };
+        assert!(forecast(&paused, &Past::default(), &now()).starts_with("goes on when it is resumed, due "));
     }
 }
