@@ -193,10 +193,11 @@ static inline bool flow_holds_token(struct lt_flow *f, const struct lt_socket *s
 
 static inline void flow_waits(struct lt_flow *f, struct lt_socket *s, u32 waits)
 {
-	if (waits != s->member.waits)
-		__sync_fetch_and_add(&f->waiting, (u64)waits - s->member.waits);
+	if (waits == s->member.waits)
+		return;
+	__sync_fetch_and_add(&f->waiting, (u64)waits - s->member.waits);
 	s->member.waits = waits;
-	if (!waits)
+	if (!waits)	/* only one that waits is next */
 		__sync_val_compare_and_swap(&f->next, s->member.number, 0);
 }
 

@@ -381,7 +381,7 @@ mod tests {
         ] {
             listen.gap = gap;
             listen.on_probe(rtt, 40e-3, true);
-            assert_eq!(listen.spread_reading(40e-3), reading);
+            assert_eq!(listen.spread_reading(40e-3), reading, "{rtt} s, {gap} s after an ACK");
         }
         listen.on_probe(41.5e-3, 40e-3, false);
         assert_eq!(listen.in_a_row, 0, "other packets of the transfer were beside it");
