@@ -163,7 +163,7 @@ fn losses_are_those_of_the_network_and_phantom_signals_are_none() {
         case("signals", (slow, 10, "0.2%"), &["--cc", "cdg", "--actuator", "phantom", "--w-min", "0.3"], "8MB", Both),
         case("delay", (fast, 20, "0.1%"), &["--cc", "cdg", "--w-min", "0.1"], "8MB", RealAlone),
         case("tide", (fast, 20, "0.1%"), &["--w-min", "0.1"], "8MB", RealAlone),
-        case("clean", (fast, 20, "0"), &["--cc", "cubic"], "2MB", PhantomAlone),
+        case("clean", (fast, 20, "0"), &["--cc", "cubic"], "8MB", PhantomAlone),
     ];
     for Case { test, link: (rate, rtt, loss), options, size, signals } in cases {
         needs_kernel();
