@@ -13,7 +13,7 @@ LAB_PACKAGES := g++ libns3-dev libgsl-dev
 FUZZ_PACKAGES := g++
 DEB_PACKAGES := dpkg-dev
 
-.PHONY: build demo test test-long test-all faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-paths lab-full lint fmt install uninstall deb try-deb deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz deps-deb
+.PHONY: build demo test test-long test-all promises faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-paths lab-full lint fmt install uninstall deb try-deb deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz deps-deb
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -34,13 +34,22 @@ test: lint deps-run deps-test
 	CARGO="$(CARGO)" scripts/run-tests.py --show-output --skip panics_while_the_program_has_the_keyboard $$kernel
 
 # The suites that take minutes, as root with nothing else running: whole experiments in the simulator (acceptance),
-# throughput on this machine's kernel beside a foreground (promises), three transfers with one budget (budget), a
-# database's clients beside its base backup (database), each law over a lossy and reordering link (laws), and a guest
-# with an older kernel, where there is its image (make lab-guest-image).
+# three transfers with one budget (budget), a database's clients beside its base backup (database), each law over a
+# lossy and reordering link (laws), a guest with an older kernel, where there is its image (make lab-guest-image), and
+# rates and delays in virtual time (make promises).
 test-long: deps-build deps-run deps-test
 	$(CARGO) test --workspace --locked --test acceptance -- --show-output
-	$(CARGO) test --workspace --locked --test promises --test budget --test database --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
+	$(CARGO) test --workspace --locked --test budget --test database --test laws -- --show-output --include-ignored --skip a_hundred_megabytes
 	$(CARGO) test --workspace --locked --test guest -- --show-output
+	$(MAKE) promises
+
+# What `lowtide run` promises beside a foreground, and rates and delays of the emulated link, in a guest: in virtual
+# time, where a run repeats byte for byte and the load of this machine does not matter. The guest's kernel is Debian's
+# first that has links of struct_ops.
+PROMISES_KERNEL := linux-image-6.12-amd64 linux-image-amd64
+promises: deps-build deps-run deps-test
+	@GUEST_KERNEL="$(PROMISES_KERNEL)" scripts/guest-image.sh target/lab/promises
+	LOWTIDE_GUEST=$(CURDIR)/target/lab/promises/guest $(CARGO) test --workspace --locked --test promises --test timing -- --show-output --include-ignored
 
 # And what takes longer, or the machine for itself: an hour more.
 test-all: test test-long faults kernels try-deb fuzz

@@ -9,7 +9,8 @@
 #
 # The guest takes its first process, lowtide and iproute2 from lowtide and this machine when it starts, so one image
 # serves every build. Where the image is already made of the newest packages that apt knows, nothing is done.
-# GUEST_KERNEL names another kernel package (linux-image-rt-amd64; linux-image-6.12.9-amd64, from backports).
+# GUEST_KERNEL names another kernel package (linux-image-rt-amd64; linux-image-6.12.9-amd64, from backports), or
+# several, of which the first that apt knows is taken.
 set -eu
 
 # To be raised when an image of before does not serve any more; `Image::find` in crates/lowtide-guest checks it.
@@ -44,7 +45,10 @@ kernel_package() {
 }
 
 choose() {
-	kernel=$(candidate "$(kernel_package "${GUEST_KERNEL:-linux-image-amd64}")")
+	for name in ${GUEST_KERNEL:-linux-image-amd64}; do
+		kernel=$(candidate "$(kernel_package "$name")")
+		[ -z "$kernel" ] || break
+	done
 	busybox=$(candidate busybox-static)
 	[ -n "$kernel" ] && [ -n "$busybox" ]
 }

@@ -21,6 +21,7 @@ mod error;
 mod guest;
 mod image;
 mod software;
+pub mod testing;
 
 pub use error::Error;
 pub use guest::{Guest, Job, Outcome};

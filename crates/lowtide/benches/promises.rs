@@ -14,16 +14,14 @@ use promises::{deadline, eight_to_one, far, impossible, share};
 const LAWS: [&str; 3] = ["tide", "cdg", "cubic"];
 
 fn main() {
-    if !support::kernel_is_usable() {
-        return;
-    }
+    support::needs_kernel();
     let named: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let laws: Vec<&str> =
         LAWS.into_iter().filter(|law| named.is_empty() || named.iter().any(|name| name == law)).collect();
     println!("medians of three; 20 Mbit/s, 40 ms, one BDP; one CUBIC flow in the foreground");
     for &law in &laws {
         for connections in [1, 8, 32] {
-            let far = far(law, connections);
+            let far = far(law, connections, 24);
             println!(
                 "far deadline, {law}, {connections} connections: foreground keeps {:.1} %, alone on the link {:.1} %",
                 100.0 * far.kept,
@@ -36,7 +34,7 @@ fn main() {
             if law == "tide" && control == "mbc" {
                 continue; // there is no model of it
             }
-            let run = deadline(law, control);
+            let run = deadline(law, control, 50);
             println!(
                 "40 MB in 50 s, {law}, {control}: took {:.1} % of the time, foreground {:.1} % of the link, {} false alarms, the model \
                  ruled for {:.1} % of the time",
@@ -53,18 +51,18 @@ fn main() {
             "cubic" => &["phantom"],
             _ => &["native", "phantom", "beta"],
         } {
-            let shares = ["1", "0.3", "0.05", "0.004"].map(|weight| share(law, actuator, weight));
+            let shares = ["1", "0.3", "0.05", "0.004"].map(|weight| share(law, actuator, weight, 30));
             let shares = shares.map(|share| format!("{:.1} %", 100.0 * share)).join(", ");
             println!("{law} by {actuator} at w = 1, 0.3, 0.05 and 0.004: {shares} of the link");
         }
     }
     let run = impossible();
     println!(
-        "twice a fair share: took {:.1} % of a plain Reno flow, announced at {:.1} % of the time",
-        100.0 * run.of_reno,
+        "twice a fair share: took {:.1} % of a CUBIC flow, announced at {:.1} % of the time",
+        100.0 * run.of_one_flow,
         100.0 * run.announced
     );
     for law in laws {
-        println!("eight connections at w = 1, {law}: {:.1} % of one", 100.0 * eight_to_one(law));
+        println!("eight connections at w = 1, {law}: {:.1} % of one", 100.0 * eight_to_one(law, 24));
     }
 }

@@ -13,12 +13,10 @@ use std::{
     thread,
 };
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless it is
-/// included explicitly.
-fn kernel_is_usable() -> bool {
+/// Fails with the obstacle where the real kernel cannot be used: the test is ignored unless it is included explicitly.
+fn needs_kernel() {
     let obstacle = diagnose().verdict(&[Need::OwnLaws]);
     assert_eq!(obstacle, None, "this test needs the real kernel");
-    true
 }
 
 /// What `lowtide cc` says, and its status.
@@ -59,9 +57,7 @@ fn send(law: &str, bytes: usize) -> (TcpStream, thread::JoinHandle<usize>) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_law_can_be_had_by_any_program_and_goes_without_a_trace() {
-    if !kernel_is_usable() {
-        return;
-    }
+    needs_kernel();
     for law in KernelLaw::OWN {
         let name = KernelLaw::registered(law);
         assert!(!listed(&name), "{name} is loaded on this machine already; lowtide cc unload {law}");

@@ -17,12 +17,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless it is
-/// included explicitly.
-fn kernel_is_usable() -> bool {
+/// Fails with the obstacle where the real kernel cannot be used: the test is ignored unless it is included explicitly.
+fn needs_kernel() {
     let obstacle = lowtide_kernel::diagnose().verdict(&[Run, OwnLaws, Emulate]);
     assert_eq!(obstacle, None, "this test needs the real kernel");
-    true
 }
 
 /// What the command says, and whether it succeeded.
@@ -41,9 +39,7 @@ const LINK: &str = "[bottleneck]\nrate = \"8mbit\"\nrtt = \"20ms\"\nbuffer = \"3
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_scenario_becomes_a_recording() {
-    if !kernel_is_usable() {
-        return;
-    }
+    needs_kernel();
     let flows = "[[flow]]\nname = \"cdg\"\ncc = \"cdg:g=3,hystart=delay\"\ntcp = { pacing = true }\naccess = \"300mbit\"\nstop = \"6s\"\n\
                  [[flow]]\nname = \"cubic\"\ncc = \"cubic:variant=linux\"\nstart = \"1s\"\nrtt = \"40ms\"\n\
                  [[flow]]\nname = \"sized\"\ncc = \"reno:whole_segments=on\"\nsize = \"200kB\"\nstart = \"1s\"\n\
@@ -89,9 +85,7 @@ fn a_scenario_becomes_a_recording() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn what_cannot_run_is_named() {
-    if !kernel_is_usable() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("a.toml"), format!("duration = \"1s\"\n{LINK}[[flow]]\nname = \"a\"\ncc = \"nice\"\n")).unwrap();
@@ -139,9 +133,7 @@ set = ["duration=3s"]
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn an_experiment_runs_on_the_kernel() {
-    if !kernel_is_usable() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     fs::create_dir_all(directory.path().join("experiments/000")).unwrap();
@@ -214,9 +206,7 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn nothing_is_left_of_a_run_that_is_ended() {
-    if !kernel_is_usable() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let flow = "[[flow]]\nname = \"cdg\"\ncc = \"cdg:g=3,hystart=delay\"\ntcp = { pacing = true }\n";
@@ -259,9 +249,7 @@ fn clean_up(process: u32) {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn the_testbed_of_a_lab_ends_with_it() {
-    if !kernel_is_usable() {
-        return;
-    }
+    needs_kernel();
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     fs::create_dir_all(directory.path().join("experiments/000")).unwrap();

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bottleneck of its own with iperf3 on both sides, for tests and benches that measure what `lowtide run` promises.
+//! A bottleneck of its own with iperf3 on both sides, for what measures the promises of `lowtide run`: the tests in a
+//! guest, in virtual time, and the bench on this machine, in real time.
 
 use std::{
     env, fs,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use lowtide_emu::{Config, Emulator};
+use lowtide_guest::testing::in_guest;
+use lowtide_net::Jitter;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -22,30 +28,30 @@ pub(crate) const LINK: f64 = 20.0;
 const FOREGROUND_PORT: &str = "5201";
 const BULK_PORT: &str = "5202";
 
-/// True where the real kernel can be used. Elsewhere the test fails with the obstacle: it is ignored unless somebody
-/// asks for it.
-pub(crate) fn kernel_is_usable() -> bool {
+/// Fails with the obstacle where the real kernel cannot be used: the test is ignored unless it is included explicitly.
+pub(crate) fn needs_kernel() {
     use lowtide_kernel::Need::{Emulate, OwnLaws, Run};
     let obstacle = lowtide_kernel::diagnose().verdict(&[Run, OwnLaws, Emulate]);
     assert_eq!(obstacle, None, "this test needs the real kernel");
-    true
 }
 
-/// Runs `measure` three times at once, each on a link of its own, and sorts the results by `key`: the median is in the
-/// middle.
-pub(crate) fn three<T: Send>(measure: impl Fn() -> T + Sync, key: impl Fn(&T) -> f64) -> [T; 3] {
-    let mut results = thread::scope(|scope| {
-        let threads = [(); 3].map(|()| scope.spawn(&measure));
-        threads.map(|thread| thread.join().expect("a measurement failed"))
+/// Runs `measure` three times at once, each on a link of its own, and sorts the results by `key`. In virtual time there
+/// is one run: no load of the machine has to be averaged out.
+pub(crate) fn runs<T: Send>(measure: impl Fn() -> T + Sync, key: impl Fn(&T) -> f64) -> Vec<T> {
+    let number = if in_guest() { 1 } else { 3 };
+    let mut results: Vec<T> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..number).map(|_| scope.spawn(&measure)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a measurement failed")).collect()
     });
     results.sort_by(|a, b| key(a).total_cmp(&key(b)));
     results
 }
 
-/// The middle one.
+/// The one in the middle.
 pub(crate) fn median<T: Send>(measure: impl Fn() -> T + Sync, key: impl Fn(&T) -> f64) -> T {
-    let [_, middle, _] = three(measure, key);
-    middle
+    let mut results = runs(measure, key);
+    let middle = results.len() / 2;
+    results.swap_remove(middle)
 }
 
 /// A process that ends with its owner.
@@ -63,6 +69,8 @@ pub(crate) struct Lab {
     _servers: [Guard; 2],
     emulator: Emulator,
     directory: tempfile::TempDir,
+    /// In a guest there is one link at a time: its processor is slow.
+    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 /// What `lowtide run` did.
@@ -107,7 +115,22 @@ impl Bulk {
 impl Lab {
     /// 20 Mbit/s, 40 ms, one BDP, tail drop.
     pub(crate) fn new() -> Lab {
+        Lab::with(Jitter::NONE)
+    }
+
+    /// The same for flows that compete as equals. In virtual time nothing varies, so flows fall into step with the
+    /// queue: a paced packet takes the place that each departure frees, and of two packets sent together the second is
+    /// dropped. There delays vary by up to a packet time, as Floyd and Jacobson advise ("Traffic Phase Effects in
+    /// Packet-Switched Gateways", 1991); on this machine they do by themselves.
+    pub(crate) fn out_of_step() -> Lab {
+        let amount = Duration::from_micros(600);
+        Lab::with(if in_guest() { Jitter { amount, ..Jitter::NONE } } else { Jitter::NONE })
+    }
+
+    fn with(jitter: Jitter) -> Lab {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = in_guest().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
         let name = format!("lt{}x{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut config = Config::new(
             format!("{name}a"),
@@ -116,6 +139,7 @@ impl Lab {
             Duration::from_millis(40),
         );
         config.realtime = true;
+        config.jitter = jitter;
         let emulator = Emulator::start(config).unwrap();
         let server = |port| {
             let mut server = Command::new("iperf3");
@@ -123,7 +147,7 @@ impl Lab {
             Guard(emulator.b().enter_command(&mut server).spawn().expect("iperf3 is installed"))
         };
         let servers = [server(FOREGROUND_PORT), server(BULK_PORT)];
-        let lab = Lab { _servers: servers, emulator, directory: tempfile::tempdir().unwrap() };
+        let lab = Lab { _servers: servers, emulator, directory: tempfile::tempdir().unwrap(), _turn: turn };
         for port in [FOREGROUND_PORT, BULK_PORT] {
             lab.wait_for_server(port);
         }
@@ -175,7 +199,8 @@ impl Lab {
     /// `lowtide run OPTIONS -- iperf3 … ARGUMENTS`, ended after `at_most`.
     pub(crate) fn bulk(&self, options: &[&str], arguments: &[&str], at_most: Duration) -> Bulk {
         let report: PathBuf = self.directory.path().join("report.json");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
+        let lowtide = if in_guest() { "lowtide" } else { env!("CARGO_BIN_EXE_lowtide") };
+        let mut command = Command::new(lowtide);
         command.arg("run").args(options).arg("--report").arg(&report).arg("--quiet").arg("--");
         command.env("LOWTIDE_HISTORY", "none"); // not this machine's
         command.args(self.iperf(BULK_PORT, arguments)).stdout(Stdio::null());

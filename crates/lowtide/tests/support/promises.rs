@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `lowtide run` promises, as measurements: tests hold them to their bands, the bench prints them.
+//! What `lowtide run` promises, as measurements: tests hold them to their bands in a guest, the bench prints them as
+//! medians of three on this machine.
 
 use std::{sync::OnceLock, thread, time::Duration};
 
-use super::support::{Bulk, LINK, Lab, median, three};
+use super::support::{Bulk, LINK, Lab, median, runs};
 
 /// A transfer with all the time in the world.
 pub(crate) struct Far {
@@ -13,71 +14,75 @@ pub(crate) struct Far {
     pub(crate) idle: f64,
 }
 
-/// `connections` of one transfer without a deadline, beside a CUBIC flow and alone.
-pub(crate) fn far(law: &str, connections: u32) -> Far {
-    const SECONDS: u32 = 24;
-    static SOLO: OnceLock<f64> = OnceLock::new();
-    let streams = connections.to_string();
-    let bulk = |lab: &Lab, seconds: u32| {
-        lab.bulk(&["--cc", law], &["-P", &streams, "-t", &seconds.to_string()], patience(seconds))
-    };
+/// `connections` of one transfer without a deadline, for `seconds` beside a CUBIC flow and for as long alone.
+pub(crate) fn far(law: &str, connections: u32, seconds: u32) -> Far {
     thread::scope(|scope| {
-        let solo = scope.spawn(|| *SOLO.get_or_init(|| median(|| Lab::new().foreground(SECONDS), |rate| *rate)));
-        let beside = scope.spawn(|| {
-            let lab = || Lab::new();
-            median(
-                || {
-                    let lab = lab();
-                    lab.beside(SECONDS, || bulk(&lab, SECONDS - 2)).0
-                },
-                |rate| *rate,
-            )
-        });
-        let idle = median(|| bulk(&Lab::new(), SECONDS).rate(), |rate| *rate);
-        Far { kept: beside.join().unwrap() / solo.join().unwrap(), idle: idle / LINK }
+        let kept = scope.spawn(|| kept(law, connections, seconds));
+        let idle = median(|| far_transfer(&Lab::new(), law, connections, seconds).rate(), |rate| *rate) / LINK;
+        Far { kept: kept.join().unwrap(), idle }
     })
 }
 
-/// 40 MB in 50 s, 32 % of the link, beside a CUBIC flow.
+/// Part of its solo rate that a CUBIC flow keeps beside `connections` of one transfer without a deadline. A process
+/// measures the solo rate once, so that all its measurements have the same length.
+pub(crate) fn kept(law: &str, connections: u32, seconds: u32) -> f64 {
+    static SOLO: OnceLock<f64> = OnceLock::new();
+    thread::scope(|scope| {
+        let solo = scope.spawn(|| *SOLO.get_or_init(|| median(|| Lab::new().foreground(seconds), |rate| *rate)));
+        let beside = || {
+            let lab = Lab::new();
+            lab.beside(seconds, || far_transfer(&lab, law, connections, seconds - 2)).0
+        };
+        median(beside, |rate| *rate) / solo.join().unwrap()
+    })
+}
+
+fn far_transfer(lab: &Lab, law: &str, connections: u32, seconds: u32) -> Bulk {
+    let arguments = ["-P", &connections.to_string(), "-t", &seconds.to_string()];
+    lab.bulk(&["--cc", law], &arguments, patience(seconds))
+}
+
+/// 32 % of the link beside a CUBIC flow: 40 MB in 50 s.
 pub(crate) struct Deadline {
     /// Part of the time that the transfer took.
     pub(crate) took: f64,
     /// Part of the link that the foreground had.
     pub(crate) foreground: f64,
-    /// Of the three runs, those in which it was said, wrongly, that this cannot be.
+    /// The number of runs in which it was said, wrongly, that this cannot be.
     pub(crate) false_alarms: usize,
     /// Part of the time in which a model ruled.
     pub(crate) model: f64,
 }
 
 /// The median run by the time taken, under this law and this control of the weight.
-pub(crate) fn deadline(law: &str, control: &str) -> Deadline {
-    const SECONDS: u32 = 50;
-    let runs = three(
+pub(crate) fn deadline(law: &str, control: &str, seconds: u32) -> Deadline {
+    let (size, time) = (format!("{}", 800_000 * seconds), format!("{seconds}s"));
+    let mut sorted = runs(
         || {
             let lab = Lab::new();
             // the foreground outlives the transfer whatever happens
-            lab.beside(SECONDS + 2, || {
-                let options = ["--cc", law, "--control", control, "--size", "40MB", "--deadline", "50s"];
-                lab.bulk(&options, &["-n", "40000000"], patience(SECONDS + 20))
+            lab.beside(seconds + 2, || {
+                let options = ["--cc", law, "--control", control, "--size", &size, "--deadline", &time];
+                lab.bulk(&options, &["-n", &size], patience(seconds + 20))
             })
         },
         |(_, bulk)| bulk.took(),
     );
-    let wrong = |bulk: &Bulk| bulk.announced("cannot_finish").is_some() && bulk.took() <= f64::from(SECONDS);
-    let (foreground, bulk) = &runs[1];
+    let wrong = |bulk: &Bulk| bulk.announced("cannot_finish").is_some() && bulk.took() <= f64::from(seconds);
+    let false_alarms = sorted.iter().filter(|(_, bulk)| wrong(bulk)).count();
+    let (foreground, bulk) = sorted.swap_remove(sorted.len() / 2);
     Deadline {
-        took: bulk.took() / f64::from(SECONDS),
+        took: bulk.took() / f64::from(seconds),
         foreground: foreground / LINK,
-        false_alarms: runs.iter().filter(|(_, bulk)| wrong(bulk)).count(),
+        false_alarms,
         model: bulk.model_part(),
     }
 }
 
-/// Twice a fair share asked.
+/// Twice a fair share requested.
 pub(crate) struct Impossible {
-    /// What the transfer took, relative to a plain Reno flow in its place.
-    pub(crate) of_reno: f64,
+    /// What the transfer took, relative to an ordinary flow in its place: the kernel's CUBIC, as in the foreground.
+    pub(crate) of_one_flow: f64,
     /// When, as part of the time, it was said that this cannot be; infinite if never.
     pub(crate) announced: f64,
 }
@@ -91,28 +96,27 @@ pub(crate) fn impossible() -> Impossible {
         lab.beside(SECONDS + 2, || lab.bulk(&options, &["-n", "125000000"], Duration::from_secs(SECONDS.into()))).1
     };
     thread::scope(|scope| {
-        let reno = scope.spawn(|| {
-            let rate = |lab: &Lab| lab.beside(SECONDS + 2, || lab.in_its_place("reno", SECONDS)).1;
-            median(|| rate(&Lab::new()), |rate| *rate)
+        let one_flow = scope.spawn(|| {
+            let rate = |lab: &Lab| lab.beside(SECONDS + 2, || lab.in_its_place("cubic", SECONDS)).1;
+            median(|| rate(&Lab::out_of_step()), |rate| *rate)
         });
-        let bulk = median(|| run(&Lab::new()), |bulk| bulk.acknowledged_at(time));
+        let bulk = median(|| run(&Lab::out_of_step()), |bulk| bulk.acknowledged_at(time));
         Impossible {
-            of_reno: bulk.acknowledged_at(time) * 8e-6 / time / reno.join().unwrap(),
+            of_one_flow: bulk.acknowledged_at(time) * 8e-6 / time / one_flow.join().unwrap(),
             announced: bulk.announced("cannot_finish").map_or(f64::INFINITY, |t| t / time),
         }
     })
 }
 
-/// What 8 connections of a transfer take at w = 1, relative to one, beside a CUBIC flow.
-pub(crate) fn eight_to_one(law: &str) -> f64 {
-    const SECONDS: u32 = 24;
+/// What 8 connections of a transfer take at w = 1, relative to one, each beside a CUBIC flow for `length` seconds.
+pub(crate) fn eight_to_one(law: &str, length: u32) -> f64 {
     let rate = |connections: &str| {
         median(
             || {
                 let lab = Lab::new();
-                let seconds = (SECONDS - 2).to_string();
+                let seconds = (length - 2).to_string();
                 let arguments = ["-P", connections, "-t", &seconds];
-                lab.beside(SECONDS, || lab.bulk(&["--cc", law, "--w-min", "1"], &arguments, patience(SECONDS))).1.rate()
+                lab.beside(length, || lab.bulk(&["--cc", law, "--w-min", "1"], &arguments, patience(length))).1.rate()
             },
             |rate| *rate,
         )
@@ -122,14 +126,13 @@ pub(crate) fn eight_to_one(law: &str) -> f64 {
     rate("8") / rate("1")
 }
 
-/// Part of the link that a transfer of this weight takes beside a CUBIC flow.
-pub(crate) fn share(law: &str, actuator: &str, weight: &str) -> f64 {
-    const SECONDS: u32 = 30;
+/// Part of the link that a transfer of this weight takes beside a CUBIC flow in `length` seconds.
+pub(crate) fn share(law: &str, actuator: &str, weight: &str, length: u32) -> f64 {
     let options = ["--cc", law, "--actuator", actuator, "--w-min", weight, "--w-max", weight];
     let measure = || {
         let lab = Lab::new();
-        let seconds = (SECONDS - 2).to_string();
-        lab.beside(SECONDS, || lab.bulk(&options, &["-t", &seconds], patience(SECONDS))).1.rate() / LINK
+        let seconds = (length - 2).to_string();
+        lab.beside(length, || lab.bulk(&options, &["-t", &seconds], patience(length))).1.rate() / LINK
     };
     median(measure, |share| *share)
 }
