@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that measure rates and delays, in virtual time: the load of this machine does not change what they measure,
-//! and a run repeats byte for byte. A test program is itself one of the guest's programs, and runs the same test there.
+//! Tests that measure rates and delays, in virtual time: the load of this machine does not change what they measure.
+//! A test program is itself one of the guest's programs, and runs the same test there.
 
 use crate::{Guest, Image, Job, Program};
 use std::{any::type_name, env, fs, path::PathBuf, time::Duration};

@@ -56,9 +56,11 @@ fn main() {
             println!("{law} by {actuator} at w = 1, 0.3, 0.05 and 0.004: {shares} of the link");
         }
     }
-    let run = impossible();
+    let run = impossible(3, 50);
     println!(
-        "twice a fair share: took {:.1} % of a CUBIC flow, announced at {:.1} % of the time",
+        "twice a fair share: Mbit/s {:.1?}, of CUBIC in its place {:.1?}: took {:.1} %, announced at {:.1} % of the time",
+        run.rates[0],
+        run.rates[1],
         100.0 * run.of_one_flow,
         100.0 * run.announced
     );

@@ -35,14 +35,19 @@ pub(crate) fn needs_kernel() {
     assert_eq!(obstacle, None, "this test needs the real kernel");
 }
 
-/// Runs `measure` three times at once, each on a link of its own, and sorts the results by `key`. In virtual time there
-/// is one run: no load of the machine has to be averaged out.
-pub(crate) fn runs<T: Send>(measure: impl Fn() -> T + Sync, key: impl Fn(&T) -> f64) -> Vec<T> {
-    let number = if in_guest() { 1 } else { 3 };
-    let mut results: Vec<T> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..number).map(|_| scope.spawn(&measure)).collect();
+/// Runs `measure` `number` times at once, each on a link of its own, with the number of the run, from 0.
+pub(crate) fn at_once<T: Send>(number: u64, measure: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let measure = &measure;
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..number).map(|run| scope.spawn(move || measure(run))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a measurement failed")).collect()
-    });
+    })
+}
+
+/// Runs `measure` three times at once and sorts the results by `key`. In virtual time there is one run: no load of the
+/// machine has to be averaged out.
+pub(crate) fn runs<T: Send>(measure: impl Fn() -> T + Sync, key: impl Fn(&T) -> f64) -> Vec<T> {
+    let mut results = at_once(if in_guest() { 1 } else { 3 }, |_| measure());
     results.sort_by(|a, b| key(a).total_cmp(&key(b)));
     results
 }
@@ -115,19 +120,19 @@ impl Bulk {
 impl Lab {
     /// 20 Mbit/s, 40 ms, one BDP, tail drop.
     pub(crate) fn new() -> Lab {
-        Lab::with(Jitter::NONE)
+        Lab::with(Jitter::NONE, 0)
     }
 
     /// The same for flows that compete as equals. In virtual time nothing varies, so flows fall into step with the
     /// queue: a paced packet takes the place that each departure frees, and of two packets sent together the second is
     /// dropped. There delays vary by up to a packet time, as Floyd and Jacobson advise ("Traffic Phase Effects in
-    /// Packet-Switched Gateways", 1991); on this machine they do by themselves.
-    pub(crate) fn out_of_step() -> Lab {
+    /// Packet-Switched Gateways", 1991); on this machine they do by themselves. Each `start` has other delays.
+    pub(crate) fn out_of_step(start: u64) -> Lab {
         let amount = Duration::from_micros(600);
-        Lab::with(if in_guest() { Jitter { amount, ..Jitter::NONE } } else { Jitter::NONE })
+        Lab::with(if in_guest() { Jitter { amount, ..Jitter::NONE } } else { Jitter::NONE }, start)
     }
 
-    fn with(jitter: Jitter) -> Lab {
+    fn with(jitter: Jitter, seed: u64) -> Lab {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         static TURN: Mutex<()> = Mutex::new(());
         let turn = in_guest().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
@@ -140,6 +145,7 @@ impl Lab {
         );
         config.realtime = true;
         config.jitter = jitter;
+        config.seed = seed;
         let emulator = Emulator::start(config).unwrap();
         let server = |port| {
             let mut server = Command::new("iperf3");

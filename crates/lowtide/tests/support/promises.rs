@@ -4,7 +4,7 @@
 
 use std::{sync::OnceLock, thread, time::Duration};
 
-use super::support::{Bulk, LINK, Lab, median, runs};
+use super::support::{Bulk, LINK, Lab, at_once, median, runs};
 
 /// A transfer with all the time in the world.
 pub(crate) struct Far {
@@ -85,27 +85,34 @@ pub(crate) struct Impossible {
     pub(crate) of_one_flow: f64,
     /// When, as part of the time, it was said that this cannot be; infinite if never.
     pub(crate) announced: f64,
+    /// Mbit/s of the transfer, and of CUBIC in its place, in each start.
+    pub(crate) rates: [Vec<f64>; 2],
 }
 
-/// 125 MB in 50 s: all of the link, beside a CUBIC flow.
-pub(crate) fn impossible() -> Impossible {
-    const SECONDS: u32 = 50;
-    let time = f64::from(SECONDS);
+/// All of the link in `seconds`, beside a CUBIC flow. How two equals share a link depends on when they lose packets, so
+/// the medians of several starts are compared.
+pub(crate) fn impossible(starts: u64, seconds: u32) -> Impossible {
+    let (size, time) = (format!("{}", 2_500_000 * seconds), format!("{seconds}s"));
     let run = |lab: &Lab| -> Bulk {
-        let options = ["--size", "125MB", "--deadline", "50s"];
-        lab.beside(SECONDS + 2, || lab.bulk(&options, &["-n", "125000000"], Duration::from_secs(SECONDS.into()))).1
+        let options = ["--size", &size, "--deadline", &time];
+        lab.beside(seconds + 2, || lab.bulk(&options, &["-n", &size], Duration::from_secs(seconds.into()))).1
     };
-    thread::scope(|scope| {
-        let one_flow = scope.spawn(|| {
-            let rate = |lab: &Lab| lab.beside(SECONDS + 2, || lab.in_its_place("cubic", SECONDS)).1;
-            median(|| rate(&Lab::out_of_step()), |rate| *rate)
-        });
-        let bulk = median(|| run(&Lab::out_of_step()), |bulk| bulk.acknowledged_at(time));
-        Impossible {
-            of_one_flow: bulk.acknowledged_at(time) * 8e-6 / time / one_flow.join().unwrap(),
-            announced: bulk.announced("cannot_finish").map_or(f64::INFINITY, |t| t / time),
-        }
-    })
+    let bulks = at_once(starts, |start| run(&Lab::out_of_step(start)));
+    let one_flow = at_once(starts, |start| {
+        let lab = Lab::out_of_step(start);
+        lab.beside(seconds + 2, || lab.in_its_place("cubic", seconds)).1
+    });
+    let length = f64::from(seconds);
+    let took = bulks.iter().map(|bulk| bulk.acknowledged_at(length) * 8e-6 / length).collect();
+    let rates: [Vec<f64>; 2] = [took, one_flow];
+    let [took, of] = rates.each_ref().map(|rates| middle(rates.clone()));
+    let announced = bulks.iter().map(|bulk| bulk.announced("cannot_finish").map_or(f64::INFINITY, |t| t / length));
+    Impossible { of_one_flow: took / of, announced: middle(announced.collect()), rates }
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// What 8 connections of a transfer take at w = 1, relative to one, each beside a CUBIC flow for `length` seconds.
