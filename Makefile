@@ -44,8 +44,8 @@ test-long: deps-build deps-run deps-test
 	$(MAKE) promises
 
 # What `lowtide run` promises beside a foreground, and rates and delays of the emulated link, in a guest: in virtual
-# time, where the load of this machine does not matter. The guest's kernel is Debian's
-# first that has links of struct_ops.
+# time, where the load of this machine does not matter. The guest's kernel is Debian's first that has links of
+# struct_ops.
 PROMISES_KERNEL := linux-image-6.12-amd64 linux-image-amd64
 promises: deps-build deps-run deps-test
 	@GUEST_KERNEL="$(PROMISES_KERNEL)" scripts/guest-image.sh target/lab/promises
