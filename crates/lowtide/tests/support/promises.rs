@@ -4,7 +4,7 @@
 
 use std::{sync::OnceLock, thread, time::Duration};
 
-use super::support::{Bulk, LINK, Lab, at_once, median, runs};
+use super::support::{Bulk, Lab, at_once, link, median, runs};
 
 /// A transfer with all the time in the world.
 pub(crate) struct Far {
@@ -18,7 +18,7 @@ pub(crate) struct Far {
 pub(crate) fn far(law: &str, connections: u32, seconds: u32) -> Far {
     thread::scope(|scope| {
         let kept = scope.spawn(|| kept(law, connections, seconds));
-        let idle = median(|| far_transfer(&Lab::new(), law, connections, seconds).rate(), |rate| *rate) / LINK;
+        let idle = median(|| far_transfer(&Lab::new(), law, connections, seconds).rate(), |rate| *rate) / link();
         Far { kept: kept.join().unwrap(), idle }
     })
 }
@@ -42,7 +42,7 @@ fn far_transfer(lab: &Lab, law: &str, connections: u32, seconds: u32) -> Bulk {
     lab.bulk(&["--cc", law], &arguments, patience(seconds))
 }
 
-/// 32 % of the link beside a CUBIC flow: 40 MB in 50 s.
+/// 32 % of the link beside a CUBIC flow: on this machine 40 MB in 50 s.
 pub(crate) struct Deadline {
     /// Part of the time that the transfer took.
     pub(crate) took: f64,
@@ -56,7 +56,7 @@ pub(crate) struct Deadline {
 
 /// The median run by the time taken, under this law and this control of the weight.
 pub(crate) fn deadline(law: &str, control: &str, seconds: u32) -> Deadline {
-    let (size, time) = (format!("{}", 800_000 * seconds), format!("{seconds}s"));
+    let (size, time) = (bytes(0.32, seconds), format!("{seconds}s"));
     let mut sorted = runs(
         || {
             let lab = Lab::new();
@@ -73,7 +73,7 @@ pub(crate) fn deadline(law: &str, control: &str, seconds: u32) -> Deadline {
     let (foreground, bulk) = sorted.swap_remove(sorted.len() / 2);
     Deadline {
         took: bulk.took() / f64::from(seconds),
-        foreground: foreground / LINK,
+        foreground: foreground / link(),
         false_alarms,
         model: bulk.model_part(),
     }
@@ -92,7 +92,7 @@ pub(crate) struct Impossible {
 /// All of the link in `seconds`, beside a CUBIC flow. How two equals share a link depends on when they lose packets, so
 /// the medians of several starts are compared.
 pub(crate) fn impossible(starts: u64, seconds: u32) -> Impossible {
-    let (size, time) = (format!("{}", 2_500_000 * seconds), format!("{seconds}s"));
+    let (size, time) = (bytes(1.0, seconds), format!("{seconds}s"));
     let run = |lab: &Lab| -> Bulk {
         let options = ["--size", &size, "--deadline", &time];
         lab.beside(seconds + 2, || lab.bulk(&options, &["-n", &size], Duration::from_secs(seconds.into()))).1
@@ -108,6 +108,11 @@ pub(crate) fn impossible(starts: u64, seconds: u32) -> Impossible {
     let [took, of] = rates.each_ref().map(|rates| middle(rates.clone()));
     let announced = bulks.iter().map(|bulk| bulk.announced("cannot_finish").map_or(f64::INFINITY, |t| t / length));
     Impossible { of_one_flow: took / of, announced: middle(announced.collect()), rates }
+}
+
+/// What this part of the link carries in so many seconds.
+fn bytes(part: f64, seconds: u32) -> String {
+    format!("{:.0}", part * link() * 1e6 / 8.0 * f64::from(seconds))
 }
 
 fn middle(mut values: Vec<f64>) -> f64 {
@@ -139,7 +144,7 @@ pub(crate) fn share(law: &str, actuator: &str, weight: &str, length: u32) -> f64
     let measure = || {
         let lab = Lab::new();
         let seconds = (length - 2).to_string();
-        lab.beside(length, || lab.bulk(&options, &["-t", &seconds], patience(length))).1.rate() / LINK
+        lab.beside(length, || lab.bulk(&options, &["-t", &seconds], patience(length))).1.rate() / link()
     };
     median(measure, |share| *share)
 }
