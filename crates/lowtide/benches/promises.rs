@@ -10,6 +10,7 @@ mod support;
 use std::env;
 
 use promises::{deadline, eight_to_one, far, impossible, share};
+use support::LINK;
 
 const LAWS: [&str; 3] = ["tide", "cdg", "cubic"];
 
@@ -18,10 +19,10 @@ fn main() {
     let named: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let laws: Vec<&str> =
         LAWS.into_iter().filter(|law| named.is_empty() || named.iter().any(|name| name == law)).collect();
-    println!("medians of three; 20 Mbit/s, 40 ms, one BDP; one CUBIC flow in the foreground");
+    println!("medians of three; {LINK} Mbit/s, 40 ms, one BDP; one CUBIC flow in the foreground");
     for &law in &laws {
         for connections in [1, 8, 32] {
-            let far = far(law, connections, 24);
+            let far = far(LINK, law, connections, 24);
             println!(
                 "far deadline, {law}, {connections} connections: foreground keeps {:.1} %, alone on the link {:.1} %",
                 100.0 * far.kept,
@@ -34,7 +35,7 @@ fn main() {
             if law == "tide" && control == "mbc" {
                 continue; // there is no model of it
             }
-            let run = deadline(law, control, 50);
+            let run = deadline(LINK, law, control, 50);
             println!(
                 "40 MB in 50 s, {law}, {control}: took {:.1} % of the time, foreground {:.1} % of the link, {} false alarms, the model \
                  ruled for {:.1} % of the time",
@@ -51,12 +52,12 @@ fn main() {
             "cubic" => &["phantom"],
             _ => &["native", "phantom", "beta"],
         } {
-            let shares = ["1", "0.3", "0.05", "0.004"].map(|weight| share(law, actuator, weight, 30));
+            let shares = ["1", "0.3", "0.05", "0.004"].map(|weight| share(LINK, law, actuator, weight, 30));
             let shares = shares.map(|share| format!("{:.1} %", 100.0 * share)).join(", ");
             println!("{law} by {actuator} at w = 1, 0.3, 0.05 and 0.004: {shares} of the link");
         }
     }
-    let run = impossible(3, 50);
+    let run = impossible(LINK, 3, 50);
     println!(
         "twice a fair share: Mbit/s {:.1?}, of CUBIC in its place {:.1?}: took {:.1} %, announced at {:.1} % of the time",
         run.rates[0],
@@ -65,6 +66,6 @@ fn main() {
         100.0 * run.announced
     );
     for law in laws {
-        println!("eight connections at w = 1, {law}: {:.1} % of one", 100.0 * eight_to_one(law, 24));
+        println!("eight connections at w = 1, {law}: {:.1} % of one", 100.0 * eight_to_one(LINK, law, 24));
     }
 }

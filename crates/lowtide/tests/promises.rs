@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! `lowtide run` keeps its promises, on an emulated link of 10 Mbit/s, 40 ms and one BDP, with kernel TCP, iperf3 on
-//! both sides and one CUBIC flow in the foreground. Each test runs in a guest, in virtual time (`make promises`). If a
-//! measurement of one law or number of connections is outside of its band, it is taken twice more, and both must then
-//! be inside: so is the median of the three. The bench `promises` measures the same on this machine, in real time.
+//! `lowtide run` keeps its promises, on an emulated link of 40 ms and one BDP, with kernel TCP, iperf3 on both sides and
+//! one CUBIC flow in the foreground. Each test runs in a guest, in virtual time (`make promises`). If a measurement of
+//! one law or number of connections is outside of its band, it is taken twice more, and both must then be inside: so
+//! is the median of the three. The bench `promises` measures the same on this machine, in real time.
 
 #[path = "support/promises.rs"]
 mod promises;
@@ -16,11 +16,14 @@ use lowtide_guest::{
 use promises::{Deadline, deadline, eight_to_one, far, impossible, share};
 use std::ops::{Bound, RangeBounds};
 
-use support::needs_kernel;
+use support::{LINK, needs_kernel};
 
 type Verdict = Result<(), String>;
 
-/// Seconds of a measurement that has to be no longer: the guest's processor is slow.
+/// Mbit/s of the link where the law does not need [`LINK`]: in a guest each packet takes the host's processor long.
+const SLOW: f64 = 10.0;
+
+/// Seconds of a measurement that has to be no longer, for the same reason.
 const SHORT: u32 = 16;
 
 /// Starts whose median is compared.
@@ -65,7 +68,7 @@ fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
     in_a_guest(|| {
         for (law, keeps, uses) in BANDS {
             kept(|| {
-                let far = far(law, 1, SHORT);
+                let far = far(LINK, law, 1, SHORT);
                 println!("{law}: kept {:.3}, alone {:.3}", far.kept, far.idle);
                 within(&format!("what the foreground keeps beside {law}"), far.kept, keeps..)?;
                 within(&format!("what {law} uses alone"), far.idle, uses..)
@@ -82,7 +85,7 @@ fn tide_leaves_more_to_the_foreground_and_uses_more_of_an_idle_link() {
     in_a_guest(|| {
         for (connections, keeps, uses) in BANDS {
             kept(|| {
-                let far = far("tide", connections, 16);
+                let far = far(SLOW, "tide", connections, 16);
                 println!("tide, {connections} connections: kept {:.3}, alone {:.3}", far.kept, far.idle);
                 within(
                     &format!("what the foreground keeps beside tide, {connections} connections"),
@@ -101,7 +104,7 @@ fn many_connections_yield_as_one_does() {
     in_a_guest(|| {
         for connections in [8, 32] {
             kept(|| {
-                let kept = promises::kept("cdg", connections, 24);
+                let kept = promises::kept(LINK, "cdg", connections, 24);
                 println!("cdg, {connections} connections: kept {kept:.3}");
                 within(&format!("what the foreground keeps beside {connections} connections"), kept, 0.90..)
             });
@@ -125,7 +128,7 @@ fn a_deadline_that_needs_a_third_of_the_link_is_met() {
     in_a_guest(|| {
         for (law, control, seconds, earliest, latest) in BANDS {
             kept(|| {
-                let run = deadline(law, control, seconds);
+                let run = deadline(SLOW, law, control, seconds);
                 is_met(law, control, &run, earliest, latest)?;
                 match control {
                     "mbc" => within(&format!("{law}: part of the time in which the model rules"), run.model, 0.5..),
@@ -140,7 +143,7 @@ fn a_deadline_that_needs_a_third_of_the_link_is_met() {
 #[ignore = "boots a guest: make promises"]
 fn tide_meets_a_deadline_that_needs_a_third_of_the_link() {
     in_a_guest(|| {
-        kept(|| is_met("tide", "pid", &deadline("tide", "pid", 25), 0.85, 1.05));
+        kept(|| is_met("tide", "pid", &deadline(SLOW, "tide", "pid", 25), 0.85, 1.05));
     });
 }
 
@@ -161,7 +164,7 @@ fn an_impossible_deadline_is_announced_and_pressed_no_harder_than_one_flow() {
     in_a_guest(|| {
         kept(|| {
             // in 25 s the announcement, which takes some ten, comes after 0.41 of the time
-            let run = impossible(STARTS, 50);
+            let run = impossible(SLOW, STARTS, 50);
             let [took, one_flow] = &run.rates;
             println!("Mbit/s {took:.1?}, of CUBIC in its place {one_flow:.1?}");
             println!("took {:.3} of one flow's, announced at {:.3} of the time", run.of_one_flow, run.announced);
@@ -178,7 +181,7 @@ fn the_share_falls_with_the_weight_whatever_that_acts_on() {
         // phantom signals follow losses, and these are seconds apart
         for (actuator, seconds) in [("beta", 15), ("phantom", 30)] {
             kept(|| {
-                let [full, least] = ["1", "0.05"].map(|weight| share("cdg", actuator, weight, seconds));
+                let [full, least] = ["1", "0.05"].map(|weight| share(SLOW, "cdg", actuator, weight, seconds));
                 println!("cdg by {actuator}: {full:.3} of the link at w = 1, {least:.3} at 0.05");
                 within(&format!("cdg by {actuator}: the share at w = 0.05 over that at 1"), least / full, ..0.7)
             });
@@ -192,7 +195,7 @@ fn eight_connections_take_what_one_takes() {
     in_a_guest(|| {
         for law in ["tide", "cdg"] {
             kept(|| {
-                let ratio = eight_to_one(law, SHORT);
+                let ratio = eight_to_one(SLOW, law, SHORT);
                 println!("{law}: eight connections take {ratio:.3} of one");
                 // the promise is the upper bound; the lower one only says that they are not starved
                 within(&format!("{law}: what eight connections take of what one takes"), ratio, 0.5..=1.25)

@@ -26,11 +26,8 @@ use serde_json::Value;
 const FOREGROUND_PORT: &str = "5201";
 const BULK_PORT: &str = "5202";
 
-/// Mbit/s of the link that every promise is about; 40 ms and one BDP of buffer belong to it. In a guest each packet
-/// takes the host's processor long, so it is half as fast there.
-pub(crate) fn link() -> f64 {
-    if in_guest() { 10.0 } else { 20.0 }
-}
+/// Mbit/s of the link that the promises of the README are about.
+pub(crate) const LINK: f64 = 20.0;
 
 /// Fails with the obstacle where the real kernel cannot be used: the test is ignored unless it is included explicitly.
 pub(crate) fn needs_kernel() {
@@ -122,21 +119,21 @@ impl Bulk {
 }
 
 impl Lab {
-    /// A link of [`link`], 40 ms, one BDP, tail drop.
-    pub(crate) fn new() -> Lab {
-        Lab::with(Jitter::NONE, 0)
+    /// A link of `rate` Mbit/s, 40 ms, one BDP, tail drop.
+    pub(crate) fn new(rate: f64) -> Lab {
+        Lab::with(rate, Jitter::NONE, 0)
     }
 
     /// The same for flows that compete as equals. In virtual time nothing varies, so flows fall into step with the
     /// queue: a paced packet takes the place that each departure frees, and of two packets sent together the second is
     /// dropped. There delays vary by up to a packet time, as Floyd and Jacobson advise ("Traffic Phase Effects in
     /// Packet-Switched Gateways", 1991); on this machine they do by themselves. Each `start` has other delays.
-    pub(crate) fn out_of_step(start: u64) -> Lab {
-        let amount = Duration::from_secs_f64(1500.0 * 8e-6 / link());
-        Lab::with(if in_guest() { Jitter { amount, ..Jitter::NONE } } else { Jitter::NONE }, start)
+    pub(crate) fn out_of_step(rate: f64, start: u64) -> Lab {
+        let amount = Duration::from_secs_f64(1500.0 * 8e-6 / rate);
+        Lab::with(rate, if in_guest() { Jitter { amount, ..Jitter::NONE } } else { Jitter::NONE }, start)
     }
 
-    fn with(jitter: Jitter, seed: u64) -> Lab {
+    fn with(rate: f64, jitter: Jitter, seed: u64) -> Lab {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         static TURN: Mutex<()> = Mutex::new(());
         let turn = in_guest().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
@@ -144,7 +141,7 @@ impl Lab {
         let mut config = Config::new(
             format!("{name}a"),
             format!("{name}b"),
-            format!("{}mbit", link()).parse().unwrap(),
+            format!("{rate}mbit").parse().unwrap(),
             Duration::from_millis(40),
         );
         config.realtime = true;

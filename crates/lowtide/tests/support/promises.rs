@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `lowtide run` promises, as measurements: tests hold them to their bands in a guest, the bench prints them as
-//! medians of three on this machine.
+//! What `lowtide run` promises, as measurements on a link of `rate` Mbit/s: tests hold them to their bands in a guest,
+//! the bench prints them as medians of three on this machine.
 
 use std::{sync::OnceLock, thread, time::Duration};
 
-use super::support::{Bulk, Lab, at_once, link, median, runs};
+use super::support::{Bulk, Lab, at_once, median, runs};
 
 /// A transfer with all the time in the world.
 pub(crate) struct Far {
@@ -15,25 +15,25 @@ pub(crate) struct Far {
 }
 
 /// `connections` of one transfer without a deadline, for `seconds` beside a CUBIC flow and for as long alone.
-pub(crate) fn far(law: &str, connections: u32, seconds: u32) -> Far {
+pub(crate) fn far(rate: f64, law: &str, connections: u32, seconds: u32) -> Far {
     thread::scope(|scope| {
-        let kept = scope.spawn(|| kept(law, connections, seconds));
-        let idle = median(|| far_transfer(&Lab::new(), law, connections, seconds).rate(), |rate| *rate) / link();
+        let kept = scope.spawn(|| kept(rate, law, connections, seconds));
+        let idle = median(|| far_transfer(&Lab::new(rate), law, connections, seconds).rate(), |got| *got) / rate;
         Far { kept: kept.join().unwrap(), idle }
     })
 }
 
 /// Part of its solo rate that a CUBIC flow keeps beside `connections` of one transfer without a deadline. A process
 /// measures the solo rate once, so that all its measurements have the same length.
-pub(crate) fn kept(law: &str, connections: u32, seconds: u32) -> f64 {
+pub(crate) fn kept(rate: f64, law: &str, connections: u32, seconds: u32) -> f64 {
     static SOLO: OnceLock<f64> = OnceLock::new();
     thread::scope(|scope| {
-        let solo = scope.spawn(|| *SOLO.get_or_init(|| median(|| Lab::new().foreground(seconds), |rate| *rate)));
+        let solo = scope.spawn(|| *SOLO.get_or_init(|| median(|| Lab::new(rate).foreground(seconds), |got| *got)));
         let beside = || {
-            let lab = Lab::new();
+            let lab = Lab::new(rate);
             lab.beside(seconds, || far_transfer(&lab, law, connections, seconds - 2)).0
         };
-        median(beside, |rate| *rate) / solo.join().unwrap()
+        median(beside, |got| *got) / solo.join().unwrap()
     })
 }
 
@@ -55,11 +55,11 @@ pub(crate) struct Deadline {
 }
 
 /// The median run by the time taken, under this law and this control of the weight.
-pub(crate) fn deadline(law: &str, control: &str, seconds: u32) -> Deadline {
-    let (size, time) = (bytes(0.32, seconds), format!("{seconds}s"));
+pub(crate) fn deadline(rate: f64, law: &str, control: &str, seconds: u32) -> Deadline {
+    let (size, time) = (bytes(rate, 0.32, seconds), format!("{seconds}s"));
     let mut sorted = runs(
         || {
-            let lab = Lab::new();
+            let lab = Lab::new(rate);
             // the foreground outlives the transfer whatever happens
             lab.beside(seconds + 2, || {
                 let options = ["--cc", law, "--control", control, "--size", &size, "--deadline", &time];
@@ -73,7 +73,7 @@ pub(crate) fn deadline(law: &str, control: &str, seconds: u32) -> Deadline {
     let (foreground, bulk) = sorted.swap_remove(sorted.len() / 2);
     Deadline {
         took: bulk.took() / f64::from(seconds),
-        foreground: foreground / link(),
+        foreground: foreground / rate,
         false_alarms,
         model: bulk.model_part(),
     }
@@ -91,15 +91,15 @@ pub(crate) struct Impossible {
 
 /// All of the link in `seconds`, beside a CUBIC flow. How two equals share a link depends on when they lose packets, so
 /// the medians of several starts are compared.
-pub(crate) fn impossible(starts: u64, seconds: u32) -> Impossible {
-    let (size, time) = (bytes(1.0, seconds), format!("{seconds}s"));
+pub(crate) fn impossible(rate: f64, starts: u64, seconds: u32) -> Impossible {
+    let (size, time) = (bytes(rate, 1.0, seconds), format!("{seconds}s"));
     let run = |lab: &Lab| -> Bulk {
         let options = ["--size", &size, "--deadline", &time];
         lab.beside(seconds + 2, || lab.bulk(&options, &["-n", &size], Duration::from_secs(seconds.into()))).1
     };
-    let bulks = at_once(starts, |start| run(&Lab::out_of_step(start)));
+    let bulks = at_once(starts, |start| run(&Lab::out_of_step(rate, start)));
     let one_flow = at_once(starts, |start| {
-        let lab = Lab::out_of_step(start);
+        let lab = Lab::out_of_step(rate, start);
         lab.beside(seconds + 2, || lab.in_its_place("cubic", seconds)).1
     });
     let length = f64::from(seconds);
@@ -111,8 +111,8 @@ pub(crate) fn impossible(starts: u64, seconds: u32) -> Impossible {
 }
 
 /// What this part of the link carries in so many seconds.
-fn bytes(part: f64, seconds: u32) -> String {
-    format!("{:.0}", part * link() * 1e6 / 8.0 * f64::from(seconds))
+fn bytes(rate: f64, part: f64, seconds: u32) -> String {
+    format!("{:.0}", part * rate * 1e6 / 8.0 * f64::from(seconds))
 }
 
 fn middle(mut values: Vec<f64>) -> f64 {
@@ -121,30 +121,30 @@ fn middle(mut values: Vec<f64>) -> f64 {
 }
 
 /// What 8 connections of a transfer take at w = 1, relative to one, each beside a CUBIC flow for `length` seconds.
-pub(crate) fn eight_to_one(law: &str, length: u32) -> f64 {
-    let rate = |connections: &str| {
+pub(crate) fn eight_to_one(rate: f64, law: &str, length: u32) -> f64 {
+    let taken = |connections: &str| {
         median(
             || {
-                let lab = Lab::new();
+                let lab = Lab::new(rate);
                 let seconds = (length - 2).to_string();
                 let arguments = ["-P", connections, "-t", &seconds];
                 lab.beside(length, || lab.bulk(&["--cc", law, "--w-min", "1"], &arguments, patience(length))).1.rate()
             },
-            |rate| *rate,
+            |got| *got,
         )
     };
     // one after the other: with six links at once what a small machine has no time for is lost to single connections
     // first
-    rate("8") / rate("1")
+    taken("8") / taken("1")
 }
 
 /// Part of the link that a transfer of this weight takes beside a CUBIC flow in `length` seconds.
-pub(crate) fn share(law: &str, actuator: &str, weight: &str, length: u32) -> f64 {
+pub(crate) fn share(rate: f64, law: &str, actuator: &str, weight: &str, length: u32) -> f64 {
     let options = ["--cc", law, "--actuator", actuator, "--w-min", weight, "--w-max", weight];
     let measure = || {
-        let lab = Lab::new();
+        let lab = Lab::new(rate);
         let seconds = (length - 2).to_string();
-        lab.beside(length, || lab.bulk(&options, &["-t", &seconds], patience(length))).1.rate() / link()
+        lab.beside(length, || lab.bulk(&options, &["-t", &seconds], patience(length))).1.rate() / rate
     };
     median(measure, |share| *share)
 }
