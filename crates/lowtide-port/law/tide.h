@@ -142,7 +142,7 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
 		tide_share_reduce(&t->share);
 	if (t->listens)
 		return 0;
-	bdp = tide_bdp_q16(&t->path);
+	bdp = tide_link_bdp_q16(&t->path);
 	queued = tide_filtered_queue(&t->path, &t->path.fast, &queue) && queue * 4 > tide_own_queue(&t->path) * 3;
 	t->before_q16 = t->window_q16;
 	if (!f->growth_q16 && !f->settling && bdp && bdp < TIDE_SMALL_BDP_Q16) {

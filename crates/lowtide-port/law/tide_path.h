@@ -132,6 +132,12 @@ static inline u64 tide_link_q32(const struct tide_path *p)
 	return p->queued ? tide_rate_q32(p) : 0;
 }
 
+/* BDP of the link. 0 until a queue has been seen: a flow that grows has more in flight than its rate shows. */
+static inline u64 tide_link_bdp_q16(const struct tide_path *p)
+{
+	return tide_link_q32(p) ? tide_bdp_q16(p) : 0;
+}
+
 /* The packet time of the link. A flow's own rate shows only its part of the link, trains all of it. */
 static inline u64 tide_packet(const struct tide_path *p)
 {

@@ -286,7 +286,7 @@ impl CongestionControl for Tide {
             Phase::Fill(fill) => fill,
         };
         let own = self.path.own_queue();
-        let bdp = self.path.bdp();
+        let bdp = self.path.link_bdp();
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
         let beyond = bdp.is_some_and(|bdp| self.window > bdp);
         self.before = Some(self.window);

@@ -227,6 +227,11 @@ impl Path {
         self.rate().map(|rate| rate * self.base())
     }
 
+    /// BDP of the link. Unknown until a queue has been seen: a flow that grows has more in flight than its rate shows.
+    pub(super) fn link_bdp(&self) -> Option<f64> {
+        self.link().map(|rate| rate * self.base())
+    }
+
     /// BDP, but not behind a token bucket, which may have let more pass than the link carries.
     pub(super) fn sure_bdp(&self) -> Option<f64> {
         self.bdp().filter(|_| !self.lets_bursts_pass())
