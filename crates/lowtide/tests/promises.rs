@@ -85,7 +85,7 @@ fn tide_leaves_more_to_the_foreground_and_uses_more_of_an_idle_link() {
     in_a_guest(|| {
         for (connections, keeps, uses) in BANDS {
             kept(|| {
-                let far = far(SLOW, "tide", connections, 16);
+                let far = far(SLOW, "tide", connections, 24);
                 println!("tide, {connections} connections: kept {:.3}, alone {:.3}", far.kept, far.idle);
                 within(
                     &format!("what the foreground keeps beside tide, {connections} connections"),
