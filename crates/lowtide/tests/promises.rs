@@ -104,7 +104,7 @@ fn many_connections_yield_as_one_does() {
     in_a_guest(|| {
         for connections in [8, 32] {
             kept(|| {
-                let kept = promises::kept(LINK, "cdg", connections, 24);
+                let kept = promises::kept(LINK, "cdg", connections, 60);
                 println!("cdg, {connections} connections: kept {kept:.3}");
                 within(&format!("what the foreground keeps beside {connections} connections"), kept, 0.90..)
             });
