@@ -27,7 +27,7 @@ const SLOW: f64 = 10.0;
 const SHORT: u32 = 16;
 
 /// Starts whose median is compared.
-const STARTS: u64 = 3;
+const STARTS: u64 = 5;
 
 /// Runs `body` in the guest, with what it starts there.
 fn in_a_guest(body: impl FnOnce()) {
@@ -168,7 +168,9 @@ fn an_impossible_deadline_is_announced_and_pressed_no_harder_than_one_flow() {
             let [took, one_flow] = &run.rates;
             println!("Mbit/s {took:.1?}, of CUBIC in its place {one_flow:.1?}");
             println!("took {:.3} of one flow's, announced at {:.3} of the time", run.of_one_flow, run.announced);
-            within("what it took of what one flow takes", run.of_one_flow, 0.60..=1.10)?;
+            // w = 1 is to take 0.85 to 1.15 of what a second CUBIC flow takes. On this link, where CUBIC's unpaced
+            // packets meet delays that vary by a packet time, the medians of eight starts are 1.09 apart.
+            within("what it took of what one flow takes", run.of_one_flow, 0.60..=1.15)?;
             within("part of the time before the announcement", run.announced, ..=1.0 / 3.0)
         });
     });
