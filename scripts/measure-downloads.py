@@ -53,7 +53,8 @@ def start(side, words):
 
 
 def client(a, address, port, seconds, law, words=(), connections=1, upload=False):
-    way = [] if upload else ["-R"]
+    # blocks that fit into a send buffer: at the end a server that is inside a longer one may wait for ever for iperf3
+    way = ["-l", "16K"] if upload else ["-R", "-l", "16K"]
     return start(0, [*words, "iperf3", "-c", address, "-p", str(port), "-C", law, "-t", str(round(seconds))]
                  + ["-i", "0.1", "-P", str(connections), "-J", *way])
 
