@@ -73,8 +73,8 @@ impl Fill {
     }
 }
 
-/// Bytes in flight when the packet left that is acknowledged: the delivery rate times its `rtt`. The rate may be that of
-/// a longer time.
+/// Bytes in flight when the packet left that is acknowledged: the delivery rate times its `rtt`. The rate may be that
+/// of a longer time.
 fn flown(rate: &RateSample, rtt: Duration) -> f64 {
     rate.delivered as f64 * (rtt.as_secs_f64() / rate.interval.as_secs_f64()).min(1.0)
 }
