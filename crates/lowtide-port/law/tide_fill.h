@@ -297,17 +297,6 @@ static inline void tide_take_back(struct tide *t, u32 nxt, u64 queue)
 	tide_start_round(t, nxt);
 }
 
-/*
- * Segments in flight when the packet left that is acknowledged: the delivery rate times its RTT. The rate may be that
- * of a longer time.
- */
-static inline u64 tide_flown_q16(const struct law_ack *a)
-{
-	u64 delivered = (u64)a->rate_delivered << 16;
-
-	return a->rtt_us < a->rate_interval_us ? delivered * a->rtt_us / a->rate_interval_us : delivered;
-}
-
 /* Looks for a queue in each RTT sample while the window grows, so that a ramp does not grow into it. */
 static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 {
@@ -323,7 +312,7 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 	}
 	f->stale = 0;
 	if (!f->found)	/* of the first packet that finds a queue */
-		f->led_q16 = a->rate_interval_us ? tide_flown_q16(a) : (t->window_q16 << 16) / (Q16_ONE + f->growth_q16);
+		f->led_q16 = a->rate_interval_us ? (u64)a->rate_delivered << 16 : (t->window_q16 << 16) / (Q16_ONE + f->growth_q16);
 	found = t->round.last > tide_base(&t->path) + own + tide_bursts_wait(&f->bursts, tide_packet(&t->path));
 	f->found = found && f->growth_q16 ? f->found + 1 : 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! FILL: Tide uses the link. Ramps end where a queue begins; a self-induced queue is held; drains measure the base RTT.
 
-use crate::{Ack, RateSample, Time};
+use crate::{Ack, Time};
 use std::time::Duration;
 
 use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, listen::Listen};
@@ -71,12 +71,6 @@ impl Fill {
             bursts: Bursts::default(),
         }
     }
-}
-
-/// Bytes in flight when the packet left that is acknowledged: the delivery rate times its `rtt`. The rate may be that
-/// of a longer time.
-fn flown(rate: &RateSample, rtt: Duration) -> f64 {
-    rate.delivered as f64 * (rtt.as_secs_f64() / rate.interval.as_secs_f64()).min(1.0)
 }
 
 impl Tide {
@@ -171,7 +165,7 @@ impl Tide {
         }
         // of the first packet that finds a queue
         if fill.found == 0 {
-            let flown = |rate| flown(rate, rtt) / f64::from(self.flow.mss);
+            let flown = |sample: &crate::RateSample| sample.delivered as f64 / f64::from(self.flow.mss);
             fill.led = ack.rate.as_ref().map_or(self.window / (1.0 + fill.growth), flown);
         }
         let found = rtt.as_secs_f64() - self.path.base() > own + fill.bursts.wait(self.path.packet());
