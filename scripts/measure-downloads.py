@@ -53,9 +53,20 @@ def start(side, words):
 
 
 def client(a, address, port, seconds, law, words=(), connections=1, upload=False):
-    way = [] if upload else ["-R"]
+    # blocks that fit into a send buffer: at the end a server that is inside a longer one may wait for ever for iperf3
+    way = ["-l", "16K"] if upload else ["-R", "-l", "16K"]
     return start(0, [*words, "iperf3", "-c", address, "-p", str(port), "-C", law, "-t", str(round(seconds))]
                  + ["-i", "0.1", "-P", str(connections), "-J", *way])
+
+
+def all_connected(a, governed):
+    """Waits until all connections of the governed client are there, one of them for control, as then data begin."""
+    words = ["ip", "netns", "exec", NAMES[0], "ss", "-Htn", "state", "established", "dport = :5201"]
+    while governed.poll() is None:
+        if len(subprocess.run(words, capture_output=True, text=True).stdout.splitlines()) > a.connections:
+            break
+        time.sleep(0.05)
+    return time.time()
 
 
 def intervals(process, begins):
@@ -84,10 +95,10 @@ def pause(rows):
 
 def measure(a, address):
     carries = a.rate * 1448 / 1500
-    began = time.time()
     run = [a.lowtide, "run", "--progress", "never", "--direction", "down", "--"]
     beside = client(a, address, 5203, a.alone + a.beside + a.after, "cubic", upload=True) if a.upload else None
     governed = client(a, address, 5201, a.alone + a.beside + a.after, a.server, run, a.connections)
+    began = all_connected(a, governed)
     time.sleep(a.alone)
     comes = time.time() - began
     foreground = client(a, address, 5202, a.beside, "cubic") if a.beside else None

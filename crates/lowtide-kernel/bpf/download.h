@@ -18,12 +18,15 @@
 #include "flows.h"
 #include "law/grant.h"
 
-/* bytes, the clamp at connect: windows up to twice as large have a unit of 256 bytes */
+#define DOWNLOAD_UNIT 256	/* bytes: the unit of windows */
+/* bytes, the clamp at connect: windows up to twice as large have that unit */
 #define DOWNLOAD_SCALED (8 << 20)
 #define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: no limit by Lowtide */
 #define DOWNLOAD_IDLE_US 1000000	/* idle time, or four RTTs, after which cross traffic may have begun */
-#define DOWNLOAD_SHORT (256 << 10)	/* bytes that arrive without probes first, unless cross traffic is known */
+/* bytes of a flow that arrive without probes first, as in slow start, unless cross traffic is known */
+#define DOWNLOAD_SHORT (256 << 10)
 #define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* least part of the window that keeps up a flow of ACKs */
+#define DOWNLOAD_ROOM 2		/* segments: tcp_grow_window() makes room for as many when one arrives */
 #define TCP_FLAG_SYN 2
 #define TCP_FLAG_PSH 8
 #define TCP_FLAG_ACK 16
@@ -275,6 +278,7 @@ static __noinline int download_flow_ack(struct lt_flow *f, struct lt_download *d
 		w = download_window(f, a->now_us);
 		w.cwnd_q16 = at_most(w.cwnd_q16, LAW_INITIAL_WINDOW * Q16_ONE);
 		tide_restart(&f->tide, &w, a->now_us, a->now_us - f->all.acked_us);
+		f->started = f->all.delivered;
 	}
 	limited = a->window_limited;
 	d->part.in_flight = a->rate_delivered;
@@ -396,6 +400,20 @@ static inline void download_set(struct bpf_sock_ops *ops, u32 bytes)
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_WINDOW_CLAMP, &clamp, sizeof(clamp));
 }
 
+/*
+ * Sets the window that the stack offers. The stack raises a window only by what it has made room for when data arrived,
+ * two segments at most, and below the clamp. Without room a greater window comes with the ACK after next, for which the
+ * sender's persist timer may have to expire. The room also makes the stack acknowledge a single segment of a small
+ * window at once, since it can double that. If the clamp rises the stack goes back to its last window, so a window that
+ * shrinks gets no room.
+ */
+static inline void download_offer(struct bpf_sock_ops *ops, const struct tcp_sock *tp, u32 bytes, u32 mss)
+{
+	download_set(ops, bytes);
+	if (tp->rcv_wnd < bytes + DOWNLOAD_UNIT)
+		download_set(ops, bytes + DOWNLOAD_ROOM * mss);
+}
+
 /* A connection begins: from the next segment on the stack calls before it chooses a window. */
 static inline void download_begins(struct bpf_sock_ops *ops)
 {
@@ -413,10 +431,18 @@ static inline void download_begins(struct bpf_sock_ops *ops)
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
 }
 
-/* Whether a download may be short. It does not wait for probes, which would take longer than its data. */
-static inline bool download_may_be_short(const struct lt_download *d, const struct lt_flow *f)
+/*
+ * The window of a download that may be short, bytes; 0: it is not. It does not wait for probes, which would take longer
+ * than its data. Its window grows as in slow start. Connections that begin together have the first DOWNLOAD_SHORT bytes
+ * together: many times as much would stand in the queue for seconds, and be taken for cross traffic.
+ */
+static inline u32 download_short(const struct lt_download *d, const struct lt_flow *f)
 {
-	return d->grants.received < DOWNLOAD_SHORT && (!f->tide.listens || f->tide.listen.first);
+	u32 arrived = f->all.delivered - (u32)f->started, mss = d->grants.mss;
+
+	if ((u64)arrived * mss >= DOWNLOAD_SHORT || (f->tide.listens && !f->tide.listen.first))
+		return 0;
+	return at_most(LAW_INITIAL_WINDOW * mss + d->grants.received, DOWNLOAD_SHORT);
 }
 
 /* The stack is about to choose the window of a segment. */
@@ -446,12 +472,11 @@ static inline void download_clamp(struct bpf_sock_ops *ops)
 		want = GRANT_LEAST_WINDOW;
 	if (d->probes && held >= mss)	/* one probe at a time */
 		want = held;
-	if (download_may_be_short(d, download_flow(d)))
-		want = at_least(want, DOWNLOAD_SHORT);
+	want = at_least(want, download_short(d, download_flow(d)));
 	if (steering.download_held)
 		want = GRANT_LEAST_WINDOW;
 	d->clamped = 1;
-	download_set(ops, grant_clamp(want, held, d->burst, mss));
+	download_offer(ops, tp, grant_clamp(want, held, d->burst, mss), mss);
 }
 
 /* Values for the controller. */

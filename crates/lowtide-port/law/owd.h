@@ -16,7 +16,8 @@
  *
  * The offset follows the clocks' drift: it is that of the last few seconds, and rises no faster than clocks drift. No
  * delay is below the minimum RTT. If a clock shows one that is lower by more than ACKs can have waited, it has stepped,
- * or its rate is another one.
+ * or its rate is another one. The same holds if ACKs come sooner than RTTs allow: a queue that fills while the rate is
+ * measured makes a clock seem slow, and each later ACK would then seem to be the one that waited least.
  */
 #ifndef LOWTIDE_OWD_H
 #define LOWTIDE_OWD_H
@@ -36,6 +37,7 @@ struct owd {
 	s64 clock_us;		/* the receiver's clock from 0, without wrapping */
 	s64 offset_us;		/* our clock less the receiver's, with the least return delay */
 	s64 least_us;		/* the least offset in this window */
+	s64 floor_us;		/* RTTs show that no ACK has a smaller offset, but for a tick */
 	u32 use;		/* enum owd_use */
 	u32 tick_us;		/* of the receiver's clock */
 	u32 tsval;		/* of the latest ACK */
@@ -43,6 +45,8 @@ struct owd {
 	u32 look_for_us;	/* duration of that measurement; 0: no timestamp yet */
 	u32 rtt_min_us;		/* minimum RTT; 0: none yet */
 	u32 raised_us;		/* how much the offset was raised in this window */
+	u32 lowered_us;		/* how much its floor was lowered in this window */
+	u32 unused;
 };
 
 /*
@@ -86,7 +90,8 @@ static inline void owd_begin(struct owd *o, u32 tsval, u64 now_us)
 	o->clock_us = 0;
 	o->offset_us = o->least_us = now_us;
 	o->window_us = now_us;
-	o->raised_us = 0;
+	o->floor_us = (s64)now_us - OWD_GAP_US;
+	o->raised_us = o->lowered_us = 0;
 }
 
 /* Measures the clock's rate. */
@@ -123,11 +128,40 @@ static inline s64 owd_waited(struct owd *o, u32 tsval, u64 now_us)
 		o->offset_us = o->least_us < most ? o->least_us : most;
 		o->least_us = offset;
 		o->window_us = now_us;
-		o->raised_us = 0;
+		o->raised_us = o->lowered_us = 0;
 	}
 	if (offset < o->offset_us)
 		o->offset_us = offset;
 	return offset - o->offset_us - o->tick_us;
+}
+
+/* An RTT sample. A lower minimum explains more of earlier RTTs. */
+static inline void owd_note_rtt(struct owd *o, u32 rtt_us)
+{
+	if (!rtt_us || (o->rtt_min_us && rtt_us >= o->rtt_min_us))
+		return;
+	o->floor_us -= o->rtt_min_us ? o->rtt_min_us - rtt_us : 0;
+	o->rtt_min_us = rtt_us;
+}
+
+/*
+ * Whether ACKs come so much sooner than RTTs allow that the clock has another rate. `explained`: how much longer than
+ * the least one this RTT is.
+ */
+static inline bool owd_comes_too_soon(struct owd *o, u64 now_us, u32 rtt_us, s64 explained)
+{
+	s64 offset = (s64)now_us - o->clock_us, sooner;
+
+	if (offset - explained > o->floor_us)
+		o->floor_us = offset - explained;
+	sooner = o->floor_us - o->tick_us - offset;
+	if (sooner <= 0)
+		return false;
+	if (sooner + o->lowered_us > rtt_us)
+		return true;
+	o->lowered_us += sooner;
+	o->floor_us -= sooner;
+	return false;
 }
 
 /*
@@ -138,8 +172,7 @@ static inline u32 owd_delay(struct owd *o, bool stamped, u32 tsval, u64 now_us, 
 {
 	s64 waited, explained;
 
-	if (rtt_us && (!o->rtt_min_us || rtt_us < o->rtt_min_us))
-		o->rtt_min_us = rtt_us;
+	owd_note_rtt(o, rtt_us);
 	if (!stamped && o->use == OWD_UNKNOWN)
 		o->use = OWD_ROUND_TRIPS;
 	if (!stamped || o->use == OWD_ROUND_TRIPS)
@@ -152,9 +185,15 @@ static inline u32 owd_delay(struct owd *o, bool stamped, u32 tsval, u64 now_us, 
 		return rtt_us;
 	}
 	waited = owd_waited(o, tsval, now_us);
-	if (!rtt_us || waited <= 0)
+	if (!rtt_us)
 		return rtt_us;
 	explained = rtt_us - o->rtt_min_us;
+	if (owd_comes_too_soon(o, now_us, rtt_us, explained)) {
+		owd_mistaken(o, tsval, now_us);
+		return rtt_us;
+	}
+	if (waited <= 0)
+		return rtt_us;
 	if (waited > explained) {
 		if (waited - explained + o->raised_us > rtt_us) {
 			owd_mistaken(o, tsval, now_us);

@@ -343,8 +343,8 @@ VERIFIED_APART int tide_fill_ack(struct tide *t, const struct tide_parameters *p
 	}
 	own = tide_own_queue(&t->path) + a->burst * tide_packet(&t->path);
 	/*
-	 * Packets of the transfer's other connections outside of the window are no cross traffic, nor are those that the
-	 * test sends together: where packet times are long they queue for several RTTs.
+	 * Packets of the transfer's other connections outside of the window are no cross traffic, nor are those that
+	 * the test sends together: where packet times are long they queue for several RTTs.
 	 */
 	cross_traffic = tide_cross_traffic_queue(&t->path) + (a->beside + tide_fair_burst(&t->fair) - 1) * tide_packet(&t->path);
 	tide_find(t, a, own);

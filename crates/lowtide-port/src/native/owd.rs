@@ -164,6 +164,27 @@ fn without_timestamps_there_are_round_trips() {
     assert_eq!(owd.delay(Some(5), 1_000_001, 50_000), 50_000, "once and for all");
 }
 
+/// A queue that fills while the rate is measured makes ticks of 1 ms seem to be of 4 or 10 ms. Each ACK would then seem
+/// to be the one that waited least, and its wait would count.
+#[test]
+fn a_rate_that_was_measured_in_a_queue_that_fills_is_measured_again() {
+    for slope in [3.0, 9.0] {
+        let mut owd = Owd::new();
+        run(&mut owd, Clock::of(1000), (0.0, 0.1), |at| (0.0, (slope * at * 1e6).min(200_000.0)));
+        let queues = |at| (0.0, saw(at, 3.7, 50_000.0));
+        for heard in run(&mut owd, Clock::of(1000), (1.0, 20.0), queues).iter().filter(|heard| heard.now > 6_000_000) {
+            assert!(
+                heard.delay.abs_diff(true_delay(heard)) <= 1000,
+                "slope {slope}: {} and {} at {} us",
+                heard.delay,
+                true_delay(heard),
+                heard.now
+            );
+        }
+        assert_eq!(owd.use_(), ONE_WAY);
+    }
+}
+
 /// A tick of 2, 5 or 100 ms is none that we know.
 #[test]
 fn a_clock_of_an_odd_rate_is_not_used() {
