@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![cfg(target_os = "linux")]
-//! `lowtide run` keeps its promises, on an emulated link of 40 ms and one BDP, with kernel TCP, iperf3 on both sides and
-//! one CUBIC flow in the foreground. Each test runs in a guest, in virtual time (`make promises`). If a measurement of
-//! one law or number of connections is outside of its band, it is taken twice more, and both must then be inside: so
-//! is the median of the three. The bench `promises` measures the same on this machine, in real time.
+//! `lowtide run` keeps its promises, on an emulated link of 40 ms and one BDP, with kernel TCP, iperf3 on both sides
+//! and one CUBIC flow in the foreground. Each test runs in a guest, in virtual time (`make promises`). If a measurement
+//! of one law or number of connections is outside of its band, it is taken twice more, and both must then be inside:
+//! so is the median of the three. The bench `promises` measures the same on this machine, in real time.
 
 #[path = "support/promises.rs"]
 mod promises;
