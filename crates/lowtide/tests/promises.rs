@@ -68,7 +68,7 @@ fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
     in_a_guest(|| {
         for (law, keeps, uses) in BANDS {
             kept(|| {
-                let far = far(LINK, law, 1, SHORT);
+                let far = far(LINK, law, 1, 24);
                 println!("{law}: kept {:.3}, alone {:.3}", far.kept, far.idle);
                 within(&format!("what the foreground keeps beside {law}"), far.kept, keeps..)?;
                 within(&format!("what {law} uses alone"), far.idle, uses..)
@@ -120,8 +120,8 @@ fn a_deadline_that_needs_a_third_of_the_link_is_met() {
     // than it needs and may be early.
     //    law    control  seconds  part of the time, from  to
     const BANDS: [(&str, &str, u32, f64, f64); 4] = [
-        ("cdg", "pid", 25, 0.85, 1.05),
-        ("cdg", "mbc", 25, 0.75, 1.05),
+        ("cdg", "pid", 50, 0.85, 1.05),
+        ("cdg", "mbc", 50, 0.75, 1.05),
         ("cubic", "pid", 50, 0.85, 1.10),
         ("cubic", "mbc", 50, 0.75, 1.10),
     ];
