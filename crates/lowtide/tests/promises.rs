@@ -23,9 +23,6 @@ type Verdict = Result<(), String>;
 /// Mbit/s of the link where the law does not need [`LINK`]: in a guest each packet takes the host's processor long.
 const SLOW: f64 = 10.0;
 
-/// Seconds of a measurement that has to be no longer, for the same reason.
-const SHORT: u32 = 16;
-
 /// Starts whose median is compared.
 const STARTS: u64 = 5;
 
@@ -118,17 +115,17 @@ fn a_deadline_that_needs_a_third_of_the_link_is_met() {
     // CUBIC follows its weight slowly (`Law::response_round_trips`): it ends close to the deadline, so chance gets more
     // room there. With a model the losses of slow start make the price look high at first, so that it begins with more
     // than it needs and may be early.
-    //    law    control  seconds  part of the time, from  to
-    const BANDS: [(&str, &str, u32, f64, f64); 4] = [
-        ("cdg", "pid", 50, 0.85, 1.05),
-        ("cdg", "mbc", 50, 0.75, 1.05),
-        ("cubic", "pid", 50, 0.85, 1.10),
-        ("cubic", "mbc", 50, 0.75, 1.10),
+    //    law    control  part of the time, from  to
+    const BANDS: [(&str, &str, f64, f64); 4] = [
+        ("cdg", "pid", 0.85, 1.05),
+        ("cdg", "mbc", 0.75, 1.05),
+        ("cubic", "pid", 0.85, 1.10),
+        ("cubic", "mbc", 0.75, 1.10),
     ];
     in_a_guest(|| {
-        for (law, control, seconds, earliest, latest) in BANDS {
+        for (law, control, earliest, latest) in BANDS {
             kept(|| {
-                let run = deadline(SLOW, law, control, seconds);
+                let run = deadline(SLOW, law, control, 50);
                 is_met(law, control, &run, earliest, latest)?;
                 match control {
                     "mbc" => within(&format!("{law}: part of the time in which the model rules"), run.model, 0.5..),
@@ -197,7 +194,7 @@ fn eight_connections_take_what_one_takes() {
     in_a_guest(|| {
         for law in ["tide", "cdg"] {
             kept(|| {
-                let ratio = eight_to_one(SLOW, law, SHORT);
+                let ratio = eight_to_one(SLOW, law, 16);
                 println!("{law}: eight connections take {ratio:.3} of one");
                 // the promise is the upper bound; the lower one only says that they are not starved
                 within(&format!("{law}: what eight connections take of what one takes"), ratio, 0.5..=1.25)

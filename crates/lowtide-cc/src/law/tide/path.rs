@@ -229,7 +229,7 @@ impl Path {
 
     /// BDP of the link. Unknown until a queue has been seen: a flow that grows has more in flight than its rate shows.
     pub(super) fn link_bdp(&self) -> Option<f64> {
-        self.link().map(|rate| rate * self.base())
+        self.bdp().filter(|_| self.queued)
     }
 
     /// BDP, but not behind a token bucket, which may have let more pass than the link carries.
