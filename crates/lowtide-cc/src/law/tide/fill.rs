@@ -2,7 +2,7 @@
 //! FILL: Tide uses the link. Ramps end where a queue begins; a self-induced queue is held; drains measure the base RTT.
 
 use crate::{Ack, Time};
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, listen::Listen};
 
@@ -33,6 +33,8 @@ pub(super) struct Fill {
     ramp: f64,
     /// Data sent up to here may have met the queue of the ramp; `None` once it is acknowledged.
     ramp_sent: Option<u64>,
+    /// Growth before the window was not the limit.
+    paused: f64,
     /// Rounds of settle left.
     pub(super) settling: u32,
     /// Longest queue that the latest ramp may have caused, seconds; 0: it has settled.
@@ -60,6 +62,7 @@ impl Fill {
             growth,
             ramp: 0.0,
             ramp_sent: None,
+            paused: 0.0,
             settling: 0,
             ramped: 0.0,
             clean: 0,
@@ -341,7 +344,7 @@ impl Tide {
             (self.safe_window, self.confirmed) = (Some(self.window), self.has_whole_link());
             self.hold();
         } else if !round.limited {
-            self.hold();
+            self.pause_growth(ack.nxt);
         } else if queue < 0.75 * own {
             self.regrow();
         } else {
@@ -352,10 +355,21 @@ impl Tide {
         self.start_round(ack.nxt);
     }
 
+    /// A window that is not the limit. It may have grown beyond the BDP unseen, so this is the end of a ramp, too. Without
+    /// a queue growth goes on where it was, once the window is the limit again.
+    fn pause_growth(&mut self, nxt: u64) {
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        if fill.growth > 0.0 {
+            fill.paused = fill.growth;
+            Self::end_ramp(fill, nxt);
+        }
+        fill.clean = 0;
+    }
+
     /// No growth, until rounds without a queue follow.
     fn hold(&mut self) {
         let Phase::Fill(fill) = &mut self.phase else { return };
-        (fill.growth, fill.clean) = (0.0, 0);
+        (fill.growth, fill.paused, fill.clean) = (0.0, 0.0, 0);
     }
 
     /// A round below 0.75 own_queue, in a window that is the limit. Growth doubles: to at most 1 up to the safe window,
@@ -364,7 +378,7 @@ impl Tide {
         let (least, safe, bdp) = (self.least_growth(), self.safe(), self.path.sure_bdp());
         let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
         let Phase::Fill(fill) = &mut self.phase else { return };
-        let doubled = (2.0 * fill.growth).max(least);
+        let doubled = (2.0 * fill.growth).max(mem::take(&mut fill.paused)).max(least);
         if safe.is_none_or(|safe| self.window < 0.93 * safe) {
             (fill.growth, fill.clean) = (doubled.min(1.0), 0);
         } else if let Some(bdp) = bdp.filter(|bdp| self.window < 0.93 * bdp) {
