@@ -332,10 +332,12 @@ impl Tide {
             }
         } else if fill.settling > 0 {
             fill.settling -= 1;
+        } else if fill.growth > 0.0 && round.lost > 0.0 {
+            self.pause_growth(ack.nxt);
         } else if self.loss > HEAVY_LOSS {
             self.leave_for_a_pause(ack);
             return;
-        } else if fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own {
+        } else if fill.growth > 0.0 && queue >= if fill.found > 0 { 0.75 * own } else { own } {
             self.meet(ack.nxt);
         } else if queue > own {
             self.path.see_queue();
