@@ -285,8 +285,9 @@ impl Tide {
         let Phase::Fill(fill) = &mut self.phase else { return };
         let queue = round.least - base;
         let samples = f64::from(round.samples);
-        // with growth later RTTs are longer
-        let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
+        // with growth later RTTs are longer, and so are those behind an initial window
+        let bursts = f64::from(ack.burst) * self.path.packet();
+        let spread = if round.grew { 0.0 } else { round.sum / samples - round.least - bursts };
         // in bursts packets wait for each other
         if !fill.bursts.acks_burst() {
             self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
