@@ -228,7 +228,7 @@ impl Tide {
         }
         // packets of the transfer's other connections outside of the window are no cross traffic, nor are those that
         // the test sends together: where packet times are long they queue for several RTTs
-        let own_packets = f64::from(ack.beside) + (self.fair.burst() - 1) as f64;
+        let own_packets = f64::from(ack.beside + ack.burst) + (self.fair.burst() - 1) as f64;
         let cross_traffic = self.path.cross_traffic_queue() + own_packets * self.path.packet();
         let own = self.path.own_queue() + f64::from(ack.burst) * self.path.packet();
         self.find(ack, own);
