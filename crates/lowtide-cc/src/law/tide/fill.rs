@@ -11,6 +11,8 @@ use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, listen::Listen};
 const SETTLE: u32 = 3;
 /// Growth of a ramp: the window doubles per RTT.
 const RAMP: f64 = 1.0;
+/// Growth whose own queue and losses count.
+const GROWS: f64 = 0.25;
 /// Smoothed loss above it is not chance.
 const HEAVY_LOSS: f64 = 0.04;
 /// Smoothed loss above it, in a window that hardly grows, is that of a full queue.
@@ -33,7 +35,7 @@ pub(super) struct Fill {
     ramp: f64,
     /// Data sent up to here may have met the queue of the ramp; `None` once it is acknowledged.
     ramp_sent: Option<u64>,
-    /// Growth before the window was not the limit.
+    /// Growth before a pause.
     paused: f64,
     /// Rounds of settle left.
     pub(super) settling: u32,
@@ -287,10 +289,10 @@ impl Tide {
         let samples = f64::from(round.samples);
         // with growth later RTTs are longer, and so are those behind an initial window
         let bursts = f64::from(ack.burst) * self.path.packet();
-        let spread = if round.grew { 0.0 } else { round.sum / samples - round.least - bursts };
+        let longer = if round.grew { 0.0 } else { (round.sum / samples - round.least - bursts).max(0.0) };
         // in bursts packets wait for each other
         if !fill.bursts.acks_burst() {
-            self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
+            self.path.on_round(ack.now, longer.max(round.steps / (samples - 1.0).max(1.0)));
         }
         if fill.settling == 0 {
             fill.ramped = 0.0;
@@ -300,7 +302,7 @@ impl Tide {
             self.loss += (round.lost / sent - self.loss) / 8.0;
         }
         // Losses go on although the window hardly grows: a queue overflows, and the spread was measured in it.
-        let grows = fill.growth >= 0.25 || fill.settling > 0;
+        let grows = fill.growth >= GROWS || fill.settling > 0;
         if round.lost > 0.0 && self.loss > OVERFLOW && !grows {
             self.path.spread.forget();
         }
@@ -333,12 +335,12 @@ impl Tide {
             }
         } else if fill.settling > 0 {
             fill.settling -= 1;
-        } else if fill.growth > 0.0 && round.lost > 0.0 {
+        } else if grows && round.lost > 0.0 {
             self.pause_growth(ack.nxt);
         } else if self.loss > HEAVY_LOSS {
             self.leave_for_a_pause(ack);
             return;
-        } else if fill.growth > 0.0 && queue >= if fill.found > 0 { 0.75 * own } else { own } {
+        } else if (fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own) || (grows && queue > own) {
             self.meet(ack.nxt);
         } else if queue > own {
             self.path.see_queue();
@@ -358,15 +360,15 @@ impl Tide {
         self.start_round(ack.nxt);
     }
 
-    /// A window that is not the limit. It may have grown beyond the BDP unseen, so this is the end of a ramp, too. Without
-    /// a queue growth goes on where it was, once the window is the limit again.
+    /// A window that is not the limit, or losses while it grows. It may have grown beyond the BDP unseen, so this is the
+    /// end of a ramp, too. Without a queue growth goes on where it was.
     fn pause_growth(&mut self, nxt: u64) {
         let Phase::Fill(fill) = &mut self.phase else { return };
-        if fill.growth > 0.0 {
-            fill.paused = fill.growth;
+        fill.paused = fill.paused.max(fill.growth);
+        if fill.growth >= GROWS {
             Self::end_ramp(fill, nxt);
         }
-        fill.clean = 0;
+        (fill.growth, fill.clean) = (0.0, 0);
     }
 
     /// No growth, until rounds without a queue follow.
