@@ -12,6 +12,7 @@
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
 /* 0.01: smoothed loss above it, in a window that hardly grows, is that of a full queue */
 #define TIDE_OVERFLOW_Q24 167772
+#define TIDE_GROWS_Q16 (Q16_ONE / 4)	/* growth whose own queue and losses count */
 #define TIDE_LOSS_PAUSE 2		/* pause after heavy loss, base RTTs: doubled each time, */
 #define TIDE_LOSS_PAUSES 5		/* at most this often */
 
@@ -113,10 +114,25 @@ static inline void tide_outlive_ramp(struct tide *t, u32 una)
 	tide_path_restart(&t->path);
 }
 
+/*
+ * A window that is not the limit, or losses while it grows. It may have grown beyond the BDP unseen, so this is the end
+ * of a ramp, too. Without a queue growth goes on where it was.
+ */
+static inline void tide_pause_growth(struct tide *t, u32 nxt)
+{
+	struct tide_fill *f = &t->fill;
+
+	f->paused_q16 = at_least(f->paused_q16, f->growth_q16);
+	if (f->growth_q16 >= TIDE_GROWS_Q16)
+		tide_end_ramp(t, nxt);
+	f->growth_q16 = 0;
+	f->clean = 0;
+}
+
 /* No growth, until rounds without a queue follow. */
 static inline void tide_hold(struct tide *t)
 {
-	t->fill.growth_q16 = 0;
+	t->fill.growth_q16 = t->fill.paused_q16 = 0;
 	t->fill.clean = 0;
 }
 
@@ -129,8 +145,9 @@ static inline void tide_regrow(struct tide *t)
 	struct tide_fill *f = &t->fill;
 	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t), bdp = tide_sure_bdp_q16(&t->path), missing;
 	u64 near = tide_part_q16(safe, TIDE_PART_Q16(0.93));
-	u64 doubled = at_least(2 * f->growth_q16, least);
+	u64 doubled = at_least(at_least(2 * f->growth_q16, f->paused_q16), least);
 
+	f->paused_q16 = 0;
 	if (!safe || t->window_q16 < near) {
 		f->growth_q16 = at_most(doubled, Q16_ONE);
 		f->clean = 0;
@@ -201,7 +218,8 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 {
 	struct tide_round *r;
 	struct tide_fill *f;
-	u64 own, spread, steps, sent;
+	u64 own, longer, bursts, steps, sent;
+	bool grows;
 	s64 queue;
 
 	if (!t || !p || !a)
@@ -210,19 +228,21 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	f = &t->fill;
 	own = tide_own_queue(&t->path);
 	queue = (s64)r->least - (s64)tide_base(&t->path);
-	/* with growth later RTTs are longer */
-	spread = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
+	/* with growth later RTTs are longer, and so are those behind an initial window */
+	longer = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
+	bursts = at_most(a->burst * tide_packet(&t->path), longer);
 	steps = r->steps / at_least(r->samples - 1, 1);
 	/* in bursts packets wait for each other */
 	if (!f->bursts.acks_burst)
-		tide_path_round(&t->path, a->now_us, at_least(spread, steps));
+		tide_path_round(&t->path, a->now_us, at_least(longer - bursts, steps));
 	if (!f->settling)
 		f->ramped = 0;
 	sent = (u64)r->packets + r->lost;
 	if (sent)
 		t->loss_q24 += ((s64)(((u64)r->lost << 24) / sent) - t->loss_q24) / 8;
 	/* Losses go on although the window hardly grows: a queue overflows, and the spread was measured in it. */
-	if (r->lost && t->loss_q24 > TIDE_OVERFLOW_Q24 && f->growth_q16 < Q16_ONE / 4 && !f->settling)
+	grows = f->growth_q16 >= TIDE_GROWS_Q16 || f->settling;
+	if (r->lost && t->loss_q24 > TIDE_OVERFLOW_Q24 && !grows)
 		tide_spread_forget(&t->path.spread);
 	if (queue < (s64)(own / 2))
 		f->near_empty_us = a->now_us;
@@ -254,15 +274,17 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		}
 	} else if (f->settling) {
 		f->settling--;
+	} else if (grows && r->lost) {
+		tide_pause_growth(t, a->nxt);
 	} else if (t->loss_q24 > TIDE_HEAVY_LOSS_Q24) {
 		tide_leave_for_a_pause(t, a->now_us, a->nxt);
 		return 0;
-	} else if (f->found && f->growth_q16 && queue * 4 >= (s64)own * 3) {
+	} else if ((f->found && f->growth_q16 && queue * 4 >= (s64)own * 3) || (grows && queue > (s64)own)) {
 		tide_meet(t, a->nxt);
 	} else if (queue > (s64)own) {
 		tide_give_way(t, queue, own);
 	} else if (!r->limited) {
-		tide_hold(t);
+		tide_pause_growth(t, a->nxt);
 	} else if (queue * 4 < (s64)own * 3) {
 		tide_regrow(t);
 	} else {
@@ -346,7 +368,7 @@ VERIFIED_APART int tide_fill_ack(struct tide *t, const struct tide_parameters *p
 	 * Packets of the transfer's other connections outside of the window are no cross traffic, nor are those that
 	 * the test sends together: where packet times are long they queue for several RTTs.
 	 */
-	cross_traffic = tide_cross_traffic_queue(&t->path) + (a->beside + tide_fair_burst(&t->fair) - 1) * tide_packet(&t->path);
+	cross_traffic = tide_cross_traffic_queue(&t->path) + (a->beside + a->burst + tide_fair_burst(&t->fair) - 1) * tide_packet(&t->path);
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path, t->window_q16)) {

@@ -294,8 +294,11 @@ VERIFIED_APART u64 tide_base_sample(struct tide_path *p, u64 now_us, u64 rtt)
 	return shorter;
 }
 
-/* An RTT sample. True: the path is much shorter than it seemed, so what was learned was learned in a queue. */
-VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us, u64 window_q16)
+/*
+ * An RTT sample. `unspaced`: packets of the transfer leave together, so they queue for less than an RTT. True: the path
+ * is much shorter than it seemed, so what was learned was learned in a queue.
+ */
+VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us, u64 window_q16, bool unspaced)
 {
 	u64 rtt = at_most(rtt_us, TIDE_RTT_MOST_US) << 8, base, shorter, least;
 	u32 samples;
@@ -305,7 +308,7 @@ VERIFIED_APART u64 tide_path_sample(struct tide_path *p, u64 now_us, u32 rtt_us,
 	shorter = tide_base_sample(p, now_us, rtt);
 	base = tide_base(p);
 	samples = tide_samples(p, window_q16);
-	least = p->unspaced ? base : 0;
+	least = unspaced || p->unspaced ? base : 0;
 	tide_filter_add(&p->fast, now_us, rtt, samples, at_least(at_most(base, 4 * tide_noise(p)), least));
 	tide_filter_add(&p->slow, now_us, rtt, samples, at_least(at_most(base, 2 * tide_noise(p)), at_least(base / 4, least)));
 	return shorter;

@@ -40,6 +40,7 @@ struct tide_round {
 struct tide_fill {
 	u64 growth_q16;		/* segments that the window gains per segment acknowledged */
 	u64 ramp_q16;		/* growth of the latest ramp or of the end of drain: its queue is self-induced */
+	u64 paused_q16;		/* growth before a pause */
 	u64 drain_window_q16;	/* the window after drain */
 	u64 began_us;		/* when FILL began */
 	u64 near_empty_us;	/* the latest round with a queue below own_queue / 2 */

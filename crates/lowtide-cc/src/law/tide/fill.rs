@@ -2,7 +2,7 @@
 //! FILL: Tide uses the link. Ramps end where a queue begins; a self-induced queue is held; drains measure the base RTT.
 
 use crate::{Ack, Time};
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, listen::Listen};
 
@@ -11,6 +11,8 @@ use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, listen::Listen};
 const SETTLE: u32 = 3;
 /// Growth of a ramp: the window doubles per RTT.
 const RAMP: f64 = 1.0;
+/// Growth whose own queue and losses count.
+const GROWS: f64 = 0.25;
 /// Smoothed loss above it is not chance.
 const HEAVY_LOSS: f64 = 0.04;
 /// Smoothed loss above it, in a window that hardly grows, is that of a full queue.
@@ -33,6 +35,8 @@ pub(super) struct Fill {
     ramp: f64,
     /// Data sent up to here may have met the queue of the ramp; `None` once it is acknowledged.
     ramp_sent: Option<u64>,
+    /// Growth before a pause.
+    paused: f64,
     /// Rounds of settle left.
     pub(super) settling: u32,
     /// Longest queue that the latest ramp may have caused, seconds; 0: it has settled.
@@ -60,6 +64,7 @@ impl Fill {
             growth,
             ramp: 0.0,
             ramp_sent: None,
+            paused: 0.0,
             settling: 0,
             ramped: 0.0,
             clean: 0,
@@ -225,7 +230,7 @@ impl Tide {
         }
         // packets of the transfer's other connections outside of the window are no cross traffic, nor are those that
         // the test sends together: where packet times are long they queue for several RTTs
-        let own_packets = f64::from(ack.beside) + (self.fair.burst() - 1) as f64;
+        let own_packets = f64::from(ack.beside + ack.burst) + (self.fair.burst() - 1) as f64;
         let cross_traffic = self.path.cross_traffic_queue() + own_packets * self.path.packet();
         let own = self.path.own_queue() + f64::from(ack.burst) * self.path.packet();
         self.find(ack, own);
@@ -282,11 +287,12 @@ impl Tide {
         let Phase::Fill(fill) = &mut self.phase else { return };
         let queue = round.least - base;
         let samples = f64::from(round.samples);
-        // with growth later RTTs are longer
-        let spread = if round.grew { 0.0 } else { round.sum / samples - round.least };
+        // with growth later RTTs are longer, and so are those behind an initial window
+        let bursts = f64::from(ack.burst) * self.path.packet();
+        let longer = if round.grew { 0.0 } else { (round.sum / samples - round.least - bursts).max(0.0) };
         // in bursts packets wait for each other
         if !fill.bursts.acks_burst() {
-            self.path.on_round(ack.now, spread.max(round.steps / (samples - 1.0).max(1.0)));
+            self.path.on_round(ack.now, longer.max(round.steps / (samples - 1.0).max(1.0)));
         }
         if fill.settling == 0 {
             fill.ramped = 0.0;
@@ -296,7 +302,7 @@ impl Tide {
             self.loss += (round.lost / sent - self.loss) / 8.0;
         }
         // Losses go on although the window hardly grows: a queue overflows, and the spread was measured in it.
-        let grows = fill.growth >= 0.25 || fill.settling > 0;
+        let grows = fill.growth >= GROWS || fill.settling > 0;
         if round.lost > 0.0 && self.loss > OVERFLOW && !grows {
             self.path.spread.forget();
         }
@@ -329,10 +335,12 @@ impl Tide {
             }
         } else if fill.settling > 0 {
             fill.settling -= 1;
+        } else if grows && round.lost > 0.0 {
+            self.pause_growth(ack.nxt);
         } else if self.loss > HEAVY_LOSS {
             self.leave_for_a_pause(ack);
             return;
-        } else if fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own {
+        } else if (fill.found > 0 && fill.growth > 0.0 && queue >= 0.75 * own) || (grows && queue > own) {
             self.meet(ack.nxt);
         } else if queue > own {
             self.path.see_queue();
@@ -341,7 +349,7 @@ impl Tide {
             (self.safe_window, self.confirmed) = (Some(self.window), self.has_whole_link());
             self.hold();
         } else if !round.limited {
-            self.hold();
+            self.pause_growth(ack.nxt);
         } else if queue < 0.75 * own {
             self.regrow();
         } else {
@@ -352,10 +360,21 @@ impl Tide {
         self.start_round(ack.nxt);
     }
 
+    /// A window that is not the limit, or losses while it grows. It may have grown beyond the BDP unseen, so this is the
+    /// end of a ramp, too. Without a queue growth goes on where it was.
+    fn pause_growth(&mut self, nxt: u64) {
+        let Phase::Fill(fill) = &mut self.phase else { return };
+        fill.paused = fill.paused.max(fill.growth);
+        if fill.growth >= GROWS {
+            Self::end_ramp(fill, nxt);
+        }
+        (fill.growth, fill.clean) = (0.0, 0);
+    }
+
     /// No growth, until rounds without a queue follow.
     fn hold(&mut self) {
         let Phase::Fill(fill) = &mut self.phase else { return };
-        (fill.growth, fill.clean) = (0.0, 0);
+        (fill.growth, fill.paused, fill.clean) = (0.0, 0.0, 0);
     }
 
     /// A round below 0.75 own_queue, in a window that is the limit. Growth doubles: to at most 1 up to the safe window,
@@ -364,7 +383,7 @@ impl Tide {
         let (least, safe, bdp) = (self.least_growth(), self.safe(), self.path.sure_bdp());
         let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
         let Phase::Fill(fill) = &mut self.phase else { return };
-        let doubled = (2.0 * fill.growth).max(least);
+        let doubled = (2.0 * fill.growth).max(mem::take(&mut fill.paused)).max(least);
         if safe.is_none_or(|safe| self.window < 0.93 * safe) {
             (fill.growth, fill.clean) = (doubled.min(1.0), 0);
         } else if let Some(bdp) = bdp.filter(|bdp| self.window < 0.93 * bdp) {

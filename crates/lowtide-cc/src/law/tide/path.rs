@@ -144,9 +144,9 @@ impl Path {
         }
     }
 
-    /// An RTT sample, seconds, with the window, packets. True: the path is much shorter than it seemed, so what was
-    /// learned was learned in a queue.
-    pub(super) fn on_sample(&mut self, now: Time, rtt: f64, window: f64) -> bool {
+    /// An RTT sample, seconds, with the window, packets. `unspaced`: packets of the transfer leave together, so they queue
+    /// for less than an RTT. True: the path is much shorter than it seemed, so what was learned was learned in a queue.
+    pub(super) fn on_sample(&mut self, now: Time, rtt: f64, window: f64, unspaced: bool) -> bool {
         let shorter = rtt < 0.9 * self.base();
         self.base.add(now, rtt);
         if shorter {
@@ -157,8 +157,9 @@ impl Path {
         }
         self.spread.on_base(self.base());
         let (samples, base, noise) = (self.samples(window), self.base(), self.noise());
-        self.fast.add(now, rtt, samples, base.min(4.0 * noise));
-        self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)));
+        let least = if unspaced { base } else { 0.0 };
+        self.fast.add(now, rtt, samples, base.min(4.0 * noise).max(least));
+        self.slow.add(now, rtt, samples, (base / 4.0).max(base.min(2.0 * noise)).max(least));
         shorter
     }
 
@@ -363,7 +364,7 @@ mod tests {
     fn noise_asks_for_more_samples_but_not_for_more_than_four_round_trips_have() {
         let mut path = Path::new(1000);
         let now = Time::from_nanos(1_000_000_000);
-        path.on_sample(now, 0.04, 10.0);
+        path.on_sample(now, 0.04, 10.0, false);
         assert_eq!(path.samples(100.0), 4);
         (0..Path::ROUNDS).for_each(|_| path.on_round(now, 4e-3));
         assert_eq!([2.0, 4.0, 8.0, 16.0, 100.0].map(|window| path.samples(window)), [4, 8, 16, 32, 32]);
@@ -381,7 +382,7 @@ mod tests {
                 266.. => (due + after, 40e-3),
                 _ => (due, 40e-3),
             };
-            path.on_sample(Time::from_nanos(((1.0 + at) * 1e9) as u64), rtt, 66.0);
+            path.on_sample(Time::from_nanos(((1.0 + at) * 1e9) as u64), rtt, 66.0, false);
             longest = longest.max(path.slow_queue().unwrap_or(0.0));
         }
         longest

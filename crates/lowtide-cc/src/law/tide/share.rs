@@ -254,7 +254,7 @@ mod tests {
     /// The window after rounds with these queues, in ms. The base RTT is 20 ms.
     fn after(share: &mut Share, queues: &[u32]) -> f64 {
         let mut path = Path::new(1000);
-        path.on_sample(Time::ZERO, 20e-3, 100.0);
+        path.on_sample(Time::ZERO, 20e-3, 100.0, false);
         queues.iter().for_each(|queue| share.on_round(f64::from(*queue) / 1e3, &path));
         share.cwnd()
     }
