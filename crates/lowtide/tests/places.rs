@@ -68,8 +68,8 @@ fn in_a_container_that_sees_the_hosts_hierarchy_the_program_stays_in_the_contain
     drop(run);
 }
 
-/// Whether PROGRAM of an ordinary user gets out of its group into one of that user's, where `owner` has the group around
-/// both; and what Lowtide says.
+/// Whether PROGRAM of an ordinary user gets out of its group into one of that user's, where `owner` has the group
+/// around both; and what Lowtide says.
 fn leaves(test: &str, owner: u32) -> (bool, String) {
     const USER: u32 = 65534;
     let (_copy, lowtide) = public_copy();
