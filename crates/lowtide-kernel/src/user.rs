@@ -102,8 +102,8 @@ impl Caller {
     }
 }
 
-/// This thread alone. The identities take the capabilities on files from it. The others go too: CAP_SYS_PTRACE opens the
-/// working directories of other users' processes, and CAP_SYS_RESOURCE exceeds quotas.
+/// This thread alone. The identities take the capabilities on files from it. The others go too: CAP_SYS_PTRACE opens
+/// the working directories of other users' processes, and CAP_SYS_RESOURCE exceeds quotas.
 fn become_on_files(user: &User) -> io::Result<()> {
     let groups: Vec<_> = user.groups.iter().map(|group| group.as_raw()).collect();
     // SAFETY: system calls, the first with a list as long as is said.
