@@ -9,6 +9,7 @@
 mod actuator;
 mod bpf_skel;
 mod budget;
+mod capabilities;
 mod ceiling;
 mod cgroup;
 mod clock;

@@ -21,7 +21,7 @@ use nix::{
 };
 
 use crate::{
-    Cgroup, Error, Result, Stream, Terminal, User,
+    Cgroup, Error, Result, Stream, Terminal, User, capabilities,
     dispositions::sigpipe_was_ignored,
     session::{Leader, News, Start, check},
 };
@@ -111,7 +111,7 @@ impl Program {
                 if let Some(entrance) = &mut entrance {
                     entrance.write_all(b"0")?;
                 }
-                drop_inherited_capabilities()?;
+                capabilities::drop_inherited()?;
                 if let Some((uid, gid, groups)) = &identity {
                     check(libc::setgroups(groups.len(), groups.as_ptr()))?;
                     check(libc::setresgid(*gid, *gid, *gid))?;
@@ -219,33 +219,6 @@ fn exit(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, signal) => Exit::Signal(signal.unwrap_or(libc::SIGKILL)),
-    }
-}
-
-/// `struct __user_cap_data_struct` of the kernel: 32 capabilities each.
-#[repr(C)]
-#[derive(Default)]
-struct Capabilities {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
-}
-
-/// `_LINUX_CAPABILITY_VERSION_3`: of two such structures.
-const TWO_OF_32: u32 = 0x2008_0522;
-
-/// Capabilities that Lowtide was given are not the program's: clears the ambient set and the inheritable one, by which
-/// alone they pass an exec.
-fn drop_inherited_capabilities() -> io::Result<()> {
-    // of this process
-    let header = [TWO_OF_32, 0];
-    let mut sets = [Capabilities::default(), Capabilities::default()];
-    // SAFETY: system calls with integer arguments, and structures as the kernel lays them out, which outlive the calls.
-    unsafe {
-        check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))?;
-        check(libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) as libc::c_int)?;
-        sets.iter_mut().for_each(|set| set.inheritable = 0);
-        check(libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) as libc::c_int)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{env, ffi::CString, io, path::PathBuf, thread};
 
 use nix::unistd::{self, Gid, Uid};
 
-use crate::{Error, Result};
+use crate::{Error, Result, capabilities};
 
 /// A user to become, with everything that a login would set.
 #[derive(Debug, Clone)]
@@ -102,7 +102,8 @@ impl Caller {
     }
 }
 
-/// This thread alone; without these identities the capabilities that override rights on files are not in force either.
+/// This thread alone. The identities take the capabilities on files from it. The others go too: CAP_SYS_PTRACE opens
+/// the working directories of other users' processes, and CAP_SYS_RESOURCE exceeds quotas.
 fn become_on_files(user: &User) -> io::Result<()> {
     let groups: Vec<_> = user.groups.iter().map(|group| group.as_raw()).collect();
     // SAFETY: system calls, the first with a list as long as is said.
@@ -117,14 +118,14 @@ fn become_on_files(user: &User) -> io::Result<()> {
     };
     let is = |now: libc::c_long, wanted: u32| u32::try_from(now).is_ok_and(|now| now == wanted);
     match is(now.0, user.gid.as_raw()) && is(now.1, user.uid.as_raw()) {
-        true => Ok(()),
+        true => capabilities::drop_of_this_thread(),
         false => Err(io::Error::from_raw_os_error(libc::EPERM)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
     use super::*;
 
@@ -138,6 +139,25 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
         write("ours").unwrap();
         Caller::of_this_process().act(|| write("ours, too")).unwrap().unwrap();
+    }
+
+    #[test]
+    #[ignore = "needs root: -- --include-ignored"]
+    fn a_caller_has_no_way_through_the_processes_of_others() {
+        // everybody may write in it, but only its owner gets there: by the path, or where a process of root's is
+        let closed = tempfile::tempdir().unwrap();
+        fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let open = closed.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        let mut process = Command::new("sleep").arg("60").current_dir(&open).spawn().unwrap();
+        let path = format!("/proc/{}/cwd/theirs", process.id());
+        let refused = Caller(User::look_up("nobody")).act(|| fs::write(&path, ""));
+        let allowed = Caller::of_this_process().act(|| fs::write(&path, ""));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        assert_eq!(refused.unwrap().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        allowed.unwrap().unwrap();
     }
 
     #[test]

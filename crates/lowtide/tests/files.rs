@@ -15,7 +15,7 @@ use std::{
     process::Command,
 };
 
-use lifecycle::{finish, lowtide, lowtide_environment, needs_kernel, public_copy, report, run_script};
+use lifecycle::{Running, finish, lowtide, lowtide_environment, needs_kernel, public_copy, report, run_script};
 use serde_json::json;
 
 #[test]
@@ -130,4 +130,52 @@ fn a_report_is_written_with_the_callers_rights() {
     let refused = run(ours.path());
     assert_eq!(refused.status.code(), Some(125), "{refused:?}");
     assert!(refused.sentence().contains("--report") && refused.sentence().contains("Permission denied"), "{refused:?}");
+}
+
+/// The caller's rights are not only those on files: no process of root's shows a way around a directory.
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_report_takes_no_way_through_other_users_processes() {
+    needs_kernel();
+    let (_copy, program) = public_copy();
+    let closed = tempfile::tempdir().unwrap();
+    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let open = closed.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let there = Running::start(Command::new("sleep").arg("60").current_dir(&open));
+    let path = format!("/proc/{}/cwd/report.json", there.pid());
+    let run = |caller: &str| {
+        let mut command = Command::new(&program);
+        command.args(["run", "--quiet", "--report", &path, "--", "true"]).current_dir("/");
+        finish(lowtide_environment(&mut command).env("SUDO_UID", caller))
+    };
+    let refused = run("65534");
+    assert_eq!((refused.status.code(), open.join("report.json").exists()), (Some(125), false), "{refused:?}");
+    assert!(refused.sentence().contains("Permission denied"), "{refused:?}");
+    assert!(run("0").status.success() && open.join("report.json").exists(), "root may");
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_history_that_the_caller_names_is_the_callers() {
+    needs_kernel();
+    let (_copy, program) = public_copy();
+    let (theirs, ours) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    chown(theirs.path(), Some(65534), Some(65534)).unwrap();
+    fs::set_permissions(ours.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let run = |directory: &Path, options: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(["run", "--progress", "never", "--history"]).arg(directory.join("history.json")).args(options);
+        finish(lowtide_environment(command.args(["--", "true"])).env("SUDO_UID", "65534").current_dir("/"))
+    };
+    let kept = |directory: &Path| fs::metadata(directory.join("history.runs.json")).ok().map(|file| file.uid());
+    assert!(run(theirs.path(), &[]).status.success());
+    assert_eq!(kept(theirs.path()), Some(65534));
+    let unkept = run(ours.path(), &[]);
+    assert!(unkept.status.success() && unkept.err.contains("Permission denied"), "{unkept:?}");
+    assert_eq!(kept(ours.path()), None);
+    fs::write(ours.path().join("history.json"), r#"{"schema": "lowtide-history/1", "jobs": []}"#).unwrap();
+    let unread = run(ours.path(), &["--size", "last", "--deadline", "1h"]);
+    assert!(unread.sentence().contains("Permission denied"), "{unread:?}");
 }

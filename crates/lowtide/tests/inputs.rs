@@ -4,9 +4,13 @@
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 
-use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown},
+    process::Command,
+};
 
-use lifecycle::{finish, needs_kernel, report, run_script};
+use lifecycle::{finish, lowtide_environment, needs_kernel, public_copy, report, run_script};
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
@@ -30,6 +34,28 @@ fn a_tree_that_cannot_be_read_as_a_whole_is_announced_by_what_could() {
     assert_eq!((ended.status.code(), ended.out.as_str()), (Some(0), "ran\n"), "{ended:?}");
     let warning = ended.err.lines().next().unwrap();
     assert!(warning.contains("2 places could not be read") && warning.contains("closed"), "{ended:?}");
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn what_the_caller_may_not_read_does_not_count() {
+    needs_kernel();
+    let (_copy, program) = public_copy();
+    let (tree, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::set_permissions(tree.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for (folder, mode) in [("open", 0o755), ("closed", 0o700)] {
+        fs::create_dir(tree.path().join(folder)).unwrap();
+        fs::write(tree.path().join(folder).join("x"), [1; 1000]).unwrap();
+        fs::set_permissions(tree.path().join(folder), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for (caller, size) in [("65534", 1000), ("0", 2000)] {
+        chown(out.path(), Some(caller.parse().unwrap()), None).unwrap();
+        let file = out.path().join(caller);
+        let mut command = Command::new(&program);
+        command.args(["run", "--quiet", "--report"]).arg(&file).arg("--size-of").arg(tree.path()).args(["--", "true"]);
+        let ended = finish(lowtide_environment(&mut command).env("SUDO_UID", caller).current_dir("/"));
+        assert_eq!((ended.status.code(), report(&file)["size_bytes"].as_u64()), (Some(0), Some(size)), "{ended:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod lifecycle;
 mod terminal;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::Write,
     net::{IpAddr, Ipv4Addr, TcpStream},
@@ -414,6 +414,46 @@ fn is_in_the_kernel(&(kind, id): &(&'static str, u32)) -> bool {
 
 /// What `ss` shows of a socket whose pacing is switched on without a limit, in bits per second.
 const UNLIMITED: f64 = 34e9;
+
+/// What the kernel's settings of a namespace say, but for the list of the laws that there are.
+fn settings(space: &Namespace) -> BTreeMap<PathBuf, String> {
+    let read = || {
+        let mut settings = BTreeMap::new();
+        let mut directories = vec![PathBuf::from("/proc/sys/net")];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(&directory).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    directories.push(path);
+                } else if !path.ends_with("tcp_available_congestion_control") {
+                    // some can only be written
+                    settings.insert(path.clone(), fs::read_to_string(&path).unwrap_or_default());
+                }
+            }
+        }
+        settings
+    };
+    space.run(read).unwrap()
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn no_setting_of_the_kernel_changes() {
+    needs_kernel();
+    let space = namespace("settings");
+    let before = settings(&space);
+    assert!(before.contains_key(Path::new("/proc/sys/net/ipv4/tcp_congestion_control")), "{before:?}");
+    let run = Running::start(&mut inside(
+        &space,
+        run_script(&["--quiet", "--direction", "both"], "echo ready; exec sleep 60"),
+    ));
+    run.says("ready");
+    let during = settings(&space);
+    run.signal(Signal::SIGTERM);
+    run.end();
+    let changed: Vec<_> = before.iter().filter(|(path, value)| during.get(*path) != Some(value)).collect();
+    assert!(changed.is_empty(), "{changed:?}");
+}
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]

@@ -7,7 +7,10 @@ mod lifecycle;
 
 use std::{
     fs::{self, File},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd},
+        unix::fs::chown,
+    },
     path::{Path, PathBuf},
     process::Command,
     ptr,
@@ -15,7 +18,7 @@ use std::{
 };
 
 use libbpf_rs::libbpf_sys::{self, BPF_CGROUP_INET_EGRESS, BPF_F_ALLOW_MULTI, BPF_F_ALLOW_OVERRIDE};
-use lifecycle::{Running, children, finish, group_of, name, needs_kernel, own_cgroup, until, within};
+use lifecycle::{Running, children, finish, group_of, name, needs_kernel, own_cgroup, public_copy, until, within};
 
 /// A cgroup of ours, below that of the tests.
 struct Group(PathBuf);
@@ -63,6 +66,37 @@ fn in_a_container_that_sees_the_hosts_hierarchy_the_program_stays_in_the_contain
     assert!(container.ends_with(&name("container")), "{container}");
     assert!(found.starts_with(&format!("{container}/lowtide-{}-", run.pid())), "{found} is not in {container}");
     drop(run);
+}
+
+/// Whether PROGRAM of an ordinary user gets out of its group into one of that user's, where `owner` has the group
+/// around both; and what Lowtide says.
+fn leaves(test: &str, owner: u32) -> (bool, String) {
+    const USER: u32 = 65534;
+    let (_copy, lowtide) = public_copy();
+    let around = Group::new(test);
+    let (start, theirs) = (Group::at(around.0.join("start")), Group::at(around.0.join("theirs")));
+    for (group, owner) in [(&around, owner), (&theirs, USER)] {
+        chown(group.0.join("cgroup.procs"), Some(owner), None).unwrap();
+    }
+    let script = "cd / && SUDO_UID=65534 exec $COPY run -- sh -c 'echo 0 > $THEIRS/cgroup.procs; echo ready; sleep 1'";
+    let run = Running::start(start.shell(script).env("COPY", lowtide).env("THEIRS", &theirs.0));
+    run.says("ready");
+    let program = *children(run.pid()).first().expect("the program");
+    let left = group_of(program).ends_with("/theirs");
+    let ended = run.end();
+    assert!(ended.status.success(), "{ended:?}");
+    (left, ended.err)
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn only_who_has_the_group_around_leaves_ours() {
+    needs_kernel();
+    const LEFT: &str = "moved out of its group";
+    let (left, said) = leaves("roots", 0);
+    assert!(!left && !said.contains(LEFT), "{said}");
+    let (left, said) = leaves("delegated", 65534);
+    assert!(left && said.contains(LEFT), "{said}");
 }
 
 /// Takes every cgroup v2 hierarchy out of sight.

@@ -243,6 +243,29 @@ fn a_damaged_history_costs_the_estimate_and_not_the_job() {
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn other_protocols_are_not_seen() {
+    needs_kernel();
+    let place = Place::new("protocols");
+    // 253: for experiments, RFC 3692
+    for (kind, bytes) in [("SOCK_RAW, 253", 0), ("SOCK_DGRAM", 102_800)] {
+        let script = format!(
+            "python3 -c \"import socket
+s = socket.socket(socket.AF_INET, socket.{kind})
+for _ in range(100): s.sendto(bytes(1000), ('127.0.0.1', 9))\""
+        );
+        let run = place.run(&["--size", "1MB", "--deadline", "+1h"], &script);
+        run.has(json!({"outcome": "not-governed", "acknowledged_bytes": 0}));
+        let beside = &run.report["not_controlled"];
+        assert_eq!(
+            (&beside["udp_sent_bytes"], &beside["group_moved_no_bytes"]),
+            (&json!(bytes), &json!(bytes == 0)),
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn bytes_that_nobody_governed_are_counted_as_such() {
     needs_kernel();
     let place = Place::new("elsewhere");

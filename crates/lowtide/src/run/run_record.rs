@@ -16,8 +16,8 @@ use super::{
 const RATE_WINDOW: Duration = Duration::from_secs(2);
 /// Rows of the series; from there on every second one is dropped and the spacing doubles.
 const SERIES_LIMIT: usize = 20_000;
-/// Changes by hand that are kept.
-const CHANGES_LIMIT: usize = 1000;
+/// Changes by hand that are kept, and statements on the outlook, of which PROGRAM can cause any number.
+const KEPT: usize = 1000;
 /// Received bytes dominate from here on.
 const DOWNLOAD_FLOOR: u64 = 1_000_000;
 /// A group that moved nothing for so long may have handed its work to another process.
@@ -99,12 +99,9 @@ impl RunRecord {
         (self.size, self.completed) = (None, None);
     }
 
-    /// Keeps what was changed by hand; of very many changes the last ones.
+    /// Keeps what was changed by hand.
     pub(super) fn change(&mut self, now: Time, what: String) {
-        if self.changes.len() == CHANGES_LIMIT {
-            self.changes.remove(0);
-        }
-        self.changes.push((now, what));
+        keep(&mut self.changes, (now, what));
     }
 
     /// Takes a status in; true if the outlook is of another kind than before.
@@ -132,7 +129,7 @@ impl RunRecord {
         let said = self.announcements.last().map(|last| kind(&last.outlook, last.hold));
         let news = said != Some(kind(&outlook, hold)) && (outlook != Outlook::TooEarly || hold != Hold::None);
         if news {
-            self.announcements.push(Announcement { now, outlook, hold });
+            keep(&mut self.announcements, Announcement { now, outlook, hold });
         }
         news
     }
@@ -212,6 +209,14 @@ impl RunRecord {
             Some((least, most)) => Some((w.min(least), w.max(most))),
         })
     }
+}
+
+/// Of very many the last ones.
+fn keep<T>(list: &mut Vec<T>, new: T) {
+    if list.len() == KEPT {
+        list.remove(0);
+    }
+    list.push(new);
 }
 
 #[cfg(test)]
@@ -299,6 +304,20 @@ mod tests {
         owns_nothing(&record.rows);
         let goals: Vec<_> = record.rows.iter().map(|row| row.goals).collect();
         assert_eq!(goals, [Open { number: 4096, behind: 0 }, Open::default()]);
+    }
+
+    #[test]
+    fn of_outlooks_that_never_rest_the_last_ones_are_kept() {
+        let mut record = RunRecord::new(Direction::Up, Direction::Up, None);
+        for at in 0..1100 {
+            let mut status = after(at, Totals::default());
+            if at % 2 == 1 {
+                status.decision.outlook = Outlook::Waiting { connected: false };
+            }
+            assert!(record.observe(&status));
+        }
+        let seconds: Vec<_> = record.announcements.iter().map(|said| said.now.as_secs_f64()).collect();
+        assert_eq!((seconds.len(), seconds[0], seconds[999]), (1000, 100.0, 1099.0));
     }
 
     #[test]

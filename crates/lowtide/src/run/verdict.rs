@@ -79,9 +79,12 @@ impl Verdict {
         let whole = all.max(seen.size.unwrap_or(0));
         let reached = |part: f64| seen.size.is_none_or(|size| seen.governed as f64 >= part * size as f64);
         let ended_well = seen.succeeded && (seen.guessed || reached(REACHED));
+        // what else there was is not what was announced
+        let announced = seen.size.is_some() && !seen.guessed && reached(REACHED);
+        let elsewhere = !announced && (seen.governed as f64) < MOST * all as f64;
         let done = seen.completed.or(ended_well.then_some(seen.finished));
         let late = |time| seen.deadline.is_some_and(|deadline| time > deadline);
-        let outcome = if seen.governed == 0 || (seen.governed as f64) < MOST * all as f64 {
+        let outcome = if seen.governed == 0 || elsewhere {
             Some(Outcome::NotGoverned)
         } else if done.is_some_and(late) || late(seen.finished) && done.is_none() {
             Some(Outcome::Missed)
@@ -186,7 +189,15 @@ mod tests {
             ("a trickle past the deadline", Seen { finished: at(70), ..part(100) }, Some(missed), 1e-6),
             ("over a connection of an ssh master", part(0), Some(not), 0.0),
             ("a handshake alone", part(132_000), Some(not), 0.001_32),
-            ("mostly over QUIC", Seen { ungoverned: 300_000_000, ..seen() }, Some(not), 0.25),
+            ("mostly over QUIC", Seen { ungoverned: 60_000_000, ..part(40_000_000) }, Some(not), 0.4),
+            ("of a guessed size", Seen { ungoverned: 300_000_000, guessed: true, ..seen() }, Some(not), 0.25),
+            ("all, and a larger download", Seen { ungoverned: 300_000_000, ..seen() }, Some(met), 0.25),
+            (
+                "a larger download, no size",
+                Seen { ungoverned: 9, deadline: None, size: None, ..part(5) },
+                Some(not),
+                5.0 / 14.0,
+            ),
             ("a download", Seen { ungoverned: 90_000_000, ..part(2_000_000) }, Some(not), 0.02),
             ("no deadline", Seen { deadline: None, ..seen() }, None, 1.0),
             ("no deadline, less", Seen { deadline: None, ..part(50_000_000) }, Some(early), 0.5),

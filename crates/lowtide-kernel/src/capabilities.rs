@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Giving up capabilities.
+
+use std::io;
+
+use crate::session::check;
+
+/// `struct __user_cap_data_struct` of the kernel: 32 capabilities each.
+#[repr(C)]
+#[derive(Default)]
+struct Capabilities {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3`: of two such structures. The 0 means the calling thread.
+const HEADER: [u32; 2] = [0x2008_0522, 0];
+
+/// Capabilities that Lowtide was given are not the program's: clears the ambient set and the inheritable one, by which
+/// alone they pass an exec. Makes system calls only.
+pub(crate) fn drop_inherited() -> io::Result<()> {
+    let mut sets = [Capabilities::default(), Capabilities::default()];
+    // SAFETY: system calls with integer arguments, and structures as the kernel lays them out, which outlive the calls.
+    unsafe {
+        check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))?;
+        check(libc::syscall(libc::SYS_capget, HEADER.as_ptr(), sets.as_mut_ptr()) as libc::c_int)?;
+        sets.iter_mut().for_each(|set| set.inheritable = 0);
+        check(libc::syscall(libc::SYS_capset, HEADER.as_ptr(), sets.as_ptr()) as libc::c_int)
+    }
+}
+
+/// Takes every capability from this thread; other threads keep theirs.
+pub(crate) fn drop_of_this_thread() -> io::Result<()> {
+    let none = [Capabilities::default(), Capabilities::default()];
+    // SAFETY: a system call with structures as the kernel lays them out, which outlive the call.
+    check(unsafe { libc::syscall(libc::SYS_capset, HEADER.as_ptr(), none.as_ptr()) as libc::c_int })
+}
