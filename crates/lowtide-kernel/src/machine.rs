@@ -202,9 +202,13 @@ fn remove(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// What a kernel with CONFIG_BPF_PRELOAD puts into each bpffs.
+const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
+
 /// Undoes what [`bpffs`] did: a file system that we mounted, and that no other process uses.
 fn unmount_ours() {
-    let empty = fs::read_dir(BPFFS).is_ok_and(|mut entries| entries.next().is_none());
+    let is_the_kernels = |entry: fs::DirEntry| PRELOADED.iter().any(|name| entry.file_name() == *name);
+    let empty = fs::read_dir(BPFFS).is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(is_the_kernels)));
     if empty && mounted_bpffs().is_some_and(|source| source == SOURCE) {
         let _ = umount2(BPFFS, MntFlags::UMOUNT_NOFOLLOW); // not if a process has a file of it open
     }
