@@ -144,7 +144,7 @@ impl Path {
         }
     }
 
-    /// An RTT sample, seconds, with the window, packets. `unspaced`: packets of the transfer leave together, so they queue
+    /// An RTT sample, seconds, with the window, packets. `unspaced`: packets of the transfer leave together, and queue
     /// for less than an RTT. True: the path is much shorter than it seemed, so what was learned was learned in a queue.
     pub(super) fn on_sample(&mut self, now: Time, rtt: f64, window: f64, unspaced: bool) -> bool {
         let shorter = rtt < 0.9 * self.base();
