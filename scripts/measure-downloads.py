@@ -98,7 +98,8 @@ def watch(program, began, rows):
         now, counts = time.time(), connected(FILES_PORT)
         each = {port: count - before.get(port, 0) for port, count in counts.items()}
         rows.append((now - began, now - last, sum(each.values()), each))
-        last, before = now, counts
+        last = now
+        before |= counts  # ss may leave one out
 
 
 # serves a directory: address, port, directory, law
