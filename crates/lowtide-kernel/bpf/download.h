@@ -456,14 +456,13 @@ static inline void download_clamp(struct bpf_sock_ops *ops)
 
 	if (!d || !tp)
 		return;
-	if (!downloads_are_governed(now_ns)) {
+	/* one without timestamps never begins, but a pause holds it, too */
+	if (!downloads_are_governed(now_ns) || (!d->begun && !steering.download_held)) {
 		if (d->clamped)
 			download_set(ops, DOWNLOAD_WINDOW_MOST);
 		d->clamped = 0;
 		return;
 	}
-	if (!d->begun && !steering.download_held)
-		return;
 	held = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
 	held = held > DOWNLOAD_WINDOW_MOST ? 0 : held;
 	mss = d->grants.mss;

@@ -26,6 +26,7 @@
 /* drift of clocks, 30 ppm, unless more is seen; so a queue of 30 ms that stands for 15 minutes is forgotten */
 #define GRANT_DRIFT_SHIFT 15
 #define GRANT_BACK_MOST 16	/* base RTTs: the longest wait of ACKs that counts */
+#define GRANT_WAIT_ROUNDS 2	/* RTTs for which ACKs wait before that counts */
 /* of the base RTT: if the wait of ACKs falls by more, the data that are released cause a queue */
 #define GRANT_FREED_PART 8
 #define GRANT_LEAST_WINDOW 1152	/* bytes: Linux offers no less */
@@ -67,7 +68,10 @@ struct grants {
 	u32 overtaken;		/* segments that have overtaken these */
 	u32 blind;		/* a packet was not seen */
 	u32 back_us;		/* how long ACKs wait on the return path */
-	u32 freed_us;		/* how much less ACKs wait than before */
+	u32 waits_us;		/* the least wait since `waits_since_us` */
+	u64 waits_since_us;
+	u32 freed_from_us;	/* how long ACKs waited before they waited less */
+	u32 freed_us;		/* how much less they wait now */
 	u64 freed_until_us;	/* when the data that this has released have arrived */
 	u64 limited_us;		/* when data last came up to the edge; 0: never */
 	s64 offset_us;		/* our clock less the sender's, with an empty forward path */
@@ -216,24 +220,31 @@ static inline u32 grant_delay_us(struct grants *g, const struct segment *s, u32 
 }
 
 /*
- * Updates how long ACKs wait: it falls at once, and rises slowly. If it falls, data granted for the sake of that wait
- * arrive at once. Until they have, they are a self-induced queue on the forward path.
+ * Updates how long ACKs wait: it falls at once, and rises to the least wait of some time. An RTT has the stalls of the
+ * sender, too, and all data of one window may show the same stall. The data after these do not.
+ *
+ * If the wait falls, data granted for the sake of that wait arrive at once. Until they have, they are a self-induced
+ * queue on the forward path.
  */
 static inline void grant_note_back(struct grants *g, u64 now_us, u32 loop_us, u32 rtt_us)
 {
-	u32 waited = loop_us > rtt_us ? loop_us - rtt_us : 0, freed;
+	u32 waited = loop_us > rtt_us ? loop_us - rtt_us : 0;
 
-	freed = g->back_us > waited ? g->back_us - waited : 0;
 	if (now_us >= g->freed_until_us)
-		g->freed_us = 0;
-	if (freed > g->owd.rtt_min_us / GRANT_FREED_PART) {
-		g->freed_us += freed;
-		g->freed_until_us = now_us + loop_us + g->back_us;
-	}
-	if (freed)
+		g->freed_from_us = g->freed_us = 0;
+	g->waits_us = at_most(g->waits_us, waited);
+	if (waited < g->back_us) {
+		if (g->back_us - waited > g->owd.rtt_min_us / GRANT_FREED_PART) {
+			g->freed_from_us = at_least(g->freed_from_us, g->back_us);
+			g->freed_until_us = now_us + loop_us + g->back_us;
+		}
 		g->back_us = waited;
-	else
-		g->back_us += (waited - g->back_us) / 8;
+	} else if (now_us - g->waits_since_us > (u64)GRANT_WAIT_ROUNDS * loop_us) {
+		g->back_us = g->waits_us;
+		g->waits_us = waited;
+		g->waits_since_us = now_us;
+	}
+	g->freed_us = g->freed_from_us > g->back_us ? g->freed_from_us - g->back_us : 0;
 }
 
 /* Stretches a window for a path with an empty return path, so that it carries the same if ACKs wait. */

@@ -6,7 +6,8 @@
 //!
 //! The last column is what the machine does not change: the part of all processor time that our programs in the kernel
 //! take themselves, as the kernel counts it (`kernel.bpf_stats_enabled`, which adds to it a little). `kernel:cubic` is
-//! the kernel's own under `run`, and `none` is plain CUBIC again: what the machine differs from itself.
+//! the kernel's own under `run`, and `none` is plain CUBIC again: what the machine differs from itself. `down` is the
+//! receiving side: iperf3 -R under `run --direction down`, by the receiver's processor time.
 
 #[path = "support/veth.rs"]
 mod veth;
@@ -25,6 +26,7 @@ use serde_json::Value;
 const PAIRS: usize = 5;
 const SECONDS: &str = "4";
 const NONE: &str = "none";
+const DOWN: &str = "down";
 const PLAIN: &str = "5201";
 const GOVERNED: &str = "5202";
 
@@ -40,7 +42,7 @@ fn main() {
     let asked = env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     let (numbers, laws): (Vec<String>, Vec<String>) = asked.partition(|argument| argument.parse::<usize>().is_ok());
     let pairs = numbers.last().and_then(|number| number.parse().ok()).unwrap_or(PAIRS).max(1);
-    let all = || [NONE, "kernel:cubic"].iter().chain(KernelLaw::OWN).map(|law| (*law).to_owned()).collect();
+    let all = || [NONE, "kernel:cubic", DOWN].iter().chain(KernelLaw::OWN).map(|law| (*law).to_owned()).collect();
 
     println!(
         "{:<14}{:>6}  {:>22}  {:>24}  {:>10}  {:>12}  {:>8}",
@@ -54,13 +56,16 @@ fn main() {
 
 /// One line for 1 and one for 100 flows: medians, and the medians of the ratios within the pairs.
 fn compare(law: &str, pairs: usize, a: &Namespace, b: &Namespace) {
-    let lowtide = [env!("CARGO_BIN_EXE_lowtide"), "run", "--cc", law, "--w-min", "1", "--quiet", "--"];
+    let how = if law == DOWN { ["--direction", "down"] } else { ["--cc", law] };
+    let lowtide = [&[env!("CARGO_BIN_EXE_lowtide"), "run"][..], &how, &["--w-min", "1", "--quiet", "--"]].concat();
     let lowtide: &[&str] = if law == NONE { &[] } else { &lowtide };
     // a law that needs ECN needs it of the receiver, too
-    let mut server = serve(b, lowtide, GOVERNED);
+    let servers: &[&str] = if law == DOWN { &[] } else { lowtide };
+    let mut server = serve(b, servers, GOVERNED);
+    let way: &[&str] = if law == DOWN { &["-R"] } else { &[] };
     for flows in ["1", "100"] {
-        let plain = || measure(a, &[], PLAIN, flows);
-        let governed = || measure(a, lowtide, GOVERNED, flows);
+        let plain = || measure(a, &[], PLAIN, flows, way);
+        let governed = || measure(a, lowtide, GOVERNED, flows, way);
         // the second of two runs is not always the same, either
         let pair = |number: usize| match number % 2 {
             0 => [plain(), governed()],
@@ -77,7 +82,7 @@ fn compare(law: &str, pairs: usize, a: &Namespace, b: &Namespace) {
             of(|[plain, _]| plain.1),
             of(|[plain, governed]| governed.0 / plain.0),
             of(|[plain, governed]| governed.1 / plain.1),
-            100.0 * in_bpf(a, lowtide, flows),
+            100.0 * in_bpf(a, lowtide, flows, way),
         );
     }
     stop(&mut server);
@@ -93,12 +98,12 @@ fn serve(b: &Namespace, prefix: &[&str], port: &str) -> Child {
 }
 
 /// The part of the processor time of two seconds that BPF programs take.
-fn in_bpf(a: &Namespace, prefix: &[&str], flows: &str) -> f64 {
+fn in_bpf(a: &Namespace, prefix: &[&str], flows: &str, way: &[&str]) -> f64 {
     const COUNTED: &str = "/proc/sys/kernel/bpf_stats_enabled";
     let before = fs::read_to_string(COUNTED).expect("Linux 5.1");
     fs::write(COUNTED, "1").expect("root");
-    let words =
-        [prefix, &["iperf3", "-c", veth::B, "-p", GOVERNED, "-C", "cubic", "-P", flows, "-t", SECONDS]].concat();
+    let iperf = ["iperf3", "-c", veth::B, "-p", GOVERNED, "-C", "cubic", "-P", flows, "-t", SECONDS];
+    let words = [prefix, &iperf, way].concat();
     let mut command = Command::new(words[0]);
     let mut client = a.enter_command(command.args(&words[1..]).stdout(Stdio::null())).spawn().unwrap();
     thread::sleep(Duration::from_secs(1));
@@ -124,10 +129,10 @@ fn busy_seconds() -> f64 {
     times.enumerate().filter(|(at, _)| ![3, 4].contains(at)).map(|(_, ticks)| ticks / 100.0).sum()
 }
 
-/// Gbit/s received, and CPU seconds of the sending program per GB.
-fn measure(a: &Namespace, prefix: &[&str], port: &str, flows: &str) -> (f64, f64) {
+/// Gbit/s received, and CPU seconds of the program on the near side per GB.
+fn measure(a: &Namespace, prefix: &[&str], port: &str, flows: &str, way: &[&str]) -> (f64, f64) {
     let iperf = ["iperf3", "-c", veth::B, "-p", port, "-C", "cubic", "-P", flows, "-t", SECONDS, "-J"];
-    let words = [prefix, &iperf].concat();
+    let words = [prefix, &iperf, way].concat();
     let mut command = Command::new(words[0]);
     let output = a.enter_command(command.args(&words[1..])).output().unwrap();
     let result: Value = serde_json::from_slice(&output.stdout).expect("iperf3 prints JSON");

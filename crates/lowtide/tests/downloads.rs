@@ -74,6 +74,12 @@ impl Scene {
         "served"
     }
 
+    /// Connections from now on have no TCP timestamps.
+    fn without_timestamps(&self) {
+        let set = || fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0");
+        self.link.a().run(set).unwrap().unwrap();
+    }
+
     fn received(&self) -> PathBuf {
         self.directory.path().join("received")
     }
@@ -222,6 +228,10 @@ fn killed_it_leaves_no_slow_socket() {
     let job = name("killed");
     let run = scene.run(&["--name", &job, "--size", "300MB", "--deadline", "1h", "--w-max", "0.004"], &program);
     scene.yields();
+    until("the reason", || transfer_status(&job).filter(|status| status["yields"] == true));
+    let told = finish(&mut lowtide(["status", &job]));
+    let words = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("held back, as the link is in use"), "{told:?}");
     let refused = finish(&mut lowtide(["set", &job, "--max-rate", "1mbit"]));
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(refused.sentence().contains("only what is sent"), "{refused:?}");
@@ -238,14 +248,25 @@ fn killed_it_leaves_no_slow_socket() {
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn a_download_is_paused_and_goes_on() {
-    let scene = Scene::new("paused");
+    is_paused_and_goes_on(&Scene::new("paused"), &name("paused"));
+}
+
+/// A pause holds it, though it is not governed otherwise.
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_download_without_timestamps_is_paused_and_goes_on() {
+    let scene = Scene::new("unstampedpause");
+    scene.without_timestamps();
+    is_paused_and_goes_on(&scene, &name("unstampedpause"));
+}
+
+fn is_paused_and_goes_on(scene: &Scene, job: &str) {
     let program = scene.curl(scene.serves(300_000_000));
-    let job = name("paused");
-    let run = scene.run(&["--name", &job], &program);
+    let run = scene.run(&["--name", job], &program);
     scene.is_let_go(PATIENCE);
-    assert!(finish(&mut lowtide(["pause", &job])).status.success());
+    assert!(finish(&mut lowtide(["pause", job])).status.success());
     within(PATIENCE, "less than a segment", || scene.window().filter(|window| *window < 1448.0));
-    assert!(finish(&mut lowtide(["resume", &job])).status.success());
+    assert!(finish(&mut lowtide(["resume", job])).status.success());
     scene.is_let_go(PATIENCE);
     run.signal(Signal::SIGTERM);
     run.end();
@@ -295,8 +316,7 @@ fn at_the_end_what_the_program_leaves_behind_is_let_go() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn without_timestamps_a_connection_is_left_alone_and_named() {
     let scene = Scene::new("unstamped");
-    let set = || fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0");
-    scene.link.a().run(set).unwrap().unwrap();
+    scene.without_timestamps();
     let program = scene.curl(scene.serves(2_000_000));
     let (ended, report) = scene.runs(&[], &program);
     scene.arrived_whole();

@@ -93,6 +93,7 @@ struct World {
     tick: u64,
     ppm: i64,
     offset: u32,
+    left: u64,
     link_free: u64,
     back_free: u64,
     sent: u32,
@@ -122,6 +123,7 @@ impl World {
             tick: 1000,
             ppm: 0,
             offset: u32::MAX - 500,
+            left: 0,
             link_free: 0,
             back_free: 0,
             sent: 0,
@@ -173,7 +175,8 @@ impl World {
                     self.heard_tsval = tsval;
                     self.acked = self.acked.max(edge - self.window);
                     while self.sent < edge && self.sent < self.acked.saturating_add(self.most) {
-                        let leaves = now + pause(self.sent);
+                        let leaves = self.left.max(now + pause(self.sent)); // in order
+                        self.left = leaves;
                         let starts = self.link_free.max(leaves + here(seconds) as u64);
                         self.link_free = starts + self.packet;
                         let tsval = self.senders_clock(leaves);
@@ -330,6 +333,23 @@ fn a_sender_with_little_to_send_is_no_queue() {
     }
     assert_eq!(limited, 0, "it has the window of twenty");
     assert!(longer > 100, "round trips have the pauses");
+}
+
+/// A program that sends now and then, beside a queue that stands: it answers ACKs late, and again in time. These ACKs
+/// did not wait on their way, so no data are released, and the queue is seen.
+#[test]
+fn a_program_that_pauses_hides_no_queue() {
+    for (pause, every, window) in [(20_000, 2, 10), (60_000, 4, 4), (60_000, 4, 40), (100_000, 20, 40)] {
+        let mut world = World::new(window);
+        world.run(5_000_000, none, none, at_once);
+        let told = world.run(60_000_000, none, |_| 30_000.0, |number| u64::from(number / 4 % every == 0) * pause);
+        let stretched = unsafe { native_grant_stretched(world.grants.0.as_ptr(), 100_000) };
+        assert!(stretched < 110_000, "{stretched}: nothing waits");
+        for told in told.iter().filter(|told| told.now > 8_000_000 && told.heard.rtt_us > 0) {
+            let (rtt, true_rtt) = (u64::from(told.heard.rtt_us), BASE + told.queued);
+            assert!(rtt + 2_000 > true_rtt, "{rtt} of {true_rtt}, pauses of {pause} us, window {window}");
+        }
+    }
 }
 
 /// After a scheduling stall a host takes in at once what has come meanwhile, after the first of it has been

@@ -269,6 +269,9 @@ pub struct Status {
     pub srtt_s: Option<f64>,
     /// What of it is queueing delay; of a download that on the way here alone.
     pub queueing_delay_s: Option<f64>,
+    /// It is a download that leaves the link to competing flows.
+    #[serde(default)]
+    pub yields: bool,
     /// Connections.
     pub connections: u32,
     /// Those that are sending; of a download those on which data come.

@@ -7,7 +7,7 @@ use jiff::Zoned;
 
 use super::protocol::Status;
 use crate::{
-    run::{manner, rates},
+    run::{HELD_BACK, manner, rates},
     size, spans, when,
 };
 
@@ -67,6 +67,7 @@ fn state(status: &Status) -> String {
     let mut words = Vec::new();
     words.push(if status.paused { "paused".to_owned() } else { manner(status.w) });
     words.extend(status.queueing_delay_s.map(|delay| format!("queue {:.0} ms", delay * 1e3)));
+    words.extend(status.yields.then(|| HELD_BACK.to_owned()));
     words.push(count(status.connections.into(), "connection", "connections"));
     words.extend(status.limit_bps.map(|bps| format!("at most {}", size::show_rate(bps / 8.0))));
     words.extend(status.min_rate_bps.map(|bps| format!("at least {}", size::show_rate(bps / 8.0))));
@@ -144,6 +145,7 @@ pub(crate) mod tests {
             paused: false,
             srtt_s: Some(0.0421),
             queueing_delay_s: Some(0.002),
+            yields: false,
             connections: 4,
             sending: 3,
             losses: 7,
@@ -183,6 +185,10 @@ nightly: 36.10 GB of 80.00 GB (45 %), 11.7 Mbit/s, 8.95 needed
   process    4711, group /sys/fs/cgroup/lowtide-4711-0
 ";
         assert_eq!(text, expected);
+        let text = transfer(&Status { yields: true, ..example() }, false, &now);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("queue 2 ms, held back, as the link is in use, 4 connections"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let sentence = "behind: too slow so far to finish by 06:00, sending as an ordinary flow; expected 07:44";
         let group = format!("/sys/fs/cgroup/{}", "x".repeat(60));
         let text = transfer(&Status { sentence: sentence.into(), group: group.clone(), ..example() }, true, &now);

@@ -56,7 +56,7 @@ use verdict::Outcome;
 
 pub use attach::attach;
 pub(crate) use past::history as past_runs;
-pub(crate) use screen::{manner, rates};
+pub(crate) use screen::{HELD_BACK, manner, rates};
 
 /// Runs PROGRAM and ends as it does; where that is not possible, with one sentence and a status of its own.
 #[must_use]

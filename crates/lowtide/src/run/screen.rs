@@ -182,7 +182,7 @@ fn figures(status: &Status, record: &RunRecord, verbose: bool) -> String {
     }
     text += &status.decision.most.map(|most| format!(" · at most {}", size::show_rate(most))).unwrap_or_default();
     if way == Direction::Down && status.snapshot.download.yields {
-        text += " · held back, as the link is in use";
+        text += &format!(" · {HELD_BACK}");
     }
     text += &record.goals.phrase();
     text
@@ -196,6 +196,9 @@ pub(crate) fn rates(achieved: f64, needed: Option<f64>) -> String {
     let needed = needed.strip_suffix(unit).unwrap_or(&needed).trim_end();
     format!("{achieved}, {needed} needed")
 }
+
+/// Why a download is slow that leaves the link to competing flows.
+pub(crate) const HELD_BACK: &str = "held back, as the link is in use";
 
 /// A weight as a person takes it, and as it is.
 pub(crate) fn manner(w: f64) -> String {

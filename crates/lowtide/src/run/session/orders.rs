@@ -239,6 +239,7 @@ impl Session {
             paused,
             srtt_s: srtt.map(|srtt| srtt.as_secs_f64()),
             queueing_delay_s: snapshot.queue(way).map(|delay| delay.as_secs_f64()),
+            yields: way == Direction::Down && snapshot.download.yields,
             connections: snapshot.sockets,
             sending: busy,
             losses: totals.losses,
