@@ -455,7 +455,7 @@ fn much_loss_makes_both_pause() {
         acks += heard;
         assert!(path.used() < 0.13, "with a loss of {loss} it uses {} of the link", path.used());
     }
-    // Windows that differ in the third decimal place may end a round one ACK apart. If that decides for one of them alone
-    // whether it leaves, they differ for a pause or two: with one of the five losses so, with the others never.
+    // Windows that differ in the third decimal place may end a round one ACK apart. If that decides for one of them
+    // alone whether it leaves, they differ for a pause or two: with one of the five losses so, with the others never.
     assert!(apart * 25 <= acks, "apart at {apart} of {acks} ACKs");
 }

@@ -360,8 +360,8 @@ impl Tide {
         self.start_round(ack.nxt);
     }
 
-    /// A window that is not the limit, or losses while it grows. It may have outgrown the BDP unseen, so this is the end
-    /// of a ramp, too. Without a queue growth goes on where it was.
+    /// A window that is not the limit, or losses while it grows. It may have outgrown the BDP unseen, so this ends a
+    /// ramp, too. Without a queue growth goes on where it was.
     fn pause_growth(&mut self, nxt: u64) {
         let Phase::Fill(fill) = &mut self.phase else { return };
         fill.paused = fill.paused.max(fill.growth);
