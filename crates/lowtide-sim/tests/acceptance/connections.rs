@@ -147,6 +147,39 @@ fn the_next_transfer_begins_after_the_gap_and_starts_afresh() {
     assert!(outcome.flows[0].finished_s.is_some_and(|at| (30.0..31.0).contains(&at)), "{outcome:?}");
 }
 
+/// Programs with many short connections, of which the next one begins as one ends, on idle links without jitter: what
+/// initial windows do to a queue is neither cross traffic nor noise, and a window that they leave unused is no loss.
+#[test]
+fn connections_one_after_the_other_are_about_as_fast_as_ordinary_ones() {
+    const STARTS: usize = 21;
+    let mut table = Table::default();
+    for (link, source) in [
+        ("rate = \"20mbit\"\nrtt = \"40ms\"", "size=50kB,count=60,parallel=4"),
+        ("rate = \"5mbit\"\nrtt = \"30ms\"", "size=50kB,count=30,parallel=4"),
+        ("rate = \"10mbit\"\nrtt = \"100ms\"", "size=50kB,count=60,parallel=8"),
+    ] {
+        let seconds = |law: &str| {
+            let mut seconds: Vec<f64> = (1..=STARTS)
+                .map(|seed| {
+                    let text = format!(
+                        "seed = {seed}\nduration = \"60s\"\n[bottleneck]\n{link}\njitter = \"0.2ms\"\n\
+                         [[flow]]\nname = \"it\"\ncc = \"{law}\"\nsource = \"connections:{source}\"\n"
+                    );
+                    outcome(&text).flows[0].finished_s.unwrap_or(60.0)
+                })
+                .collect();
+            seconds.sort_unstable_by(f64::total_cmp);
+            seconds[STARTS / 2]
+        };
+        let cubic = seconds("cubic");
+        for law in ["tide", "tide:port=kernel"] {
+            let name = format!("{law}, {link:?}, {source}: seconds, CUBIC {cubic:.2}, the median of {STARTS} starts");
+            table.row(&name, seconds(law), 0.8 * cubic..=1.15 * cubic + 0.5);
+        }
+    }
+    table.check();
+}
+
 /// Programs with several connections, on idle links with jitter in both directions; with each seed the delays are other
 /// ones. In one start of a hundred the probes find no spread by chance, and measure again 16 s later.
 #[test]
