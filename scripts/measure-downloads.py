@@ -9,9 +9,9 @@ The download is iperf3's, or that of a program that fetches four files at once (
 --transfers 4`). Then `whole` says whether all bytes have arrived as they were sent.
 
 `used`: percent of an idle link, over the second half of the time alone. `kept`: what the foreground has of the link
-from its first second on. `takes`: what the download has of it then. `yields_s`, `back_s`: seconds until the download has less than a tenth, and after the
-foreground's end 0.8 of the link. `pause_s`: the longest time in which one of the connections received nothing.
-`load`: of the machine. Needs root, iperf3, and the program.
+from its first second on. `takes`: what the download has of it then. `yields_s`, `back_s`: seconds until the download
+has less than a tenth, and after the foreground's end 0.8 of the link. `pause_s`: the longest time in which one of the
+connections received nothing. `load`: of the machine. Needs root, iperf3, and the program.
 """
 
 import argparse
@@ -125,8 +125,8 @@ def serve(a, address, directory):
 def fetch(a, address, directory, words):
     url = f"http://{address}:{FILES_PORT}"
     if a.program == "curl":
-        return start(0, [*words, "curl", "-sSf", "--no-progress-meter", "--parallel", "--parallel-immediate", f"{url}/[0-{FILES - 1}]", "-o",
-                         f"{directory}/#1"])
+        return start(0, [*words, "curl", "-sSf", "--no-progress-meter", "--parallel", "--parallel-immediate",
+                         f"{url}/[0-{FILES - 1}]", "-o", f"{directory}/#1"])
     return start(0, [*words, "rclone", "copy", "--config", "", "--transfers", str(FILES), "--multi-thread-streams", "0",
                      "--http-url", url, ":http:", directory])
 

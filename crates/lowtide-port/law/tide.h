@@ -242,7 +242,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	if (tide_is_ordinary(t))
 		return TIDE_UNPACED * (share << 16) / srtt;
 	if (!t->listens) {
-		gain = t->fill.growth_q16 >= Q16_ONE / 4 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1);
+		gain = t->fill.growth_q16 >= TIDE_GROWS_Q16 ? TIDE_PART_Q16(1.25) : TIDE_PART_Q16(1.1);
 		return at_least(t->window_q16, share) * gain / srtt;
 	}
 	share = share * TIDE_PART_Q16(1.2) / srtt;

@@ -12,7 +12,8 @@
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
 /* 0.01: smoothed loss above it, in a window that hardly grows, is that of a full queue */
 #define TIDE_OVERFLOW_Q24 167772
-#define TIDE_GROWS_Q16 (Q16_ONE / 4)	/* growth whose own queue and losses count */
+/* growth for which the pace leaves room, and whose queue and losses are its own */
+#define TIDE_GROWS_Q16 (Q16_ONE / 4)
 #define TIDE_LOSS_PAUSE 2		/* pause after heavy loss, base RTTs: doubled each time, */
 #define TIDE_LOSS_PAUSES 5		/* at most this often */
 

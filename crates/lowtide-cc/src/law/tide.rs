@@ -252,7 +252,7 @@ impl Tide {
                 listen.out_of_step(seldom.max(share))
             }
             Phase::Fill(fill) => {
-                let gain = if fill.growth >= 0.25 { 1.25 } else { 1.1 };
+                let gain = if fill.growth >= fill::GROWS { 1.25 } else { 1.1 };
                 gain * self.window.max(self.share()) / self.srtt.max(1e-6)
             }
         }

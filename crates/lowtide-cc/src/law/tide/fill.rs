@@ -11,8 +11,8 @@ use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, listen::Listen};
 const SETTLE: u32 = 3;
 /// Growth of a ramp: the window doubles per RTT.
 const RAMP: f64 = 1.0;
-/// Growth whose own queue and losses count.
-const GROWS: f64 = 0.25;
+/// Growth for which the pace leaves room, and whose queue and losses are its own.
+pub(super) const GROWS: f64 = 0.25;
 /// Smoothed loss above it is not chance.
 const HEAVY_LOSS: f64 = 0.04;
 /// Smoothed loss above it, in a window that hardly grows, is that of a full queue.
