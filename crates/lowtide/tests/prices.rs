@@ -158,9 +158,9 @@ fn losses_are_those_of_the_network_and_phantom_signals_are_none() {
     let cases = [
         case("single", (fast, 20, "0.1%"), &["--cc", "cubic", "--w-min", "1"], "12MB", RealAlone),
         case("bursts", (fast, 20, "ge:p=0.1%,r=30%"), &["--cc", "reno", "--w-min", "1"], "8MB", RealAlone),
-        case("cubic", (slow, 10, "0.2%"), &["--cc", "cubic", "--w-min", "0.3"], "8MB", Both),
-        case("reno", (slow, 10, "ge:p=0.1%,r=50%"), &["--cc", "reno", "--w-min", "0.3"], "8MB", Both),
-        case("signals", (slow, 10, "0.2%"), &["--cc", "cdg", "--actuator", "phantom", "--w-min", "0.3"], "8MB", Both),
+        case("cubic", (slow, 10, "0.2%"), &["--cc", "cubic", "--w-min", "0.1"], "8MB", Both),
+        case("reno", (slow, 10, "ge:p=0.1%,r=50%"), &["--cc", "reno", "--w-min", "0.1"], "8MB", Both),
+        case("signals", (slow, 10, "0.2%"), &["--cc", "cdg", "--actuator", "phantom", "--w-min", "0.1"], "8MB", Both),
         case("delay", (fast, 20, "0.1%"), &["--cc", "cdg", "--w-min", "0.1"], "8MB", RealAlone),
         case("tide", (fast, 20, "0.1%"), &["--w-min", "0.1"], "8MB", RealAlone),
         case("clean", (fast, 20, "0"), &["--cc", "cubic"], "8MB", PhantomAlone),
