@@ -25,6 +25,11 @@
  * queue that grows and drains at most 2.
  */
 #define TIDE_SPREAD_WALK_TWICE 5
+/*
+ * In the queue of a CUBIC flow RTTs differ at random by as many packet times. So if RTTs differ by less, the eight up to
+ * the fourth probe before have to show a spread, too.
+ */
+#define TIDE_SPREAD_PACKETS 3
 #define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
 /* the same later, where the ACKs of the first packets were for one packet each, and are for two now */
 #define TIDE_MANY 5
@@ -69,6 +74,8 @@ struct tide_listen {
 	u32 rtt_us;		/* of the latest ACK */
 	/* probes in a row that met no other packets of the transfer, without 3 base RTTs without an ACK between them */
 	u32 in_a_row;
+	/* whether eight such probes, up to the latest and to each second one before, showed a spread: a bit each */
+	u32 showed;
 	/*
 	 * The longest time between two ACKs since the latest probe. All ACKs count, also those of short segments, which
 	 * have no RTT sample: with short connections there may be a handshake between two probes.
@@ -215,7 +222,7 @@ static inline void tide_record_probe(struct tide_listen *l, u64 rtt, u64 base, b
  * The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link. 1:
  * there is none; 0: no reading, or the link is not free.
  */
-VERIFIED_APART u64 tide_spread_reading(const struct tide_listen *l, u64 base)
+VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 packet)
 {
 	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest;
 
@@ -240,7 +247,10 @@ VERIFIED_APART u64 tide_spread_reading(const struct tide_listen *l, u64 base)
 	}
 	least = tide_least_rtt(l);
 	spread = at_least((at_least(most, base) - base) * 9 / 7, 1);
-	if (walk * 2 < (most - least) * TIDE_SPREAD_WALK_TWICE || least >= base + at_least(spread / 2, TIDE_SAME))
+	l->showed = l->showed << 1 | (walk * 2 >= (most - least) * TIDE_SPREAD_WALK_TWICE && least < base + at_least(spread / 2, TIDE_SAME));
+	if (!(l->showed & 1))
+		return 0;
+	if (most - least <= TIDE_SPREAD_PACKETS * packet && !(l->showed & 4))
 		return 0;
 	/* the queue of cross traffic differs more over a long time than over a short one */
 	return l->limit <= base + spread ? spread : 0;

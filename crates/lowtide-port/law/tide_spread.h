@@ -44,14 +44,14 @@ static inline bool tide_spread_is_none(const struct tide_spread *s)
 
 /*
  * A probe was measured. `reading`: the spread that the latest ones show; 1: there is none; 0: no reading. Readings
- * differ by chance, so each is averaged with the one before.
+ * differ by chance, so each is averaged with the one before. `unsure`: they may show one, so more are needed.
  */
-static inline void tide_spread_probe(struct tide_spread *s, u64 reading, u64 base)
+static inline void tide_spread_probe(struct tide_spread *s, u64 reading, u64 base, bool unsure)
 {
 	if (tide_spread_is_none(s))
 		return;
 	if (s->probes <= TIDE_SPREAD_PROBES)
-		s->probes++;
+		s->probes += !unsure;
 	if (!reading)
 		return;
 	s->longer = s->longer ? (s->longer + reading) / 2 : reading > 1 ? reading : 0;

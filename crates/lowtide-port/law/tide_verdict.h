@@ -13,6 +13,8 @@
 #define TIDE_GOOD_APART 6
 #define TIDE_ACK_DELAY_US 30000		/* an ACK that comes later may be a delayed one */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest fair-queue LISTEN */
+/* the same while noise is unknown: jitter may have taken the packets apart */
+#define TIDE_FAIR_WAIT_NOISE_US 16000000ULL
 
 /*
  * All trains are acknowledged. With the packet time, the weighted share can rise to its part of the window that fills
@@ -45,7 +47,7 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	if (!t)
 		return 0;
 	l = &t->listen;
-	if (l->whole_q32 && now_us - l->began_us > TIDE_FAIR_WAIT_US) {
+	if (l->whole_q32 && now_us - l->began_us > (t->path.rounds < TIDE_ROUNDS ? TIDE_FAIR_WAIT_NOISE_US : TIDE_FAIR_WAIT_US)) {
 		l->whole_q32 = 0;
 		tide_path_forget_rate(&t->path);
 	}
@@ -114,7 +116,7 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 	base = tide_base(&t->path);
 	tide_record_probe(&t->listen, rtt, base, alone);
 	if (alone)
-		tide_spread_probe(&t->path.spread, tide_spread_reading(&t->listen, base), base);
+		tide_spread_probe(&t->path.spread, tide_spread_reading(&t->listen, base, tide_packet(&t->path)), base, t->listen.in_a_row >= TIDE_RTTS && t->listen.showed & 1);
 	if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16 && tide_is_too_long(&t->listen, now_us, base))
 		tide_spread_measure_again(&t->path.spread);
 	/* packets that left together come apart by themselves */
@@ -129,7 +131,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	struct tide_listen *l = &t->listen;
 	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), free_link_queue = tide_free_link_queue(&t->path);
-	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_RTTS);
+	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_RTTS), enough;
 	/* packets of the transfer's other connections queue, too */
 	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, measures;
 	int found;
@@ -159,9 +161,11 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 		return;
 	l->check_probes = 0;
 	l->good++;
-	if (!anew && (measures || l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))
+	/* a single short RTT makes the verdicts good for as long as they look back */
+	enough = l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD + at_most(back, l->probes) - 1;
+	if (!anew && (measures || l->trains || l->good < enough || a->now_us - l->began_us < l->pause_us))
 		return;
-	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
+	t->vanished = l->queue && l->probes <= enough + 2 ? t->vanished + 1 : 0;
 	/* a long standing queue implies a buffer that can absorb a ramp of that size */
 	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->safe_window_q16 && tide_bdp_q16(&t->path)) {
 		safe = at_most(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);

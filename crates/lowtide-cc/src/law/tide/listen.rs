@@ -33,6 +33,9 @@ pub(super) struct Listen {
     pub(super) rtts: [f64; 8],
     /// Probes in a row that met no other packets of the transfer, without 3 base RTTs without an ACK between them.
     pub(super) in_a_row: u32,
+    /// Whether the RTTs of eight such probes, up to the latest and to each second one before it, showed a spread: a bit
+    /// each.
+    pub(super) showed: u32,
     /// The longest time between two ACKs since the latest probe, seconds. All ACKs count, also those of short segments,
     /// which have no RTT sample: with short connections there may be a handshake between two probes.
     pub(super) gap: f64,
@@ -90,6 +93,9 @@ impl Listen {
     /// Least sum of the steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
     /// queue that grows and drains at most 2.
     const WALK: f64 = 2.5;
+    /// In the queue of a CUBIC flow RTTs differ at random by as many packet times. So if RTTs differ by less, the eight
+    /// up to the fourth probe before have to show a spread, too.
+    const PACKETS: f64 = 3.0;
     /// Probes that suffice if their RTTs are alike.
     const FEW: u32 = 3;
     /// RTTs that differ by less are alike, seconds.
@@ -156,13 +162,13 @@ impl Listen {
     }
 
     /// The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link,
-    /// seconds. `None`: no reading, or the link is not free.
-    pub(super) fn spread_reading(&self, base: f64) -> Option<f64> {
+    /// seconds. `packet`: seconds. `None`: no reading, or the link is not free.
+    pub(super) fn spread_reading(&mut self, base: f64, packet: f64) -> Option<f64> {
         let latest = &self.rtts[..(self.in_a_row as usize).min(Self::MANY)];
         if self.in_a_row >= Self::FEW && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Self::SAME - 1e-9) {
             return Some(0.0);
         }
-        if (self.in_a_row as usize) < self.rtts.len() {
+        if (self.in_a_row as usize) < self.rtts.len() || !self.in_a_row.is_multiple_of(2) {
             return None;
         }
         let mut sorted = self.rtts;
@@ -172,9 +178,16 @@ impl Listen {
         let walk: f64 = self.rtts.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
         let spread = Self::SPREAD * (most - base).max(0.0);
         let random = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Self::SAME);
+        self.showed = self.showed << 1 | u32::from(random);
+        let sure = self.showed & 0b100 != 0 || most - least > Self::PACKETS * packet;
         // the queue of cross traffic differs more over a long time than over a short one
         let always = self.limit.is_none_or(|limit| limit <= base + spread);
-        (random && always && self.in_a_row.is_multiple_of(2)).then_some(spread)
+        (random && sure && always).then_some(spread)
+    }
+
+    /// Whether the latest eight probes showed a spread.
+    pub(super) const fn is_unsure(&self) -> bool {
+        self.in_a_row as usize >= self.rtts.len() && self.showed & 1 != 0
     }
 
     /// A fair queue may serve a pair in one turn despite cross traffic. Therefore a probe of four has to confirm a good
@@ -349,7 +362,7 @@ mod tests {
         for longer in longer {
             listen.on_probe(40e-3 + longer * 1e-3, 40e-3, true);
         }
-        listen.spread_reading(40e-3).map(|spread| (spread * 1e3).round())
+        listen.spread_reading(40e-3, PACKET).map(|spread| (spread * 1e3).round())
     }
 
     #[test]
@@ -381,10 +394,24 @@ mod tests {
         ] {
             listen.gap = gap;
             listen.on_probe(rtt, 40e-3, true);
-            assert_eq!(listen.spread_reading(40e-3), reading, "{rtt} s, {gap} s after an ACK");
+            assert_eq!(listen.spread_reading(40e-3, PACKET), reading, "{rtt} s, {gap} s after an ACK");
         }
         listen.on_probe(41.5e-3, 40e-3, false);
         assert_eq!(listen.in_a_row, 0, "other packets of the transfer were beside it");
+    }
+
+    #[test]
+    fn what_differs_by_three_packets_at_the_most_needs_a_second_look() {
+        let longer = [0.5, 2.0, 0.0, 1.5, 1.0, 2.5, 0.0, 2.0, 1.0, 2.5, 0.5, 2.0];
+        let mut listen = Listen::default();
+        let readings: Vec<Option<f64>> = longer
+            .map(|longer| {
+                listen.on_probe(40e-3 + longer * PACKET, 40e-3, true);
+                listen.spread_reading(40e-3, PACKET)
+            })
+            .into();
+        assert!(readings[..11].iter().all(Option::is_none) && readings[11].is_some(), "{readings:?}");
+        assert!(listen.spread_reading(40e-3, PACKET / 2.0).is_some(), "it differs by more");
     }
 
     #[test]

@@ -35,12 +35,12 @@ impl Spread {
     }
 
     /// A probe was measured. `reading`: the spread that the latest ones show; 0: none. Readings differ by chance, so
-    /// each is averaged with the one before.
-    pub(super) fn on_probe(&mut self, reading: Option<f64>, base: f64) {
+    /// each is averaged with the one before. `unsure`: they may show one, so more are needed.
+    pub(super) fn on_probe(&mut self, reading: Option<f64>, base: f64, unsure: bool) {
         if self.is_none() {
             return;
         }
-        self.probes = self.probes.saturating_add(1);
+        self.probes = self.probes.saturating_add(u32::from(!unsure));
         if let Some(spread) = reading {
             self.seconds = if self.seconds > 0.0 { (self.seconds + spread) / 2.0 } else { spread };
             (self.base, self.probes) = (base, Self::PROBES + 1);
@@ -105,7 +105,7 @@ mod tests {
 
     fn measured(seconds: f64) -> Spread {
         let mut spread = Spread::default();
-        spread.on_probe(Some(seconds), 0.04);
+        spread.on_probe(Some(seconds), 0.04, false);
         spread
     }
 
@@ -123,7 +123,7 @@ mod tests {
         let mut spread = measured(0.0);
         for _ in 0..2 {
             assert!(!spread.is_due() && spread.ask() && spread.is_due());
-            (0..=Spread::PROBES).for_each(|_| spread.on_probe(None, 0.04));
+            (0..=Spread::PROBES).for_each(|_| spread.on_probe(None, 0.04, false));
         }
         assert!(!spread.ask());
         spread.measure_again();

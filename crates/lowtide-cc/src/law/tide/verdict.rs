@@ -19,6 +19,8 @@ const GOOD_APART: u32 = 6;
 const ACK_DELAY: Duration = Duration::from_millis(30);
 /// The longest fair-queue LISTEN. Then the rate is forgotten: packets come apart on a link that has become slower, too.
 const FAIR_WAIT: Duration = Duration::from_secs(300);
+/// The same while noise is unknown: jitter may have taken the packets apart.
+const FAIR_WAIT_NOISE: Duration = Duration::from_secs(16);
 
 impl Tide {
     /// An ACK in LISTEN.
@@ -67,7 +69,8 @@ impl Tide {
         let since = ack.now - listen.began;
         let (noise, free_link_queue, own, base) =
             (self.path.noise(), self.path.free_link_queue(), self.path.own_queue(), self.path.base());
-        if listen.whole.is_some() && since > FAIR_WAIT {
+        let most = if self.path.knows_noise() { FAIR_WAIT } else { FAIR_WAIT_NOISE };
+        if listen.whole.is_some() && since > most {
             listen.whole = None;
             self.path.forget_rate();
         }
@@ -76,7 +79,8 @@ impl Tide {
         let alone = self.senders < 2 || ack.beside + ack.burst == 0;
         listen.on_probe(rtt, base, alone);
         if alone {
-            self.path.spread.on_probe(listen.spread_reading(base), base);
+            let reading = listen.spread_reading(base, self.path.packet());
+            self.path.spread.on_probe(reading, base, listen.is_unsure());
         }
         // packets that left together come apart by themselves
         if self.path.is_spread() {
@@ -137,11 +141,12 @@ impl Tide {
         }
         listen.check_probes = 0;
         listen.good += 1;
-        let enough = if listen.whole.is_some() { GOOD_APART } else { GOOD };
+        // a single short RTT makes the verdicts good for as long as they look back
+        let enough = if listen.whole.is_some() { GOOD_APART } else { GOOD + known as u32 - 1 };
         if !anew && (measures || listen.trains > 0 || listen.good < enough || since.as_secs_f64() < listen.pause) {
             return;
         }
-        self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };
+        self.vanished = if listen.queue && listen.probes <= enough + 2 { self.vanished + 1 } else { 0 };
         // a long standing queue implies a buffer that can absorb a ramp of that size
         if since.as_secs_f64() > LONG * base
             && let (Some(known), Some(bdp)) = (self.safe_window, self.path.bdp())
