@@ -478,6 +478,23 @@ static inline void download_clamp(struct bpf_sock_ops *ops)
 	download_offer(ops, tp, grant_clamp(want, held, d->burst, mss), mss);
 }
 
+/*
+ * Gives connections their full windows back when their controller is gone, even if they send no ACK. Another version's
+ * programs may have made the record, so nothing of it is read.
+ */
+SEC("iter/tcp")
+int lt_download_free(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
+	struct sock *sk = (struct sock *)tp;
+	int most = DOWNLOAD_WINDOW_MOST;
+
+	if (tp && bpf_sk_storage_get(&downloads, sk, NULL, 0))
+		bpf_setsockopt(sk, IPPROTO_TCP, TCP_WINDOW_CLAMP, &most, sizeof(most));
+	return 0;
+}
+
 /* Values for the controller. */
 static inline void download_observed(struct sock *sk, struct lt_socket_record *record)
 {
