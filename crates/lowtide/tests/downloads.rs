@@ -228,10 +228,11 @@ fn killed_it_leaves_no_slow_socket() {
     let job = name("killed");
     let run = scene.run(&["--name", &job, "--size", "300MB", "--deadline", "1h", "--w-max", "0.004"], &program);
     scene.yields();
-    until("the reason", || transfer_status(&job).filter(|status| status["yields"] == true));
-    let told = finish(&mut lowtide(["status", &job]));
-    let words = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("held back, as the link is in use"), "{told:?}");
+    until("the reason", || {
+        let told = finish(&mut lowtide(["status", &job])).out;
+        let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        words.contains("held back, as the link is in use").then_some(())
+    });
     let refused = finish(&mut lowtide(["set", &job, "--max-rate", "1mbit"]));
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(refused.sentence().contains("only what is sent"), "{refused:?}");
