@@ -2,8 +2,8 @@
 /*
  * Downloads are governed by the windows that sockets advertise, which every sender obeys, whatever its law is
  * (law/download.h). Data that answer a grant arrive at ingress: there the law is called, as at an ACK. Egress notes
- * what an ACK grants. And just before the stack chooses the window of an ACK, with the socket's lock held, it gets the greatest
- * window allowed.
+ * what an ACK grants. And just before the stack chooses the window of an ACK, with the socket's lock held, it gets the
+ * greatest window allowed.
  *
  * The connections of a transfer over one path are one flow here, too, but its law has another state than that of
  * uploads. A waiting connection gets a window of less than a segment: its sender then sends a piece of a segment
