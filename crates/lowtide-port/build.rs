@@ -24,10 +24,11 @@ fn main() -> io::Result<()> {
     fs::write(generated.join("names.rs"), names())?;
     println!("cargo::metadata=include={here}");
     println!("cargo::metadata=generated={}", generated.display());
-    for source in ["build.rs", "law", "src/table.rs", "src/laws.c", "src/native.c"] {
+    for source in ["build.rs", "law", "src/table.rs", "src/laws.c", "src/download.c", "src/native.c"] {
         println!("cargo::rerun-if-changed={source}");
     }
     compile("src/laws.c", "lowtide_laws", &generated);
+    compile("src/download.c", "lowtide_download", &generated);
     compile("src/native.c", "lowtide_laws_native", &generated);
     Ok(())
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Downloads are governed by the windows that sockets advertise, which every sender obeys, whatever its law is. Data
- * that answer a grant (law/grant.h) arrive at ingress: there the law is called, as at an ACK. Egress notes what an ACK
- * grants. And just before the stack chooses the window of an ACK, with the socket's lock held, it gets the greatest
- * window allowed.
+ * Downloads are governed by the windows that sockets advertise, which every sender obeys, whatever its law is
+ * (law/download.h). Data that answer a grant arrive at ingress: there the law is called, as at an ACK. Egress notes
+ * what an ACK grants. And just before the stack chooses the window of an ACK, with the socket's lock held, it gets the
+ * greatest window allowed.
  *
  * The connections of a transfer over one path are one flow here, too, but its law has another state than that of
  * uploads. A waiting connection gets a window of less than a segment: its sender then sends a piece of a segment
@@ -16,45 +16,16 @@
 
 #include "state.h"
 #include "flows.h"
-#include "law/grant.h"
+#include "law/download.h"
 
 #define DOWNLOAD_UNIT 256	/* bytes: the unit of windows */
 /* bytes, the clamp at connect: windows up to twice as large have that unit */
 #define DOWNLOAD_SCALED (8 << 20)
-#define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: no limit by Lowtide */
-#define DOWNLOAD_IDLE_US 1000000	/* idle time, or four RTTs, after which cross traffic may have begun */
-/* bytes of a flow that arrive without probes first, as in slow start, unless cross traffic is known */
-#define DOWNLOAD_SHORT (256 << 10)
-#define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* least part of the window that keeps up a flow of ACKs */
 #define DOWNLOAD_ROOM 2		/* segments: tcp_grow_window() makes room for as many when one arrives */
 #define TCP_FLAG_SYN 2
 #define TCP_FLAG_PSH 8
 #define TCP_FLAG_ACK 16
 #define TCP_STAMPED 32		/* bytes of header that hold the timestamps, if they come first */
-
-struct lt_download {
-	struct grants grants;
-	struct law_ack ack;
-	struct lt_path path;
-	struct aggregate_member part;
-	u64 number;		/* among those that share a flow, from 1; 0: a flow by itself */
-	u64 wanted_ns;		/* when its part of the window last limited it */
-	u64 arrived_ns;		/* when data last arrived; 0: never */
-	u64 due_us;		/* when the next probe is due */
-	u32 loop_us;		/* RTT of the latest answer to a grant; 0: not known */
-	u32 begun;
-	u32 stamped;		/* 1: it has timestamps, 2: it has none */
-	u32 waits;		/* for the token */
-	u32 probes;		/* it probes, with `pause_us` between probes */
-	u32 pause_us;
-	u32 want;		/* window, bytes */
-	u32 burst;		/* step of the edge, bytes */
-	u32 clamped;		/* its window is limited by Lowtide */
-	u32 granted;		/* window in the latest ACK, bytes */
-	u32 whole;		/* segments of the flow's window that it may have in flight */
-	u32 delay_us;		/* delay of the forward path, as an RTT */
-	struct lt_flow flow;	/* its own */
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -72,8 +43,6 @@ struct {
 } download_flows SEC(".maps");
 
 u64 download_numbers = 0;
-
-#define DOWNLOAD_PARAMETERS ((const void *)law_parameters)
 
 static inline bool downloads_are_governed(u64 now_ns)
 {
@@ -124,190 +93,8 @@ static __always_inline bool download_parse(struct __sk_buff *skb, struct segment
 	return true;
 }
 
-static inline u32 download_bytes(const struct lt_download *d, u64 segments_q16)
-{
-	return at_most((at_most(segments_q16, 1ULL << 36) * d->grants.mss) >> 16, DOWNLOAD_WINDOW_MOST);
-}
-
-/*
- * The time between two probes. The law has a pace for probes, but nothing is paced here: so the pause is the time of a
- * probe at that pace. If it is little more than an RTT probes follow each other, since the pieces of segments that come
- * meanwhile take longer.
- */
-static inline u32 download_pause_us(const struct lt_flow *f, u32 burst_bytes)
-{
-	u64 pace = tide_pace(&f->tide, DOWNLOAD_PARAMETERS), pause_us = pace ? (u64)burst_bytes * 1000000 / pace : 0;
-
-	return pause_us > 2 * aggregate_srtt_us(&f->all) ? pause_us : 0;
-}
-
-/*
- * How the connection uses its part of the window. It needs the token if one connection is enough, or if the parts of
- * all would be too small for a flow of ACKs.
- */
-static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool limited, u64 now_ns)
-{
-	u64 wanting = at_least(f->all.wanting, 1);
-	bool wants, probes = flow_probes(f), token, over;
-
-	if (limited)
-		d->wanted_ns = now_ns;
-	wants = limited || now_ns - d->wanted_ns < flow_unused_ns(f);
-	token = d->number && (probes || f->tide.shown_q16 < wanting * DOWNLOAD_PARTED_Q16);
-	d->waits = 0;
-	if (!wants)
-		__sync_val_compare_and_swap(&f->token_holder, d->number, 0);
-	if (!wants)
-		return AGGREGATE_MODEST;
-	if (!token)
-		return AGGREGATE_WANTS;
-	over = !probes && now_ns - f->token_since_ns > flow_token_ns(f);
-	if (f->token_holder != d->number) {
-		d->waits = f->token_holder && now_ns < f->token_until_ns && !over;
-		if (d->waits)
-			return AGGREGATE_YIELDS;
-		f->token_holder = d->number;
-		f->token_since_ns = now_ns;
-	}
-	f->token_until_ns = now_ns + flow_unused_ns(f) + FLOW_SILENCE_NS;
-	return AGGREGATE_WANTS;
-}
-
-/* The connection's window takes this many segments of the flow's. */
-static inline void download_take(struct lt_flow *f, struct lt_download *d, u32 whole)
-{
-	__sync_fetch_and_add(&f->whole, (u64)whole - d->whole);
-	d->whole = whole;
-}
-
-/* The connection's part of the flow's window, segments. */
-static inline u32 download_part(struct lt_flow *f, struct lt_download *d)
-{
-	u64 part = grant_stretched(&d->grants, d->part.grant_q16), window = grant_stretched(&d->grants, f->tide.shown_q16);
-	u64 whole = at_least(grant_whole(part, window, f->whole - d->whole), 2);
-
-	download_take(f, d, d->part.use == AGGREGATE_MODEST ? at_most(whole, d->part.in_flight) : whole);
-	return whole;
-}
-
-/* Sets the connection's window from now on. */
-static inline void download_decide(struct lt_flow *f, struct lt_download *d)
-{
-	u32 burst = tide_least_burst(&f->tide);
-
-	d->probes = flow_probes(f);
-	d->burst = download_bytes(d, (u64)burst << 16);
-	if (d->probes || d->waits)
-		download_take(f, d, 0);
-	if (d->probes) {
-		d->want = d->burst;
-		d->pause_us = download_pause_us(f, d->burst);
-	} else {
-		d->want = download_bytes(d, (u64)download_part(f, d) << 16);
-		d->pause_us = 0;
-	}
-}
-
-static inline struct law_window download_window(const struct lt_flow *f, u32 now_us)
-{
-	struct law_window w = { .cwnd_q16 = f->tide.shown_q16, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
-
-	w.nxt = now_us;
-	return w;
-}
-
-static inline struct law_weight download_weight(void)
-{
-	struct law_weight weight = { .weight_q16 = steering.download_weight_q16, .ratio_q16 = Q16_ONE, .kept_q16 = Q16_ONE };
-
-	return weight;
-}
-
-/*
- * A window that senders do not use must not be left to them until cross traffic has the link. It is reduced to a
- * quarter more than they use (RFC 7661 does this for a sender).
- */
-static inline u64 download_used_q16(const struct lt_flow *f)
-{
-	u64 used = f->all.granted_q16;
-
-	return at_most(f->tide.shown_q16, used + used / 4 + LAW_INITIAL_WINDOW * Q16_ONE);
-}
-
-/* The law acts on what has arrived. `full`: its window is used. */
-static __noinline int download_hears(struct lt_flow *f, struct lt_download *d, bool full)
-{
-	struct law_weight weight = download_weight();
-	struct law_ack *a = &d->ack;
-	struct law_window w;
-	u32 delay_us = a->rtt_us;
-
-	if (!f || !d)
-		return 0;
-	/* rounds last until a window has an effect, so they use the whole RTT */
-	a->rtt_us = d->loop_us;
-	aggregate_ack(&f->all, a);
-	a->rtt_us = delay_us;
-	w = download_window(f, a->now_us);
-	if (!full && !f->tide.listens)
-		w.cwnd_q16 = download_used_q16(f);
-	a->cwnd_q16 = w.cwnd_q16;
-	f->tide.path.unspaced = 1;
-	tide_sample(&f->tide, DOWNLOAD_PARAMETERS, a);
-	if (a->lost && aggregate_loses_anew(&f->all, a->now_us)) {
-		f->all.reduced_us = a->now_us;
-		tide_reduce(&f->tide, DOWNLOAD_PARAMETERS, &weight, &w, LAW_LOSS, 0);
-	}
-	IN_PLACE tide_ack(&f->tide, DOWNLOAD_PARAMETERS, &weight, &w, a);
-	return 0;
-}
-
-/* The flow's part in data that answer a grant. */
-static __noinline int download_flow_ack(struct lt_flow *f, struct lt_download *d, u64 now_ns)
-{
-	struct law_ack *a = &d->ack;
-	struct law_window w;
-	bool limited, full;
-	u32 use;
-
-	if (!f || !d)
-		return 0;
-	if (!f->begun)
-		tide_starts(f, DOWNLOAD_PARAMETERS, a->now_us, d->grants.srtt_us);
-	if (!flow_probes(f) && a->now_us - f->all.acked_us > at_least(4 * d->grants.srtt_us, DOWNLOAD_IDLE_US)) {
-		w = download_window(f, a->now_us);
-		w.cwnd_q16 = at_most(w.cwnd_q16, LAW_INITIAL_WINDOW * Q16_ONE);
-		tide_restart(&f->tide, &w, a->now_us, a->now_us - f->all.acked_us);
-		f->started = f->all.delivered;
-	}
-	limited = a->window_limited;
-	d->part.in_flight = a->rate_delivered;
-	/* the stack has not opened the window as far as it may */
-	if (!d->probes && d->granted + 2 * d->grants.mss < d->want)
-		a->window_limited = 0;
-	full = aggregate_is_full(&f->all, f->tide.shown_q16);
-	if (!flow_probes(f) && !full)
-		a->window_limited = 0;
-	use = download_use(f, d, limited, now_ns);
-	if (d->waits || (d->probes && !a->rtt_us)) {	/* parts of segments say nothing about the link */
-		f->all.delivered += a->packets;
-		if (d->waits)
-			aggregate_leave(&f->all, &d->part);
-	} else {
-		download_hears(f, d, full);
-		if (flow_probes(f)) {
-			d->part.grant_q16 = f->tide.shown_q16;
-			aggregate_count(&f->all, &d->part, 0, use);
-		} else {
-			aggregate_grant(&f->all, &d->part, f->tide.shown_q16, a->packets, use);
-		}
-	}
-	download_decide(f, d);
-	return 0;
-}
-
 /* Data have arrived. */
-static __always_inline void download_arrives(struct lt_download *d, const struct segment *s, u64 now_ns)
+static __always_inline void download_data(struct lt_download *d, const struct segment *s, u64 now_ns)
 {
 	struct lt_flow *f = download_flow(d);
 
@@ -316,13 +103,7 @@ static __always_inline void download_arrives(struct lt_download *d, const struct
 		grant_unseen(&d->grants);
 		return;
 	}
-	/* while downloads are held, what arrives says nothing about the link */
-	if (grant_arrives(&d->grants, s, &d->ack, &d->loop_us) && d->ack.now_us && !steering.download_held) {
-		d->delay_us = d->ack.rtt_us ? d->ack.rtt_us : d->delay_us;
-		d->ack.random = 0;
-		download_flow_ack(f, d, now_ns);
-		d->begun = 1;
-	}
+	download_arrives(f, d, s, law_parameters, steering.download_weight_q16, steering.download_held);
 	flow_exit(f);
 }
 
@@ -354,7 +135,7 @@ int lt_download_in(struct __sk_buff *skb)
 	d->stamped = 1;
 	now_ns = bpf_ktime_get_ns();
 	s.now_us = now_ns / NSEC_PER_USEC;
-	download_arrives(d, &s, now_ns);
+	download_data(d, &s, now_ns);
 	return PASS;
 }
 
@@ -365,9 +146,9 @@ int lt_download_out(struct __sk_buff *skb)
 	struct lt_download *d;
 	struct tcp_sock *tp;
 	struct segment s = {};
-	u32 flags, edge;
+	u32 flags;
 	bool stamped;
-	u64 now_ns, now_us;
+	u64 now_ns;
 
 	if (!sk || !download_parse(skb, &s, &flags, &stamped) || !stamped || flags & TCP_FLAG_SYN || !(flags & TCP_FLAG_ACK))
 		return PASS;
@@ -384,12 +165,7 @@ int lt_download_out(struct __sk_buff *skb)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return PASS;
-	now_us = now_ns / NSEC_PER_USEC;
-	edge = tp->rcv_wup + tp->rcv_wnd;
-	d->granted = edge - tp->rcv_nxt;
-	if (d->probes && (s32)(edge - d->grants.edge) >= (s32)d->grants.mss)	/* a probe is requested */
-		d->due_us = now_us + d->pause_us;
-	grant_leaves(&d->grants, now_us, s.tsval, edge);
+	download_leaves(d, now_ns / NSEC_PER_USEC, s.tsval, tp->rcv_wup + tp->rcv_wnd, tp->rcv_nxt);
 	return PASS;
 }
 
@@ -431,28 +207,14 @@ static inline void download_begins(struct bpf_sock_ops *ops)
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
 }
 
-/*
- * The window of a download that may be short, bytes; 0: it is not. It does not wait for probes, which would take longer
- * than its data. Its window grows as in slow start. Connections that begin together have the first DOWNLOAD_SHORT bytes
- * together: many times as much would stand in the queue for seconds, and be taken for cross traffic.
- */
-static inline u32 download_short(const struct lt_download *d, const struct lt_flow *f)
-{
-	u32 arrived = f->all.delivered - (u32)f->started, mss = d->grants.mss;
-
-	if ((u64)arrived * mss >= DOWNLOAD_SHORT || (f->tide.listens && !f->tide.listen.first))
-		return 0;
-	return at_most(LAW_INITIAL_WINDOW * mss + d->grants.received, DOWNLOAD_SHORT);
-}
-
 /* The stack is about to choose the window of a segment. */
-static inline void download_clamp(struct bpf_sock_ops *ops)
+static inline void download_chooses(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct lt_download *d = sk ? bpf_sk_storage_get(&downloads, sk, NULL, 0) : NULL;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	u64 now_ns = bpf_ktime_get_ns(), now_us = now_ns / NSEC_PER_USEC;
-	u32 held, want, mss;
+	u64 now_ns = bpf_ktime_get_ns();
+	u32 held, window;
 
 	if (!d || !tp)
 		return;
@@ -465,17 +227,26 @@ static inline void download_clamp(struct bpf_sock_ops *ops)
 	}
 	held = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
 	held = held > DOWNLOAD_WINDOW_MOST ? 0 : held;
-	mss = d->grants.mss;
-	want = d->want;
-	if (d->waits || (d->probes && now_us < d->due_us))
-		want = GRANT_LEAST_WINDOW;
-	if (d->probes && held >= mss)	/* one probe at a time */
-		want = held;
-	want = at_least(want, download_short(d, download_flow(d)));
-	if (steering.download_held)
-		want = GRANT_LEAST_WINDOW;
+	window = download_clamp(download_flow(d), d, now_ns / NSEC_PER_USEC, held, steering.download_held);
 	d->clamped = 1;
-	download_offer(ops, tp, grant_clamp(want, held, d->burst, mss), mss);
+	download_offer(ops, tp, window, d->grants.mss);
+}
+
+/*
+ * Gives connections their full windows back when their controller is gone, even if they send no ACK. Another version's
+ * programs may have made the record, so nothing of it is read.
+ */
+SEC("iter/tcp")
+int lt_download_free(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
+	struct sock *sk = (struct sock *)tp;
+	int most = DOWNLOAD_WINDOW_MOST;
+
+	if (tp && bpf_sk_storage_get(&downloads, sk, NULL, 0))
+		bpf_setsockopt(sk, IPPROTO_TCP, TCP_WINDOW_CLAMP, &most, sizeof(most));
+	return 0;
 }
 
 /* Values for the controller. */
@@ -512,9 +283,7 @@ static inline void download_ends(struct bpf_sock_ops *ops)
 	f = bpf_map_lookup_elem(&download_flows, &d->path);
 	if (!f)
 		return;
-	aggregate_leave(&f->all, &d->part);
-	download_take(f, d, 0);
-	__sync_val_compare_and_swap(&f->token_holder, d->number, 0);
+	download_leave(f, d);
 }
 
 SEC("sockops")
@@ -535,7 +304,7 @@ int lt_download_ops(struct bpf_sock_ops *ops)
 		download_begins(ops);
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-		download_clamp(ops);
+		download_chooses(ops);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		download_ends(ops);

@@ -18,12 +18,7 @@
 
 #define FLOWS 1024		/* paths at a time */
 #define FLOW_STUCK_NS NSEC_PER_SEC	/* a flow that is busy for longer is entered anyway */
-#define FLOW_SILENCE_NS (2 * NSEC_PER_SEC)	/* longest time between the probes of a token holder */
-#define FLOW_TOKEN_NS (NSEC_PER_SEC / 2)	/* how long a connection holds the token, or is new; at least 16 RTTs */
-#define FLOW_TOKEN_ROUND_TRIPS 16
 #define FLOW_PRESSES_NS (2 * NSEC_PER_SEC)	/* a transfer without an ACK for longer presses no more */
-/* a connection that its part has not limited for this time plus four RTTs is application-limited */
-#define FLOW_UNUSED_NS (NSEC_PER_SEC / 20)
 /* greatest rate of a waiting connection in LISTEN or while the link is unknown, bytes per second */
 #define WAITING_RATE 4000
 /* part of the link for all waiting ones: a program that sees less than 1,000 bytes per second may give up */
@@ -129,12 +124,6 @@ static inline bool flow_is_paced(const struct lt_flow *f, const void *parameters
 	return flow_pace(f, parameters) < PACING_UNLIMITED;
 }
 
-/* Whether the flow sends only probes, for which one connection is enough. */
-static inline bool flow_probes(const struct lt_flow *f)
-{
-	return f->begun && f->tide.listens && !tide_is_ordinary(&f->tide);
-}
-
 /*
  * At an ACK, or a segment that leaves: the flow's weight is that of the transfer that presses. Another one takes its
  * place if its weight is greater.
@@ -160,16 +149,6 @@ static inline bool flow_may_take_token(const struct lt_flow *f, const struct lt_
 	if (flow_probes(f))
 		return f->presses == setup.transfer && f->token_holder >> 32 != setup.transfer;
 	return pressure_on(s)->weight_q16 >= f->weight_q16;
-}
-
-static inline u64 flow_token_ns(const struct lt_flow *f)
-{
-	return at_least(FLOW_TOKEN_ROUND_TRIPS * (u64)aggregate_srtt_us(&f->all) * NSEC_PER_USEC, FLOW_TOKEN_NS);
-}
-
-static inline u64 flow_unused_ns(const struct lt_flow *f)
-{
-	return FLOW_UNUSED_NS + 4 * (u64)aggregate_srtt_us(&f->all) * NSEC_PER_USEC;
 }
 
 /*

@@ -11,7 +11,7 @@
 #include "law/fixed.h"
 #include "law/budget.h"
 #include "law/owd.h"
-#include "law/aggregate.h"
+#include "law/flow.h"
 #include "law/phantom.h"
 #include "law/price.h"
 #include <laws.h>	/* all laws; crates/lowtide-port/build.rs writes it from the table of laws */
@@ -31,8 +31,6 @@ _Static_assert(sizeof(struct lt_decision) == 8 + sizeof(struct lt_pressure) + 32
 _Static_assert(sizeof(struct lt_socket_record) == sizeof(struct lt_goal) + 128 + 2 * sizeof(struct lt_path), "no padding");
 _Static_assert(sizeof(struct lt_taken) == 8, "no padding");
 
-#define NSEC_PER_USEC 1000ULL
-#define NSEC_PER_SEC 1000000000ULL
 #define IDLE_MIN_NS 1000000000ULL	/* a socket that is silent for longer does not count as sending */
 
 const volatile struct lt_setup setup SEC(".rodata.setup") = {};
@@ -67,26 +65,6 @@ struct {
 	u32 fresh;	/* a reduction disturbed the round before, so there is no gradient */
 	struct cdg cdg;
 } group = {};
-
-/* What the connections of a transfer, or of a group of them, share over one path: to the network they are one flow. */
-struct lt_flow {
-	u64 busy_ns;		/* since when a processor is at it; 0: none is */
-	/* the transfer whose weight is the flow's, and when that was last confirmed */
-	u64 presses;
-	u64 pressed_ns;
-	u64 weight_q16;
-	u64 token_holder;	/* its number, its transfer's in the upper half; 0: none */
-	u64 token_until_ns;	/* until then it holds the token, unless it renews that */
-	u64 token_since_ns;	/* when it got the token */
-	u64 waiting;		/* connections that wait for the token */
-	u64 next;		/* the one of them that is next; 0: none */
-	u64 next_until_ns;	/* until then it is, unless it renews that */
-	u64 whole;		/* of a download: segments in the windows of its connections */
-	u64 started;		/* of a download: segments that came before the law (re)started */
-	u64 begun;
-	struct aggregate all;
-	struct tide tide;
-};
 
 #define LAW_STATE(law) struct law law;
 

@@ -69,18 +69,6 @@ static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 		tp->snd_cwnd = at_most(tp->snd_cwnd, at_least(w.cwnd_q16 >> 16, 1));
 }
 
-VERIFIED_APART int tide_starts(struct lt_flow *f, const struct tide_parameters *p, u64 now_us, u32 srtt_us)
-{
-	struct law_window w = { .cwnd_q16 = LAW_INITIAL_WINDOW * Q16_ONE };
-
-	if (!f || !p)
-		return 0;
-	aggregate_begin(&f->all, now_us, srtt_us);
-	tide_begin(&f->tide, p, &w, now_us);
-	f->begun = 1;
-	return 0;
-}
-
 /* The weight of the transfer that presses. */
 static __always_inline struct law_weight flow_weight(const struct lt_flow *f, const struct lt_socket *s)
 {

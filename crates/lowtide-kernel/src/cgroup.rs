@@ -22,6 +22,7 @@ use crate::{
     Error, Result,
     existing::Found,
     hierarchy::{Hierarchy, Purpose, hierarchy, processes_below},
+    leftover::free_downloads,
 };
 
 const PREFIX: &str = "lowtide-";
@@ -167,6 +168,13 @@ impl Cgroup {
         processes_below(&self.path)
     }
 
+    /// Downloads of processes that PROGRAM left behind go on as ordinary ones.
+    fn let_go(&self) {
+        if self.is_populated() {
+            let _ = free_downloads(&self.path); // what it does not reach is let go by its next ACK
+        }
+    }
+
     /// Processes that PROGRAM left behind go on in the group that it was started from.
     fn send_home(&self) {
         let Some(parent) = self.path.parent() else { return };
@@ -182,6 +190,7 @@ impl Drop for Cgroup {
         if matches!(self.directory, Directory::Found(_)) {
             return;
         }
+        self.let_go();
         self.send_home();
         // Still busy where that failed: the next run sweeps it.
         let _ = fs::remove_dir(&self.path);
@@ -198,8 +207,8 @@ fn is_ours(name: &str) -> bool {
     numbers.is_some_and(|(pid, n)| pid.parse::<u32>().is_ok() && n.parse::<u32>().is_ok())
 }
 
-/// Removes empty groups whose owner is gone, wherever in the hierarchy they were made; the kernel keeps those with
-/// processes.
+/// Removes empty groups whose owner is gone, wherever in the hierarchy they were made. The kernel keeps those with
+/// processes, whose downloads are let go.
 fn sweep(group: &Path) {
     let Ok(entries) = fs::read_dir(group) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -209,8 +218,9 @@ fn sweep(group: &Path) {
             && let Ok(directory) = open_directory(&path)
             // held until it is removed: else a new run could take the group just before that
             && let Ok(_lock) = Flock::lock(directory, FlockArg::LockExclusiveNonblock)
+            && fs::remove_dir(&path).is_err()
         {
-            let _ = fs::remove_dir(&path);
+            let _ = free_downloads(&path); // what it does not reach is let go by its next ACK
         }
     }
 }

@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use libbpf_rs::libbpf_sys::{self, BPF_F_ALLOW_MULTI, BPF_F_ALLOW_OVERRIDE, bpf_attach_type};
+use libbpf_rs::{
+    MapHandle,
+    libbpf_sys::{self, BPF_F_ALLOW_MULTI, BPF_F_ALLOW_OVERRIDE, bpf_attach_type},
+};
 
 /// A program, and the group that it is attached to.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,14 +50,33 @@ pub(crate) fn seeing(group: &Path, attach_type: bpf_attach_type) -> Vec<Foreign>
 /// Whether `group` itself has a program of this type and name besides `ours`, which came before that.
 pub(crate) fn has_older(group: &Path, attach_type: bpf_attach_type, name: &CStr, ours: BorrowedFd<'_>) -> bool {
     let ours = about(ours).id;
-    let is_it = |id: u32| {
-        // SAFETY: the kernel has just returned this descriptor to us alone; or an error, which is below 0.
-        let program = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
-        // SAFETY: the same.
-        let program = (program >= 0).then(|| unsafe { OwnedFd::from_raw_fd(program) });
-        program.is_some_and(|program| has_name(&about(program.as_fd()), name))
+    all_attached(group, attach_type).into_iter().any(|id| id < ours && named(id, name).is_some())
+}
+
+/// The maps of the program of this type and name that `group` itself has.
+pub(crate) fn maps_of(group: &Path, attach_type: bpf_attach_type, name: &CStr) -> Vec<MapHandle> {
+    let Some(program) = all_attached(group, attach_type).into_iter().find_map(|id| named(id, name)) else {
+        return Vec::new();
     };
-    all_attached(group, attach_type).into_iter().any(|id| id < ours && is_it(id))
+    let mut ids = vec![0u32; about(program.as_fd()).nr_map_ids as usize];
+    let mut info = libbpf_sys::bpf_prog_info {
+        nr_map_ids: ids.len() as u32,
+        map_ids: ids.as_mut_ptr().addr() as u64,
+        ..Default::default()
+    };
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the kernel writes at most so many bytes into a structure of integers, and so many ids.
+    unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length) };
+    ids.into_iter().filter_map(|id| MapHandle::from_map_id(id).ok()).collect()
+}
+
+/// The program with this number, if it has this name.
+fn named(id: u32, name: &CStr) -> Option<OwnedFd> {
+    // SAFETY: the kernel has just returned this descriptor to us alone; or an error, which is below 0.
+    let program = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
+    // SAFETY: the same.
+    let program = (program >= 0).then(|| unsafe { OwnedFd::from_raw_fd(program) })?;
+    has_name(&about(program.as_fd()), name).then_some(program)
 }
 
 /// All zero if the kernel does not say.

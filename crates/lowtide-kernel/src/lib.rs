@@ -26,6 +26,7 @@ mod foreign;
 mod goals;
 mod hierarchy;
 mod law;
+mod leftover;
 mod libbpf_log;
 mod machine;
 mod price;

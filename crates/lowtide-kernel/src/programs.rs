@@ -240,7 +240,7 @@ impl Programs {
     }
 }
 
-fn attached(what: &'static str, link: libbpf_rs::Result<Link>, log: &LibbpfLog) -> Result<Link> {
+pub(crate) fn attached(what: &'static str, link: libbpf_rs::Result<Link>, log: &LibbpfLog) -> Result<Link> {
     link.map_err(|error| Error::Attach { what, reason: log.reason(&error) })
 }
 
@@ -275,7 +275,7 @@ fn choose(
                 program.set_autoload(prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix)));
             }
             ProgramType::Tracing if name == "lt_observe" => {}
-            ProgramType::Tracing => program.set_autoload(place == Place::Existing),
+            ProgramType::Tracing => program.set_autoload(place == Place::Existing && !name.starts_with(DOWNLOADS)),
             _ => program.set_autoload(place != Place::Machine && (downloads || !name.starts_with(DOWNLOADS))),
         }
     }

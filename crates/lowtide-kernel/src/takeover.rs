@@ -15,7 +15,7 @@ use std::{
 use libbpf_rs::{Iter, Link};
 use nix::sched::{CloneFlags, setns};
 
-use crate::{Cgroup, Error, Result, bpf_skel::types};
+use crate::{Error, Result, bpf_skel::types};
 
 /// Which connections of a group are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,13 +80,13 @@ const MOST_NETWORKS: usize = 256;
 const NEW_NETWORKS: usize = 16;
 
 impl Networks {
-    /// Those that processes of the group have come to be in since the last look, the numbers of the new ones; and how
+    /// Those that these processes have come to be in since the last look, the numbers of the new ones; and how
     /// many more there was no room for. Those without processes make room.
-    pub(crate) fn look(&mut self, group: &Cgroup) -> (Vec<u64>, u32) {
+    pub(crate) fn look(&mut self, processes: &[i32]) -> (Vec<u64>, u32) {
         // one that has ended meanwhile is in none
         let place = |pid: i32| PathBuf::from(format!("/proc/{pid}/ns/net"));
         let number = |path: PathBuf| Some((fs::metadata(&path).ok()?.ino(), path));
-        let now: BTreeMap<u64, PathBuf> = group.processes().into_iter().filter_map(|pid| number(place(pid))).collect();
+        let now: BTreeMap<u64, PathBuf> = processes.iter().filter_map(|pid| number(place(*pid))).collect();
         let new: Vec<_> = now.iter().filter(|(number, _)| !self.known.contains_key(number)).collect();
         if self.known.len() + new.len() > MOST_NETWORKS {
             self.known.retain(|number, _| now.contains_key(number));

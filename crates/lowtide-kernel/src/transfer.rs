@@ -254,7 +254,7 @@ impl Transfer {
     /// [`Error::Observe`]: no right to enter a namespace, or the kernel does not tell its sockets.
     pub fn take(&mut self, cgroup: &Cgroup) -> Result<Taken> {
         let Some(Takeover { take, networks, .. }) = &mut self.takeover else { return Ok(Taken::default()) };
-        let (new, left_out) = networks.look(cgroup);
+        let (new, left_out) = networks.look(&cgroup.processes());
         Ok(Taken { left_out, ..networks.read(take, &new)? })
     }
 
@@ -265,7 +265,7 @@ impl Transfer {
     pub fn give_back(&mut self, cgroup: &Cgroup) -> Result<Taken> {
         let Some(Takeover { give_back, networks, .. }) = &mut self.takeover else { return Ok(Taken::default()) };
         self.links.clear(); // so that no new one gets the law meanwhile
-        networks.look(cgroup);
+        networks.look(&cgroup.processes());
         networks.read(give_back, &networks.all())
     }
 

@@ -102,16 +102,19 @@ static inline void grant_leaves(struct grants *g, u64 now_us, u32 tsval, u32 edg
 	__sync_fetch_and_add(&g->made, 1);	/* after all that it covers is written */
 }
 
-/* The latest grant that these data can answer. `at_us`: when the first ACK left that they can answer; 0: not known. */
+/*
+ * The latest grant that these data can answer. `at_us`: when the first ACK left that they can answer; 0: not known. Not
+ * every ACK is in the ring. Data that echo another one were sent later than the latest in the ring before that.
+ */
 static inline const struct grant *grant_answered_by(struct grants *g, const struct segment *s, u64 *at_us)
 {
-	u32 made = g->made, it = g->answered, end = s->seq + s->payload;
+	u32 made = g->made, it = g->answered, end = s->seq + s->payload, looked;
 	const struct grant *grant;
 
 	if (made - it >= GRANTS)	/* older ones are overwritten, and one is being written */
 		it = made - (GRANTS - 1);
 	g->answered = it;
-	for (u32 i = 0; i < GRANT_STEPS && it + 1 != made; i++) {
+	for (looked = 0; looked < GRANT_STEPS && it + 1 != made; looked++) {
 		grant = &g->ring[++it & (GRANTS - 1)];
 		if ((s32)(grant->tsval - s->tsecr) > 0)
 			break;
@@ -120,7 +123,7 @@ static inline const struct grant *grant_answered_by(struct grants *g, const stru
 	}
 	it = g->answered;
 	grant = &g->ring[it & (GRANTS - 1)];
-	*at_us = grant->tsval == s->tsecr ? grant->at_us : 0;
+	*at_us = looked < GRANT_STEPS && (s32)(s->tsecr - grant->tsval) >= 0 ? grant->at_us : 0;
 	for (u32 i = 0; i < GRANT_STEPS && *at_us && it + 1 != made; i++, it++) {
 		grant = &g->ring[it & (GRANTS - 1)];
 		if ((s32)(end - grant->edge) <= 0 || !grant->next_us)

@@ -9,6 +9,7 @@
 //! [`Ported`] is also where a law's parameters become the numbers that the BPF programs read, so that a law has the
 //! same names, defaults and ranges everywhere.
 
+mod download;
 #[cfg(test)]
 mod native;
 mod parameters;
@@ -17,5 +18,6 @@ mod port;
 mod table;
 pub mod values;
 
+pub use download::{Download, Downloads, Segment};
 pub use parameters::{Ported, Refusal, Settable};
 pub use port::Port;

@@ -39,7 +39,7 @@ fn acknowledged(at: u64, ack: Acknowledgement) -> PacketEvent {
 }
 
 fn segment(seq: u64, bytes: u32, at: u64) -> Segment {
-    Segment { seq, bytes, sent: ms(at), syn: false, fin: false, cwr: false }
+    Segment { seq, bytes, sent: ms(at), echo: Time::ZERO, syn: false, fin: false, cwr: false }
 }
 
 fn ack(ack: u64, echo: u64, at: u64) -> Acknowledgement {

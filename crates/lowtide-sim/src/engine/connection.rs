@@ -8,6 +8,7 @@ use crate::{
 };
 use lowtide_cc::CongestionControl;
 use lowtide_net::Time;
+use lowtide_port::Download;
 
 /// Both ends of a connection.
 pub(super) struct Connection {
@@ -32,7 +33,7 @@ impl Connection {
         serial: u32,
         flow: u32,
         number: u32,
-        (tcp, law): (&Tcp, Box<dyn CongestionControl>),
+        (tcp, law, download): (&Tcp, Box<dyn CongestionControl>, Option<Download>),
         now: Time,
     ) -> Self {
         Self {
@@ -40,7 +41,7 @@ impl Connection {
             flow,
             number,
             sender: Sender::new(tcp, law),
-            receiver: Receiver::new(tcp, tcp.law.ecn_use()),
+            receiver: Receiver::new(tcp, tcp.law.ecn_use()).governed(download),
             sender_wake: Wake::default(),
             receiver_wake: Wake::default(),
             opened: now,

@@ -16,6 +16,7 @@ use crate::{
 };
 use lowtide_cc::{Actuator, CongestionControl, Random, SharedLaw};
 use lowtide_net::Time;
+use lowtide_port::{Download, Downloads};
 use std::time::Duration;
 
 /// Counts of connections.
@@ -60,6 +61,8 @@ pub(super) struct FlowState<'a> {
     pub(super) actuator: Option<Actuator>,
     /// What its connections know of the path, under a law that they share.
     shared: Option<SharedLaw>,
+    /// What its connections share at the receiver.
+    downloads: Option<Downloads>,
     /// What steers the transfer that is under way towards its deadline.
     pub(super) control: Option<Control>,
     pub(super) control_wake: Wake,
@@ -112,6 +115,7 @@ impl<'a> FlowState<'a> {
             connection: None,
             actuator: flow.steered_by(),
             shared: None,
+            downloads: None,
             control: None,
             control_wake: Wake::default(),
             steered: Steered::default(),
@@ -162,12 +166,19 @@ impl<'a> FlowState<'a> {
         } else {
             tcp::law(tcp, actuator, seed)
         };
-        let fixed = self.flow.weight.map(|weight| (weight, 1.0));
+        let fixed = self.flow.weight.filter(|_| self.flow.receiver.is_none()).map(|weight| (weight, 1.0));
         let steered = self.control.as_ref().map(|control| (control.state().weight, control.state().price_ratio));
         if let (Some((weight, ratio)), Some(law)) = (fixed.or(steered), law.weighted()) {
             law.set_weight_and_ratio(weight, ratio);
         }
         law
+    }
+
+    /// What governs the window of its next connection at the receiver.
+    pub(super) fn download(&mut self) -> Option<Download> {
+        let law = self.flow.receiver.as_ref()?;
+        let new = || Downloads::new(law, self.flow.weight).expect("the scenario was checked");
+        Some(self.downloads.get_or_insert_with(new).connect())
     }
 
     /// What it sent is through, or it was stopped: there is no connection any more. Gives whether the flow goes on,
@@ -181,6 +192,7 @@ impl<'a> FlowState<'a> {
         };
         self.connection = None;
         self.shared = None;
+        self.downloads = None;
         self.application = Application::new(&self.flow.source, now + gap, self.seeds.bits());
         true
     }

@@ -397,8 +397,8 @@ impl<'a> Simulation<'a> {
     fn open(&mut self, flow: u32) -> u32 {
         let state = &mut self.flows[flow as usize];
         let Transport::Tcp(tcp) = &state.flow.transport else { unreachable!("only TCP opens connections") };
-        let law = state.law(tcp);
-        let connection = Connection::new(self.opened, flow, state.connections, (tcp, law), self.now);
+        let (law, download) = (state.law(tcp), state.download());
+        let connection = Connection::new(self.opened, flow, state.connections, (tcp, law, download), self.now);
         self.opened += 1;
         state.connections += 1;
         match self.free.pop() {
@@ -422,6 +422,7 @@ impl<'a> Simulation<'a> {
             return;
         }
         connection.sender.leave();
+        connection.receiver.leave();
         if let Some(control) = &mut state.control {
             control.leave(&connection.sender);
         }

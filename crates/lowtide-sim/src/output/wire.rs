@@ -122,7 +122,7 @@ impl Peers {
             // the SYN took the number 0, of either side
             (tcp.sequence_number, tcp.acknowledgment_number) = (sequence(segment.seq), 1);
             tcp.cwr = segment.cwr;
-            self.timestamps(&mut options, segment.sent, Time::ZERO);
+            self.timestamps(&mut options, segment.sent, segment.echo);
             self.pad(&mut options);
         }
         tcp.set_options(&options).expect("at most 40 bytes");

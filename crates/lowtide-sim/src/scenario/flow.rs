@@ -8,7 +8,7 @@ use super::{
 };
 use lowtide_cc::{Actuator, Flow as Controlled, Law, LawError};
 use lowtide_net::{Class, units::format_duration};
-use lowtide_port::Ported;
+use lowtide_port::{Downloads, Ported};
 use std::{path::Path, time::Duration};
 
 /// What a flow is read against.
@@ -29,7 +29,8 @@ pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>
     let (start, stop) = times(table, around.duration)?;
     let actuator = actuator(table, &transport)?;
     let deadline = deadline::read(table, &source, &transport, actuator.as_ref())?;
-    let weight = weight(table, &transport, deadline.is_some())?;
+    let receiver = receiver(table, &transport, deadline.is_some())?;
+    let weight = weight(table, (&transport, receiver.as_ref()), deadline.is_some())?;
     let path = path(table, around.bottlenecks)?;
     let rtt = rtt(table, path.iter().map(|link| &around.bottlenecks[*link]))?;
     let access = table.read("access", str::parse)?;
@@ -37,8 +38,22 @@ pub(super) fn read(table: &Table, around: &Surroundings<'_>) -> Result<Vec<Flow>
     let class = table.read("class", class)?.unwrap_or_default();
     let count = count(table)?;
     table.finish()?;
-    let flow =
-        Flow { name, transport, source, start, stop, deadline, weight, actuator, rtt, access, path, direction, class };
+    let flow = Flow {
+        name,
+        transport,
+        receiver,
+        source,
+        start,
+        stop,
+        deadline,
+        weight,
+        actuator,
+        rtt,
+        access,
+        path,
+        direction,
+        class,
+    };
     Ok(counted(flow, count, |flow| &mut flow.name))
 }
 
@@ -173,11 +188,33 @@ fn actuator(table: &Table, transport: &Transport) -> Result<Option<Actuator>, Sc
     }
 }
 
+/// The law by which the receiver chooses its windows.
+fn receiver(table: &Table, transport: &Transport, deadline: bool) -> Result<Option<Law>, ScenarioError> {
+    let read = |text: &str| {
+        let law: Law = text.parse().map_err(|error: LawError| error.to_string())?;
+        Downloads::new(&law, None).map(|_| law)
+    };
+    let Some(law) = table.read("receiver", read)? else { return Ok(None) };
+    match transport {
+        Transport::Udp => {
+            Err(table.error("receiver", "receiver: it needs TCP; name the sender's law, like cc = \"cubic\""))
+        }
+        Transport::Tcp(_) if deadline => {
+            Err(table.error("receiver", "receiver: a deadline steers the sender; give this flow a weight instead"))
+        }
+        Transport::Tcp(_) => Ok(Some(law)),
+    }
+}
+
 /// What is wrong with both.
 pub(super) const WEIGHT_AND_DEADLINE: &str = "weight: it follows from the deadline; leave out one of the two";
 
 /// A weight that stays the same.
-fn weight(table: &Table, transport: &Transport, deadline: bool) -> Result<Option<f64>, ScenarioError> {
+fn weight(
+    table: &Table,
+    (transport, receiver): (&Transport, Option<&Law>),
+    deadline: bool,
+) -> Result<Option<f64>, ScenarioError> {
     let read = |text: &str| {
         let number = text.parse::<f64>().ok().filter(|weight| *weight > 0.0 && *weight <= 1.0);
         number.ok_or_else(|| format!("\"{text}\" is not a weight; it has to be above 0 and at most 1"))
@@ -185,6 +222,7 @@ fn weight(table: &Table, transport: &Transport, deadline: bool) -> Result<Option
     let Some(weight) = table.read("weight", read)? else { return Ok(None) };
     match transport {
         _ if deadline => Err(table.error("weight", WEIGHT_AND_DEADLINE)),
+        _ if receiver.is_some() => Ok(Some(weight)),
         Transport::Tcp(tcp) if tcp.law.takes_weight() => Ok(Some(weight)),
         Transport::Tcp(tcp) => {
             let law = tcp.law.name();

@@ -172,6 +172,8 @@ pub struct Flow {
     pub name: String,
     /// Its transport.
     pub transport: Transport,
+    /// The law by which its receiver chooses the windows that it offers; `None`: they are as large as they can be.
+    pub receiver: Option<Law>,
     /// What it sends.
     pub source: Source,
     /// When it begins.
@@ -181,7 +183,8 @@ pub struct Flow {
     /// When the whole of a sized transfer is to be done: its law gets the weight that this calls for. `None`: no
     /// deadline, the law is as published.
     pub deadline: Option<Deadline>,
-    /// A price weight that stays the same; `None`: none, or what the deadline calls for.
+    /// A price weight that stays the same; `None`: none, or what the deadline calls for. It is that of the receiver's
+    /// law if there is one.
     pub weight: Option<f64>,
     /// How its law takes a weight; `None`: by the law's usual actuator, if there is a weight to take.
     pub actuator: Option<Actuator>,
@@ -203,6 +206,7 @@ impl Flow {
         Self {
             name: name.to_owned(),
             transport: Transport::Tcp(Box::new(Tcp::new(law))),
+            receiver: None,
             source: Source::Greedy,
             start: Duration::ZERO,
             stop: None,

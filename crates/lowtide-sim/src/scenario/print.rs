@@ -78,6 +78,9 @@ fn flow_table(flow: &Flow, links: &[Bottleneck]) -> Table {
     if let Transport::Tcp(tcp) = &flow.transport {
         table.insert("cc".into(), text(law(tcp)));
     }
+    if let Some(receiver) = &flow.receiver {
+        table.insert("receiver".into(), text(receiver));
+    }
     table.insert("source".into(), text(&flow.source));
     table.insert("start".into(), time(flow.start));
     if let Some(deadline) = &flow.deadline {

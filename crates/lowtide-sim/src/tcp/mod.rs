@@ -7,8 +7,8 @@
 //! law's.
 //!
 //! Notable differences from Linux: segments are never cut anew when they are sent again; there is no Nagle algorithm,
-//! no PAWS check (sequence numbers do not wrap), no zero-window probe (the receiver's window is constant); timestamps
-//! count nanoseconds; the window is not decayed while an application leaves it partly unused.
+//! no PAWS check (sequence numbers do not wrap), no probe of a window of zero (there is none); timestamps count
+//! nanoseconds; the window is not decayed while an application leaves it partly unused.
 
 mod law;
 mod pacing;

@@ -5,16 +5,29 @@ use super::{Acknowledgement, SackBlocks, Segment, ranges::Ranges};
 use crate::scenario::Tcp;
 use lowtide_cc::EcnUse;
 use lowtide_net::Time;
+use lowtide_port::{self as port, Download};
 use std::time::Duration;
 
 /// SACK blocks that are remembered for repetition (RFC 2018, section 4).
 const REMEMBERED: usize = 4;
 
+/// Segments of the first window.
+const LAW_INITIAL_WINDOW: u32 = 10;
+/// Windows are offered in units of so many bytes, as with the window scale of Linux for windows up to 16 MB.
+const WINDOW_UNIT: u64 = 256;
+/// Segments that Linux makes room for when one arrives (`tcp_grow_window`).
+const WINDOW_ROOM: u64 = 2;
+
 /// The receiving end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Receiver {
     ecn: EcnUse,
     window: u64,
+    mss: u64,
+    /// What chooses the window; `None`: it is `window`.
+    download: Option<Download>,
+    /// The right edge that has been offered.
+    edge: u64,
     ack_every: u64,
     ack_delay: Duration,
     /// ACKs that are not delayed: so many are left, of so many at the start and after a pause.
@@ -52,6 +65,9 @@ impl Receiver {
         Self {
             ecn,
             window: settings.receive_window,
+            mss: u64::from(settings.mss),
+            download: None,
+            edge: 0,
             ack_every: u64::from(settings.ack_every.max(1)) * u64::from(settings.mss).min(settings.receive_window),
             ack_delay: settings.ack_delay,
             quick_acks: (settings.quick_acks, settings.quick_acks),
@@ -72,6 +88,16 @@ impl Receiver {
         }
     }
 
+    /// Has its window chosen by a law.
+    pub fn governed(self, download: Option<Download>) -> Self {
+        Self { download, ..self }
+    }
+
+    /// The connection is over: its part of the window is the others'.
+    pub fn leave(&mut self) {
+        self.download = None;
+    }
+
     /// A segment arrives, with CE or without. Returns the ACK to be sent at once, if any.
     pub fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool) -> Option<Acknowledgement> {
         if segment.syn {
@@ -84,6 +110,7 @@ impl Receiver {
             self.quick_acks.0 = self.quick_acks.1;
         }
         self.latest = now;
+        self.govern(now, segment, ce);
         let mut at_once = self.on_ecn(segment, ce);
         // RFC 7323, section 4.3: the echo is that of the segment that advances the left edge, and with delayed ACKs
         // that of the first one since the last ACK.
@@ -113,7 +140,7 @@ impl Receiver {
             self.remember(range);
             at_once = true;
         }
-        if at_once || self.quick_acks.0 > 0 || self.nxt - self.last_ack >= self.ack_every {
+        if at_once || self.doubles(now) || self.quick_acks.0 > 0 || self.nxt - self.last_ack >= self.ack_every {
             return Some(self.acknowledgement(now, duplicate));
         }
         self.delayed.get_or_insert(now + self.ack_delay);
@@ -144,6 +171,48 @@ impl Receiver {
     /// Whether the whole stream has arrived, with its end.
     pub fn is_finished(&self) -> bool {
         self.end == Some(self.nxt)
+    }
+
+    /// Tells the law of a segment.
+    fn govern(&mut self, now: Time, segment: &Segment, ce: bool) {
+        let Some(download) = &mut self.download else { return };
+        if segment.bytes > 0 {
+            download.arrives(&port::Segment {
+                now_us: now.as_nanos() / 1000,
+                seq: segment.seq as u32, // sequence numbers and timestamps wrap
+                payload: segment.bytes,
+                size: segment.bytes,
+                pushed: (u64::from(segment.bytes) < self.mss).into(),
+                tsval: millis(segment.sent),
+                tsecr: millis(segment.echo),
+                marked: ce.into(),
+            });
+        }
+    }
+
+    /// What has been offered and has not arrived, bytes.
+    fn held(&self) -> u64 {
+        self.edge.saturating_sub(self.nxt)
+    }
+
+    /// Whether an ACK would double a window that a law keeps small: then it leaves at once (Linux: `tcp_cleanup_rbuf`).
+    fn doubles(&self, now: Time) -> bool {
+        let held = self.held();
+        let window = self.download.as_ref().and_then(|download| download.window(law_time(now), held as u32));
+        window.is_some_and(|window| u64::from(window) + WINDOW_ROOM * self.mss >= 2 * held)
+    }
+
+    /// The window to offer. No right edge moves left.
+    fn offer(&mut self, now: Time) -> u64 {
+        let held = self.held();
+        let Some(download) = &mut self.download else { return self.window };
+        // the first window is an initial window, as the sender's
+        let first = (self.edge == 0).then_some(LAW_INITIAL_WINDOW * self.mss as u32);
+        let window = first.or_else(|| download.window(law_time(now), held as u32)).map_or(self.window, u64::from);
+        let window = window.min(self.window).max(held).next_multiple_of(WINDOW_UNIT);
+        self.edge = self.nxt + window;
+        download.leaves(law_time(now), millis(now), self.edge as u32, self.nxt as u32);
+        window
     }
 
     /// Notes the ECN field. Returns whether it asks for an ACK at once.
@@ -196,7 +265,7 @@ impl Receiver {
         self.quick_acks.0 = self.quick_acks.0.saturating_sub(1);
         Acknowledgement {
             ack: self.nxt,
-            window: self.window,
+            window: self.offer(now),
             sack,
             echo: self.echo,
             sent: now,
@@ -206,6 +275,15 @@ impl Receiver {
             ce_bytes: self.ce_bytes,
         }
     }
+}
+
+const fn law_time(now: Time) -> lowtide_cc::Time {
+    lowtide_cc::Time::from_nanos(now.as_nanos())
+}
+
+/// A timestamp, in milliseconds as those of Linux.
+const fn millis(time: Time) -> u32 {
+    (time.as_nanos() / 1_000_000) as u32
 }
 
 #[cfg(test)]
@@ -236,7 +314,7 @@ mod tests {
 
     /// The segment of this number, sent at this time.
     fn segment(number: u64, sent: u64) -> Segment {
-        Segment { seq: 100 * number, bytes: 100, sent: at(sent), syn: false, fin: false, cwr: false }
+        Segment { seq: 100 * number, bytes: 100, sent: at(sent), echo: Time::ZERO, syn: false, fin: false, cwr: false }
     }
 
     /// What the receiver says to segments that arrive one each millisecond.

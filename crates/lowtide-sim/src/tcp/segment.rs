@@ -12,6 +12,8 @@ pub struct Segment {
     pub bytes: u32,
     /// Timestamp option: when it was sent (TSval).
     pub sent: Time,
+    /// Timestamp option: `sent` of the newest ACK that had arrived (TSecr).
+    pub echo: Time,
     /// It opens the connection.
     pub syn: bool,
     /// It is the last one of the stream. The end of the stream takes one sequence number after the last byte.

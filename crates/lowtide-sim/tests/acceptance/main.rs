@@ -12,6 +12,7 @@ mod da_lbe;
 mod deadline;
 mod delay;
 mod determinism;
+mod downloads;
 mod engine;
 mod shared;
 mod support;

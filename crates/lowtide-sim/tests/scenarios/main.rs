@@ -71,6 +71,32 @@ fn a_law_can_be_the_port_of_the_kernel() {
     }
 }
 
+/// A receiver can govern what it receives; the sender knows nothing of it.
+#[test]
+fn a_receiver_can_have_a_law() {
+    let scenario = parse(SMALL, &["flow.receiver=tide", "flow.weight=0.3"]).unwrap();
+    assert_eq!(scenario.flows[0].receiver.as_ref().map(|law| law.name()), Some("tide"));
+    assert_eq!(Scenario::parse(&scenario.to_toml(), Path::new("printed"), &[]).unwrap(), scenario);
+    let [governed, ordinary] = ["flow.receiver=tide", "seed=1"].map(|it| {
+        let overrides = [it, "bottleneck.buffer=10bdp", "duration=20s"];
+        lowtide_sim::run(&parse(SMALL, &overrides).unwrap(), &mut lowtide_sim::observe::Nobody)
+    });
+    let queue = |outcome: &lowtide_sim::Outcome| outcome.bottlenecks[0].mean_queue_ms;
+    assert!(queue(&governed) < 40.0 && queue(&ordinary) > 100.0, "{} {}", queue(&governed), queue(&ordinary));
+    assert!(governed.bottlenecks[0].utilisation > 0.9);
+    let sized = with("cc = \"reno\"", "cc = \"cubic\"\nsize = \"1MB\"\ndeadline = \"30s\"\nreceiver = \"tide\"");
+    let datagrams = with("cc = \"reno\"", "source = \"cbr:rate=1mbit\"\nreceiver = \"tide\"");
+    let reno = with("cc = \"reno\"", "cc = \"reno\"\nreceiver = \"ledbat\"");
+    for (text, sentence) in [
+        (reno, "receiver: ledbat does not govern what is received; tide does"),
+        (sized, "receiver: a deadline steers the sender; give this flow a weight instead"),
+        (datagrams, "receiver: it needs TCP; name the sender's law, like cc = \"cubic\""),
+    ] {
+        let error = parse(&text, &[]).unwrap_err();
+        assert!(error.contains(sentence), "{error}");
+    }
+}
+
 #[test]
 fn what_is_not_written_has_a_usual_value() {
     let scenario = small(&[]);

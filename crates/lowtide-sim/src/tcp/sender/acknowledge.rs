@@ -48,6 +48,7 @@ fn duplicate(ack: &Acknowledgement) -> Option<(u64, u64)> {
 impl Sender {
     /// An acknowledgement arrives.
     pub fn on_acknowledgement(&mut self, now: Time, ack: &Acknowledgement) -> Acked {
+        self.echo = self.echo.max(ack.sent);
         if ack.syn || self.handshake != Handshake::Done {
             self.on_syn_ack(now, ack);
             return Acked::default();

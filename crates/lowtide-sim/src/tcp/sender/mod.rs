@@ -91,6 +91,8 @@ pub struct Sender {
     fin_sent: bool,
     /// The end of the receiver's window.
     right_edge: u64,
+    /// `sent` of the newest ACK.
+    echo: Time,
     /// When the last segment left.
     last_sent: Time,
     /// Since when nothing is in flight for want of data.
@@ -128,6 +130,9 @@ pub struct Sender {
     pto: Option<Time>,
     reo: Option<Time>,
     release: Option<Time>,
+    /// The persist timer: the receiver's window has no room for a segment, and nothing is in flight.
+    persist: Option<Time>,
+    piece_due: bool,
 
     latest_rtt: Option<u64>,
     latest_delay: Option<i64>,
@@ -156,6 +161,7 @@ impl Sender {
             closed: false,
             fin_sent: false,
             right_edge: 0,
+            echo: Time::ZERO,
             last_sent: Time::ZERO,
             idle_since: None,
             board: Scoreboard::default(),
@@ -181,6 +187,8 @@ impl Sender {
             pto: None,
             reo: None,
             release: None,
+            persist: None,
+            piece_due: false,
             latest_rtt: None,
             latest_delay: None,
             latest_rate: None,

@@ -14,7 +14,7 @@ impl Sender {
         // Without branches: this runs after every event.
         const NEVER: Time = Time::from_nanos(u64::MAX);
         let at = |timer: Option<Time>| timer.unwrap_or(NEVER);
-        let next = at(self.rto).min(at(self.pto)).min(at(self.reo).min(at(self.release)));
+        let next = at(self.rto).min(at(self.pto)).min(at(self.reo).min(at(self.release))).min(at(self.persist));
         (next < NEVER).then_some(next)
     }
 
@@ -31,6 +31,10 @@ impl Sender {
         }
         if due(self.reo) {
             self.on_reordering_timer(now);
+        }
+        if due(self.persist) {
+            self.persist = None;
+            self.piece_due = true;
         }
         if due(self.pto) {
             self.pto = None;

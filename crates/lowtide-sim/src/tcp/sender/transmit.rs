@@ -45,7 +45,10 @@ impl Sender {
             return None;
         }
         self.forced = false;
-        let (bytes, fin) = self.next_data()?;
+        let Some((bytes, fin)) = self.next_data().or_else(|| self.next_piece()) else {
+            self.wait_for_room(now);
+            return None;
+        };
         if self.board.una() == self.board.nxt() {
             self.restart(now);
         }
@@ -68,7 +71,7 @@ impl Sender {
         self.rto = Some(now + self.rtt.rto());
         // As Linux for laws that need ECN; RFC 3168 forbids it for others.
         let ecn = if self.ecn == EcnUse::Classic { Ecn::NotEct } else { self.ect() };
-        Some((Segment { seq: 0, bytes: 0, sent: now, syn: true, fin: false, cwr: false }, ecn))
+        Some((Segment { seq: 0, bytes: 0, sent: now, echo: Time::ZERO, syn: true, fin: false, cwr: false }, ecn))
     }
 
     /// A tail loss probe: new data if there is any, or else the last segment once more (RFC 8985, section 7.3).
@@ -97,6 +100,21 @@ impl Sender {
             return None;
         }
         (self.board.nxt() + bytes <= self.right_edge).then_some((bytes as u32, fin))
+    }
+
+    /// The persist timer has expired: what the receiver's window has room for, less than a segment (Linux:
+    /// `tcp_write_wakeup`).
+    fn next_piece(&mut self) -> Option<(u32, bool)> {
+        let room = self.right_edge.saturating_sub(self.board.nxt());
+        let piece = std::mem::take(&mut self.piece_due) && room > 0 && room < self.unsent().min(self.mss);
+        piece.then_some((room as u32, false))
+    }
+
+    /// Nothing is in flight whose ACK could open the receiver's window: the persist timer runs (RFC 9293, section
+    /// 3.8.6.2.1).
+    fn wait_for_room(&mut self, now: Time) {
+        let waits = self.unsent() > 0 && self.board.una() == self.board.nxt();
+        self.persist = waits.then(|| self.persist.unwrap_or_else(|| now + self.rtt.rto()));
     }
 
     /// Whether the window and the pace allow a segment of this length. At least one may always be in flight.
@@ -146,11 +164,12 @@ impl Sender {
 
     fn send_new(&mut self, now: Time, bytes: u32, fin: bool) -> (Segment, Ecn) {
         let cwr = std::mem::take(&mut self.cwr_due) && bytes > 0;
-        let segment = Segment { seq: self.board.nxt(), bytes, sent: now, syn: false, fin, cwr };
+        let segment = Segment { seq: self.board.nxt(), bytes, sent: now, echo: self.echo, syn: false, fin, cwr };
         let before = self.board.in_flight();
         let at_send = self.rate.on_sent(now, segment.end() - segment.seq, before);
         self.board.send(bytes, fin, now, at_send);
         self.fin_sent |= fin;
+        self.persist = None;
         let limited = self.board.in_flight() + self.mss > self.cwnd();
         self.usage.update(limited, self.board.una(), self.board.nxt());
         self.on_sent(now, &segment, before, false);
@@ -160,7 +179,8 @@ impl Sender {
 
     fn resend(&mut self, now: Time, id: u64) -> (Segment, Ecn) {
         let lost = self.board.get(id);
-        let segment = Segment { seq: lost.seq, bytes: lost.bytes, sent: now, syn: false, fin: lost.fin, cwr: false };
+        let (seq, bytes, fin) = (lost.seq, lost.bytes, lost.fin);
+        let segment = Segment { seq, bytes, sent: now, echo: self.echo, syn: false, fin, cwr: false };
         let before = self.board.in_flight();
         let at_send = self.rate.on_sent(now, segment.end() - segment.seq, before);
         self.board.resend(id, now, at_send);
