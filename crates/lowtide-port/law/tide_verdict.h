@@ -11,6 +11,7 @@
 #define TIDE_GOOD 3			/* good probes in a row that end LISTEN */
 /* the same in a fair-queue LISTEN: competing fair queues are empty now and then */
 #define TIDE_GOOD_APART 6
+#define TIDE_TWO_OF 4			/* of so many probes two have to be short */
 #define TIDE_ACK_DELAY_US 30000		/* an ACK that comes later may be a delayed one */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest fair-queue LISTEN */
 /* the same while noise is unknown: jitter may have taken the packets apart */
@@ -129,9 +130,9 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 {
 	struct tide_listen *l = &t->listen;
-	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, safe, waited = 0, packet;
+	u64 base = tide_base(&t->path), noise = tide_noise(&t->path), queue = ~0ULL, second = ~0ULL, safe, waited = 0, packet;
 	u64 own = tide_own_queue(&t->path), free_link_queue = tide_free_link_queue(&t->path);
-	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_RTTS), enough;
+	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_RTTS);
 	/* packets of the transfer's other connections queue, too */
 	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, measures;
 	int found;
@@ -141,9 +142,14 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	for (u32 i = 0; i < TIDE_RTTS; i++) {
 		u64 earlier = l->rtts.of[(l->probes - 1 - i) & (TIDE_RTTS - 1)];
 
-		if (i < back && i < l->probes && earlier < queue)
-			queue = earlier;
+		if (i >= back || i >= l->probes)
+			continue;
+		second = at_most(second, at_least(earlier, queue));
+		queue = at_most(queue, earlier);
 	}
+	/* a single short RTT would make the verdicts good for as long as they look back */
+	if (at_most(back, l->probes) >= TIDE_TWO_OF)
+		queue = second;
 	queue = queue > base ? queue - base : 0;	/* another connection may have lowered the base RTT since */
 	found = tide_apart(t, a->now_us, queue < free_link_queue);
 	/* between the packets of other connections trains do not measure the packet time */
@@ -161,11 +167,9 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 		return;
 	l->check_probes = 0;
 	l->good++;
-	/* a single short RTT makes the verdicts good for as long as they look back */
-	enough = l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD + at_most(back, l->probes) - 1;
-	if (!anew && (measures || l->trains || l->good < enough || a->now_us - l->began_us < l->pause_us))
+	if (!anew && (measures || l->trains || l->good < (l->whole_q32 ? TIDE_GOOD_APART : TIDE_GOOD) || a->now_us - l->began_us < l->pause_us))
 		return;
-	t->vanished = l->queue && l->probes <= enough + 2 ? t->vanished + 1 : 0;
+	t->vanished = l->queue && l->probes <= TIDE_GOOD + 2 ? t->vanished + 1 : 0;
 	/* a long standing queue implies a buffer that can absorb a ramp of that size */
 	if ((a->now_us - l->began_us) << 8 > TIDE_LONG * base && t->safe_window_q16 && tide_bdp_q16(&t->path)) {
 		safe = at_most(at_least((l->peak << 16) / at_least(base, 1), Q16_ONE / 2), Q16_ONE);

@@ -22,6 +22,16 @@ const FAIR_WAIT: Duration = Duration::from_secs(300);
 /// The same while noise is unknown: jitter may have taken the packets apart.
 const FAIR_WAIT_NOISE: Duration = Duration::from_secs(16);
 
+/// Of so many probes two have to be short.
+const TWO_OF: usize = 4;
+
+/// The two least values; infinite where there are fewer.
+fn least_two(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::INFINITY), |(least, second), value| {
+        (least.min(*value), second.min(value.max(least)))
+    })
+}
+
 impl Tide {
     /// An ACK in LISTEN.
     pub(super) fn on_listen_ack(&mut self, ack: &Ack) {
@@ -92,7 +102,9 @@ impl Tide {
         let measures = alone && listen.measures_spread(&self.path, self.senders);
         let look_back = (noise / Listen::SAME).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
-        let queue = listen.rtts[..known].iter().fold(f64::INFINITY, |least, rtt| least.min(*rtt)) - base;
+        let (least, second) = least_two(&listen.rtts[..known]);
+        // a single short RTT would make the verdicts good for as long as they look back
+        let queue = if known >= TWO_OF { second } else { least } - base;
         let (seconds, packets) = (mem::take(&mut listen.seconds), mem::take(&mut listen.packets));
         // between the packets of other connections trains do not measure the packet time
         if self.senders > 1 {
@@ -141,12 +153,11 @@ impl Tide {
         }
         listen.check_probes = 0;
         listen.good += 1;
-        // a single short RTT makes the verdicts good for as long as they look back
-        let enough = if listen.whole.is_some() { GOOD_APART } else { GOOD + known as u32 - 1 };
+        let enough = if listen.whole.is_some() { GOOD_APART } else { GOOD };
         if !anew && (measures || listen.trains > 0 || listen.good < enough || since.as_secs_f64() < listen.pause) {
             return;
         }
-        self.vanished = if listen.queue && listen.probes <= enough + 2 { self.vanished + 1 } else { 0 };
+        self.vanished = if listen.queue && listen.probes <= GOOD + 2 { self.vanished + 1 } else { 0 };
         // a long standing queue implies a buffer that can absorb a ramp of that size
         if since.as_secs_f64() > LONG * base
             && let (Some(known), Some(bdp)) = (self.safe_window, self.path.bdp())
