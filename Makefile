@@ -60,11 +60,13 @@ faults: deps-build deps-run deps-test
 	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --workspace --locked --test faults -- --ignored --test-threads=2
 
 # Lowtide on other kernels of Debian's, each booted under QEMU in virtual time: a minute for each, and the download.
-# KERNELS="linux-image-6.12.9-amd64" chooses packages that apt knows.
-KERNELS ?= linux-image-amd64 linux-image-cloud-amd64 linux-image-rt-amd64
+# KERNELS="linux-image-6.12.9-amd64" chooses packages that apt knows; of several joined by commas, the first that it
+# knows. Debian 12 has 6.1 and 6.12.
+KERNELS ?= $(foreach flavour,amd64 cloud-amd64 rt-amd64,linux-image-$(flavour) linux-image-6.12-$(flavour),linux-image-$(flavour))
 kernels: deps-build
-	@for package in $(KERNELS); do \
-		GUEST_KERNEL=$$package scripts/guest-image.sh target/lab/kernels/$$package && LOWTIDE_GUEST=$(CURDIR)/target/lab/kernels/$$package/guest \
+	@for packages in $(KERNELS); do \
+		image=target/lab/kernels/$${packages%%,*}; \
+		GUEST_KERNEL=$$(echo $$packages | tr , ' ') scripts/guest-image.sh $$image && LOWTIDE_GUEST=$(CURDIR)/$$image/guest \
 			$(CARGO) test --workspace --locked --test kernels -- --ignored --nocapture || exit 1; \
 	done
 
