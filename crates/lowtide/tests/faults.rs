@@ -2,14 +2,17 @@
 //! `make faults`: what can go wrong on the way of a transfer, or be done to it. The data arrive as they were sent, and
 //! nothing of ours is left. Minutes, and the machine for itself: ignored unless asked for.
 
+#[path = "support/bpf.rs"]
+mod bpf;
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 
 use std::{collections::BTreeSet, fs, net::SocketAddr, path::Path, process::Command, thread, time::Duration};
 
+use bpf::{bpf_of, leave_the_kernel};
 use lifecycle::{
-    Ended, Orphan, Running, bpf_of, children, finish, groups_of, inside, is_alive, leave_the_kernel, listed_laws,
-    lowtide, name, needs_kernel, own_cgroup, report, sockets_to, until, within,
+    Ended, Orphan, Running, children, finish, groups_of, inside, is_alive, listed_laws, lowtide, name, needs_kernel,
+    own_cgroup, report, sockets_to, until, within,
 };
 use lowtide_emu::{Config, Emulator};
 use nix::{
@@ -47,7 +50,7 @@ impl Past {
     }
 
     /// Programs, maps, links and groups.
-    fn is_gone(self) {
+    fn goes(self) {
         assert!(!self.held.is_empty(), "it governed");
         leave_the_kernel(self.held);
         assert!(groups_of(self.pid).is_empty(), "{:?}", groups_of(self.pid));
@@ -132,7 +135,7 @@ impl Scene {
         let (ended, past) = ended(run);
         assert!(ended.status.success(), "{ended:?}");
         self.all_arrived(connections, length);
-        past.is_gone();
+        past.goes();
         let control = fs::read_dir("/run/lowtide/control").unwrap().flatten().map(|entry| entry.file_name());
         let sockets: Vec<_> = control.filter(|it| it.to_string_lossy().starts_with(self.link.a().name())).collect();
         assert!(sockets.is_empty(), "{sockets:?}");
@@ -283,7 +286,7 @@ fn lowtide_killed_twice_and_once_more() {
     let run = scene.run(&["--quiet"], &scene.sender(2, LENGTH, 0.0));
     scene.end(run, 2, LENGTH);
     // those of the killed ones are gone, too
-    killed.into_iter().for_each(Past::is_gone);
+    killed.into_iter().for_each(Past::goes);
 }
 
 #[test]
@@ -341,7 +344,7 @@ fn a_run_within_a_run_and_one_beside_it() {
     let (ended, past) = ended(beside);
     assert!(ended.status.success(), "{ended:?}");
     scene.end(outer, 2, LENGTH);
-    past.is_gone();
+    past.goes();
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! PROGRAM lives and dies as if Lowtide were not there; Lowtide tells what happened, and leaves nothing when it is
 //! killed.
 
+#[path = "support/bpf.rs"]
+mod bpf;
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 #[path = "support/terminal.rs"]
@@ -19,10 +21,10 @@ use std::{
     time::Duration,
 };
 
+use bpf::{bpf_of, is_in_the_kernel, leave_the_kernel};
 use lifecycle::{
-    Orphan, Receiver, Running, Socket, bpf_of, children, dev_tcp, finish, group_of, groups_of, inside, is_alive,
-    is_in_the_kernel, leave_the_kernel, listed_laws, lowtide, name, namespace, needs_kernel, own_cgroup, report,
-    run_script, sockets_to, state, trickle, until, within,
+    Orphan, Receiver, Running, Socket, children, dev_tcp, finish, group_of, groups_of, inside, is_alive, listed_laws,
+    lowtide, name, namespace, needs_kernel, own_cgroup, report, run_script, sockets_to, state, trickle, until, within,
 };
 use lowtide_emu::{Config, Emulator, Namespace};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
