@@ -57,21 +57,23 @@ test-all: test test-long faults kernels try-deb fuzz
 # What can go wrong on the way of a transfer, or be done to it, on this machine's kernel, as root and with nothing else
 # running: five minutes.
 faults: deps-build deps-run deps-test
-	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --locked -p lowtide --test faults -- --ignored --test-threads=2
+	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --workspace --locked --test faults -- --ignored --test-threads=2
 
 # Lowtide on other kernels of Debian's, each booted under QEMU in virtual time: a minute for each, and the download.
-# KERNELS="linux-image-6.12.9-amd64" chooses packages that apt knows.
-KERNELS ?= linux-image-amd64 linux-image-cloud-amd64 linux-image-rt-amd64
+# KERNELS="linux-image-6.12.9-amd64" chooses packages that apt knows; of several joined by commas, the first that it
+# knows. Debian 12 has 6.1 and 6.12.
+KERNELS ?= $(foreach flavour,amd64 cloud-amd64 rt-amd64,linux-image-$(flavour) linux-image-6.12-$(flavour),linux-image-$(flavour))
 kernels: deps-build
-	@for package in $(KERNELS); do \
-		GUEST_KERNEL=$$package scripts/guest-image.sh target/lab/kernels/$$package && LOWTIDE_GUEST=$(CURDIR)/target/lab/kernels/$$package/guest \
-			$(CARGO) test --locked -p lowtide --test kernels -- --ignored --nocapture || exit 1; \
+	@for packages in $(KERNELS); do \
+		image=target/lab/kernels/$${packages%%,*}; \
+		GUEST_KERNEL=$$(echo $$packages | tr , ' ') scripts/guest-image.sh $$image && LOWTIDE_GUEST=$(CURDIR)/$$image/guest \
+			$(CARGO) test --workspace --locked --test kernels -- --ignored --nocapture || exit 1; \
 	done
 
 # Thousands of transfers with random faults, for half an hour or LOWTIDE_SOAK_MINUTES: deadlines are met, and no memory
 # is lost. Root.
 soak: deps-build deps-run deps-test
-	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --locked --release -p lowtide --test soak -- --ignored --nocapture
+	LOWTIDE_REQUIRE_KERNEL=1 $(CARGO) test --workspace --locked --release --test soak -- --ignored --nocapture
 
 # With ns-3 (apt-get install libns3-dev libgsl-dev g++) the simulator is timed beside it.
 bench: deps-build deps-run deps-test deps-bench
@@ -124,7 +126,7 @@ lab-kernels: build deps-run lab-guest-image
 
 # 100 MB under each law of ours over a lossy and reordering link, by IPv4 and IPv6, as root: ten minutes.
 lab-laws: deps-build deps-run deps-test
-	$(CARGO) test --locked -p lowtide --test laws -- --ignored --show-output a_hundred_megabytes
+	$(CARGO) test --workspace --locked --test laws -- --ignored --show-output a_hundred_megabytes
 
 # What a weight is worth on this machine's kernel beside one flow of CUBIC: 24 links, three laws, five weights, as root
 # and best with nothing else running: six hours and a half. It may be broken off, and goes on where it was; what was

@@ -12,7 +12,7 @@
 set -eu
 
 # To be raised when an image of before does not serve any more; `Image::find` in crates/lowtide-guest checks it.
-FORMAT=1
+FORMAT=2
 # What the package needs, and what tries it; busybox is the first process's, and that of a container.
 PACKAGES="systemd systemd-sysv dbus udev kmod busybox-static iproute2 libelf1 zlib1g bpftool rsync podman crun"
 

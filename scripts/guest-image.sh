@@ -14,13 +14,13 @@
 set -eu
 
 # To be raised when an image of before does not serve any more; `Image::find` in crates/lowtide-guest checks it.
-FORMAT=1
+FORMAT=2
 
 # Queue disciplines, the ways to them, and the way results go out.
 NEEDED="veth ifb tun sch_tbf sch_netem sch_codel sch_fq_codel sch_pie sch_cake sch_fq sch_htb act_mirred sch_ingress cls_u32 \
 	tcp_cdg tcp_lp tcp_vegas tcp_nv tcp_dctcp tcp_bbr virtio_pci virtio_console"
 # Taken along where a kernel has them.
-WELCOME="sch_dualpi2 sch_fq_pie sch_red sch_prio tcp_westwood tcp_htcp tcp_illinois tcp_yeah tcp_hybla tcp_veno tcp_scalable tcp_bic tcp_prague"
+WELCOME="sch_dualpi2 sch_fq_pie sch_red sch_prio tcp_westwood tcp_htcp tcp_illinois tcp_yeah tcp_hybla tcp_veno tcp_scalable tcp_bic tcp_prague smc"
 
 fail() {
 	echo "guest-image.sh: $*" >&2

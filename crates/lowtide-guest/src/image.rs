@@ -8,7 +8,7 @@ use std::{
 };
 
 /// The first line of `about`: what this program and the script agree on.
-const FORMAT: &str = "format 1\n";
+const FORMAT: &str = "format 2\n";
 
 /// A kernel that can be booted.
 #[derive(Clone, Debug)]

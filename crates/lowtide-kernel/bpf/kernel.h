@@ -208,6 +208,7 @@ enum {
 
 /* linux/tcp.h, linux/in.h, linux/socket.h: the values of the user API */
 #define AF_INET6 10
+#define AF_SMC 43
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47
 #define SK_PACING_NONE 0	/* net/sock.h, enum sk_pacing */
@@ -215,6 +216,7 @@ enum {
 #define IPPROTO_IP 0
 #define IP_TOS 1
 #define IPPROTO_TCP 6
+#define IPPROTO_SMC 256	/* since 6.11 */
 #define IPPROTO_MPTCP 262
 #define TCP_WINDOW_CLAMP 10
 #define TCP_CONGESTION 13

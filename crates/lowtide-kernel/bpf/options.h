@@ -167,7 +167,7 @@ static inline int set_option(struct bpf_sockopt *ctx)
 
 	if (!known || !sk || bpf_get_retval() < 0)
 		return 1;
-	if (sk->protocol != PROTO_TCP)	/* MPTCP: several connections, of which the program has none */
+	if (sk->protocol != PROTO_TCP)	/* of MPTCP and SMC the program has no connection */
 		return refuse(EOPNOTSUPP);
 	if (ctx->optlen != SWALLOW) {	/* else a nested group has checked it already */
 		if (ctx->optlen < (s32)known)

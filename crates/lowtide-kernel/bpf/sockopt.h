@@ -22,10 +22,18 @@ static inline bool wants_traffic_class(const struct bpf_sockopt *ctx)
 	       (ctx->level == IPPROTO_IPV6 && ctx->optname == IPV6_TCLASS);
 }
 
-/* The stack applies options of an MPTCP socket to all TCP connections below it. */
+static inline bool is_smc(const struct bpf_sock *sk)
+{
+	return sk->family == AF_SMC || sk->protocol == IPPROTO_SMC;
+}
+
+/*
+ * The stack applies options of an MPTCP socket to all TCP connections below it, and those of an SMC socket to its TCP
+ * connection, until that takes the socket's place.
+ */
 static inline bool is_governed(const struct bpf_sock *sk)
 {
-	return sk->protocol == PROTO_TCP || sk->protocol == IPPROTO_MPTCP;
+	return sk->protocol == PROTO_TCP || sk->protocol == IPPROTO_MPTCP || is_smc(sk);
 }
 
 /* Reads SO_MAX_PACING_RATE as the kernel does: 64 bits if the program gave as many, else 32. False: too short. */
@@ -115,7 +123,8 @@ int lt_setsockopt(struct bpf_sockopt *ctx)
 		return 1;
 	if (wants_law(ctx)) {
 		count(own_law, 1);
-		if (setup.keep_law) {
+		/* what is set on an SMC socket would not be known of its TCP connection */
+		if (setup.keep_law || is_smc(ctx->sk)) {
 			if (s)
 				choose_former(ctx, s);
 			ctx->optlen = SWALLOW;

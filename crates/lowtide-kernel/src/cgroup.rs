@@ -21,7 +21,7 @@ use nix::{
 use crate::{
     Error, Result,
     existing::Found,
-    hierarchy::{Hierarchy, Purpose, hierarchy, processes_below},
+    hierarchy::{Hierarchy, Purpose, group_of, hierarchy, processes_below},
     leftover::free_downloads,
 };
 
@@ -152,6 +152,12 @@ impl Cgroup {
     /// Whether any process is in it.
     pub fn is_populated(&self) -> bool {
         self.says("populated 1")
+    }
+
+    /// Whether this process is in it or below it.
+    pub fn holds(&self, pid: i32) -> bool {
+        let own = self.path.file_name();
+        group_of(&pid.to_string()).is_some_and(|group| group.iter().any(|name| Some(name) == own))
     }
 
     /// Whether it is frozen.

@@ -48,6 +48,8 @@ pub enum Place<'a> {
 pub struct Program {
     /// The program, or the leader of its session.
     child: Child,
+    /// The program's own.
+    pid: i32,
     leader: Option<Leader>,
     stopped: Option<Signal>,
     ended: Option<Exit>,
@@ -136,12 +138,16 @@ impl Program {
                 _ => Error::Program { program, reason: error.to_string() },
             }
         })?;
-        Ok(Program { child, leader, stopped: None, ended: None })
+        let pid = match &leader {
+            Some(leader) => leader.program().map_err(Error::system("starting the program's session"))?,
+            None => child.id() as i32,
+        };
+        Ok(Program { child, pid, leader, stopped: None, ended: None })
     }
 
-    /// The id of the process that we started: the program's, or that of the leader of its session.
+    /// The program's process.
     pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+        self.pid
     }
 
     /// How it ended, `None` while it runs.

@@ -91,6 +91,8 @@ impl Start {
                 libc::setpgid(child, child); // parent and child both call it: the first call takes effect
                 self.lead(child);
             }
+            let program = libc::getpid();
+            check(libc::send(self.control.as_raw_fd(), (&raw const program).cast(), 4, libc::MSG_NOSIGNAL) as i32)?;
             check(libc::setpgid(0, 0))?;
             if self.foreground {
                 check(libc::tcsetpgrp(self.slave, libc::getpid()))?;
@@ -248,6 +250,15 @@ unsafe fn show(master: RawFd, ours: RawFd) -> bool {
 impl Leader {
     pub(crate) fn control(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
+    }
+
+    /// PROGRAM's pid, which it says itself before it is executed, and so before all news.
+    pub(crate) fn program(&self) -> io::Result<i32> {
+        let mut pid = [0; 4];
+        match recv(self.control.as_raw_fd(), &mut pid, MsgFlags::empty())? {
+            4 => Ok(i32::from_ne_bytes(pid)),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// The next news, if there is any.

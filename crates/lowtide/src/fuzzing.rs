@@ -15,7 +15,9 @@ use lowtide_sim::scenario::{ScenarioFile, Source};
 
 use crate::{
     operate::{protocol, read_frames},
-    progress, size, trace, when,
+    progress,
+    run::{history, past, restrictions},
+    size, trace, when,
 };
 
 /// Reads these bytes, and panics where it is wrong.
@@ -38,6 +40,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("traffic", traffic),
     ("control", control),
     ("progress", progress),
+    ("state", state),
 ];
 
 /// What is wrong is one sentence.
@@ -284,4 +287,24 @@ pub fn progress(bytes: &[u8]) {
             assert!(progress.remaining() <= progress.total);
         }
     }
+}
+
+/// The files that `run` keeps for the next one, and the one that restricts its callers.
+///
+/// # Panics
+/// It is wrong.
+pub fn state(bytes: &[u8]) {
+    for again in [history::kept_again, past::runs_again] {
+        match again(bytes) {
+            Ok(text) => assert_eq!(again(&text).ok(), Some(text)),
+            Err(error) => is_a_sentence(error),
+        }
+    }
+    with_text(bytes, |text| {
+        if let Err(error) = restrictions::accept(text) {
+            let said = error.to_string();
+            assert!(!said.contains('\n'), "{said:?}");
+            is_a_sentence(said);
+        }
+    });
 }

@@ -7,8 +7,19 @@ use lowtide_guest::{Guest, Image, Job, Program};
 use lowtide_lab::testbed::{Request, Testbed};
 use lowtide_sim::scenario::Scenario;
 use lowtide_testbed::GuestTestbed;
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::socket::{SockaddrIn, connect, getsockopt, setsockopt, sockopt},
+};
 use serde_json::Value;
-use std::{env, fmt::Write as _, path::Path};
+use std::{
+    env,
+    fmt::Write as _,
+    net::{SocketAddrV4, TcpStream},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    path::Path,
+};
 
 const SCENARIO: &str = r#"
 duration = "12s"
@@ -155,6 +166,83 @@ fn a_clock_that_is_set_moves_an_absolute_deadline_and_no_relative_one() {
     let needed: Vec<f64> =
         absolute_back["series"].as_array().unwrap().iter().filter_map(|row| row["target_bps"].as_f64()).collect();
     assert!(needed[0] > 1e6 && *needed.last().unwrap() < 1e4, "bit/s needed: {needed:?}");
+}
+
+/// Not a test of its own: the program of the next one. It connects over SMC and, before the receiver has answered,
+/// chooses a law and a code point, once more after the connection is TCP.
+#[test]
+fn sender_over_smc() {
+    let Ok(to) = env::var("LOWTIDE_TEST_SMC_TO") else { return };
+    let to = SockaddrIn::from(to.parse::<SocketAddrV4>().unwrap());
+    for (name, family, protocol) in [("family", AF_SMC, 0), ("protocol", libc::AF_INET, IPPROTO_SMC)] {
+        // SAFETY: a system call with integer arguments; the descriptor is new and ours.
+        let socket = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, protocol) };
+        if socket < 0 {
+            println!("smc:{name} {}", Errno::last());
+            continue;
+        }
+        // SAFETY: the same.
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        assert_eq!(connect(socket.as_raw_fd(), &to), Err(Errno::EINPROGRESS));
+        let choose = || {
+            setsockopt(&socket, sockopt::TcpCongestion, &"cubic".into()).expect("success");
+            setsockopt(&socket, sockopt::Ipv4Tos, &CS1).expect("success");
+        };
+        choose();
+        let mut connected = [PollFd::new(std::os::fd::AsFd::as_fd(&socket), PollFlags::POLLOUT)];
+        assert_eq!(poll(&mut connected, PollTimeout::from(10_000_u16)), Ok(1));
+        let has =
+            || (getsockopt(&socket, sockopt::TcpCongestion).unwrap(), getsockopt(&socket, sockopt::Ipv4Tos).unwrap());
+        let early = has();
+        choose();
+        println!("smc:{name} {early:?} {:?}", has());
+        // as SMC passes them on to TCP
+        std::io::Write::write_all(&mut TcpStream::from(socket), &[0; 1000]).unwrap();
+    }
+}
+
+const AF_SMC: i32 = 43;
+/// `linux/in.h`, since 6.11.
+const IPPROTO_SMC: i32 = 256;
+const CS1: i32 = 8 << 2;
+
+/// A socket of SMC is a TCP socket where its receiver has no SMC, once it is connected.
+#[test]
+fn sockets_of_smc_are_kept_on_our_law_and_code_point() {
+    let Some(guest) = usable(|place| {
+        let lowtide = Program { name: "lowtide".to_owned(), path: env!("CARGO_BIN_EXE_lowtide").into() };
+        let sender = Program { name: "sender".to_owned(), path: env::current_exe()? };
+        Ok(Guest::new(Image::find(place)?, &[lowtide, sender, Program::of_the_system("tc")?])?)
+    }) else {
+        return;
+    };
+    // what it says comes after the words of the test that it is
+    let sender = "sender --exact sender_over_smc --nocapture 2>&1 | grep -o smc:.*";
+    let script = format!(
+        "set -e\n/usr/sbin/tc qdisc add dev lo root netem delay 50ms\n\
+         lowtide traffic sink --listen 127.0.0.1:9000 > /dev/null &\nsleep 1\n\
+         export LOWTIDE_TEST_SMC_TO=127.0.0.1:9000\n{sender} > without\n\
+         for option in '' --allow-own-cc; do\n\
+         lowtide run --quiet --history none --cc reno $option --report report.json -- {sender} > with\n\
+         tr '\\n' ';' < without >> result; echo >> result; tr '\\n' ';' < with >> result; echo >> result\n\
+         tr -d '\\n' < report.json >> result; echo >> result\ndone\n"
+    );
+    let outcome = guest.run(&Job::new(script)).unwrap();
+    let text = String::from_utf8(outcome.result).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let [without, with, held, _, allowed, own] = lines[..] else { panic!("{text}\n{}", outcome.console) };
+    println!("{without}\n{with}\n{allowed}");
+    // before the connection is TCP, and then
+    let chosen = without.matches(r#"("cubic", 32) ("cubic", 32)"#).count();
+    assert!(chosen > 0 && without.starts_with("smc:family (\"cubic\""), "the sockets are there: {without}");
+    assert_eq!(with, without.replace(r#""cubic", 32"#, r#""reno", 4"#));
+    assert_eq!(allowed, without.replace(r#""cubic", 32) ("#, r#""reno", 4) ("#).replace(", 32", ", 4"));
+    for (report, laws) in [(held, 0), (own, chosen)] {
+        let report: Value = serde_json::from_str(report).unwrap();
+        assert_eq!(report["acknowledged_bytes"], 1000 * chosen);
+        assert_eq!(report["not_controlled"]["own_law_requests"], 2 * chosen);
+        assert!(report["not_controlled"]["sockets_with_own_law"].as_u64().unwrap() <= laws as u64);
+    }
 }
 
 /// The guest's devices take one packet at a time: probes come in pairs all the same, and find the link free again.

@@ -2,6 +2,8 @@
 //! PROGRAM lives and dies as if Lowtide were not there; Lowtide tells what happened, and leaves nothing when it is
 //! killed.
 
+#[path = "support/bpf.rs"]
+mod bpf;
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 #[path = "support/terminal.rs"]
@@ -19,6 +21,7 @@ use std::{
     time::Duration,
 };
 
+use bpf::{bpf_of, is_in_the_kernel, leave_the_kernel};
 use lifecycle::{
     Orphan, Receiver, Running, Socket, children, dev_tcp, finish, group_of, groups_of, inside, is_alive, listed_laws,
     lowtide, name, namespace, needs_kernel, own_cgroup, report, run_script, sockets_to, state, trickle, until, within,
@@ -388,30 +391,6 @@ fn two_runs_side_by_side_do_not_touch_each_other() {
     assert!(!group[0].exists());
 }
 
-/// The ids of the BPF programs, maps and links that a process holds.
-fn bpf_of(pid: i32) -> BTreeSet<(&'static str, u32)> {
-    let mut found = BTreeSet::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten() {
-        let info = fs::read_to_string(entry.path()).unwrap_or_default();
-        let value = |key: &str| info.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
-        // a link names its program too
-        if let Some(id) = value("link_id:") {
-            found.insert(("link", id));
-        }
-        if let Some(id) = value("map_id:") {
-            found.insert(("map", id));
-        }
-        if let Some(id) = value("prog_id:") {
-            found.insert(("prog", id));
-        }
-    }
-    found
-}
-
-fn is_in_the_kernel(&(kind, id): &(&'static str, u32)) -> bool {
-    Command::new("bpftool").args([kind, "show", "id", &id.to_string()]).output().expect("bpftool").status.success()
-}
-
 /// What `ss` shows of a socket whose pacing is switched on without a limit, in bits per second.
 const UNLIMITED: f64 = 34e9;
 
@@ -506,16 +485,7 @@ fn a_killed_lowtide_leaves_plain_reno_behind_and_then_nothing() {
     fs::write(&go, "").unwrap();
     until("PROGRAM's own end", || done.exists().then_some(()));
     until("the end of its sockets", || bulk_sockets().is_empty().then_some(()));
-    // the kernel frees a law after grace periods for which every task has to leave the kernel or sleep: seconds on a
-    // busy machine
-    let mut left = ours;
-    while !left.is_empty() {
-        let before = left.len();
-        within(Duration::from_secs(60), &format!("the end of one of {left:?}"), || {
-            left.retain(is_in_the_kernel);
-            (left.len() < before).then_some(())
-        });
-    }
+    leave_the_kernel(ours);
     until("PROGRAM's end", || (!is_alive(program.0)).then_some(()));
     assert!(finish(&mut run_script(&["--quiet"], "true")).status.success());
     assert!(!group.exists(), "the next run removes what a killed one left");
@@ -549,13 +519,7 @@ fn killed_at_any_moment_it_leaves_nothing() {
         assert!(finish(&mut run_script(&["--quiet", "--cc", "reno"], "true")).status.success());
         killed.iter().all(|pid| groups_of(*pid).is_empty()).then_some(())
     });
-    while !held.is_empty() {
-        let before = held.len();
-        within(Duration::from_secs(60), &format!("the end of one of {held:?}"), || {
-            held.retain(is_in_the_kernel);
-            (held.len() < before).then_some(())
-        });
-    }
+    leave_the_kernel(held);
     let sockets = fs::read_dir("/run/lowtide/control").unwrap().flatten().map(|entry| entry.file_name());
     let dead = sockets.filter(|name| {
         let refused = std::os::unix::net::UnixStream::connect(Path::new("/run/lowtide/control").join(name));

@@ -4,6 +4,8 @@
 
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
+#[path = "support/terminal.rs"]
+mod terminal;
 
 use std::{
     fs::{self, File},
@@ -13,12 +15,20 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Command,
-    ptr,
+    ptr, thread,
     time::Duration,
 };
 
 use libbpf_rs::libbpf_sys::{self, BPF_CGROUP_INET_EGRESS, BPF_F_ALLOW_MULTI, BPF_F_ALLOW_OVERRIDE};
-use lifecycle::{Running, children, finish, group_of, name, needs_kernel, own_cgroup, public_copy, until, within};
+use lifecycle::{
+    Running, children, finish, group_of, groups_of, name, needs_kernel, own_cgroup, public_copy, run_script, until,
+    within,
+};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use terminal::Terminal;
 
 /// A cgroup of ours, below that of the tests.
 struct Group(PathBuf);
@@ -45,7 +55,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             let _ = fs::remove_dir(&self.0);
         } else {
             within(Duration::from_secs(5), "the end of the group", || fs::remove_dir(&self.0).ok());
@@ -97,6 +107,56 @@ fn only_who_has_the_group_around_leaves_ours() {
     assert!(!left && !said.contains(LEFT), "{said}");
     let (left, said) = leaves("delegated", 65534);
     assert!(left && said.contains(LEFT), "{said}");
+}
+
+const STAYS: &str = "sleep 60 & echo ready; wait";
+
+/// Moves that script of a run about, and its child, whose end is the script's. Gives what Lowtide has to say, in order.
+fn move_about(run: i32, program: i32, mut says: impl FnMut(&str)) -> [&'static str; 2] {
+    let told = [
+        "PROGRAM was moved out of its group: connections that it opens from now on are not governed",
+        "PROGRAM runs in its group again",
+    ];
+    let enter = |group: &Path, pid: i32| fs::write(group.join("cgroup.procs"), pid.to_string()).unwrap();
+    let group = groups_of(run).pop().expect("its group");
+    let child = children(program)[0];
+    // neither of these is worth a word
+    let below = Group::at(group.join("below"));
+    enter(&below.0, program);
+    enter(&own_cgroup(), child);
+    thread::sleep(Duration::from_millis(500));
+    enter(&group, child);
+    enter(&own_cgroup(), program);
+    says(told[0]);
+    enter(&group, program);
+    says(told[1]);
+    kill(Pid::from_raw(child), Signal::SIGKILL).unwrap();
+    told
+}
+
+fn once_each(said: &str, told: &[&str]) {
+    let counts: Vec<_> = told.iter().map(|it| said.matches(it).count()).collect();
+    assert!(counts.iter().all(|count| *count == 1), "{counts:?} in {said}");
+}
+
+/// What PROGRAM itself opens is the transfer, whoever else is in its group.
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_program_that_is_moved_is_told_of_though_others_stay() {
+    needs_kernel();
+    let run = Running::start(&mut run_script(&[], STAYS));
+    run.says("ready");
+    let program = children(run.pid())[0];
+    let told = move_about(run.pid(), program, |text| until(text, || run.err().contains(text).then_some(())));
+    once_each(&run.end().err, &told);
+    // on a terminal of its own it is not the process that Lowtide started
+    let script = format!("exec {} run -- bash -c '{STAYS}'", env!("CARGO_BIN_EXE_lowtide"));
+    let mut terminal = Terminal::sized(&script, 24, 200);
+    terminal.shows("ready");
+    let run = terminal.shell();
+    let program = children(children(run)[0])[0];
+    let told = move_about(run, program, |text| terminal.shows(text));
+    once_each(&terminal.end().1, &told);
 }
 
 /// Takes every cgroup v2 hierarchy out of sight.

@@ -15,8 +15,9 @@ use std::{
 };
 
 use lifecycle::{
-    LE, LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, group_of, inside, listed_laws, lowtide, name, namespace,
-    needs_kernel, output, public_copy, report, run_script, sockets, sockets_to, trickle, until,
+    LE, LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, group_of, inside, listed_laws, lowtide,
+    lowtide_environment, name, namespace, needs_kernel, output, public_copy, report, run_script, sockets, sockets_to,
+    trickle, until,
 };
 use lowtide_emu::{Config, Emulator, Namespace};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt};
@@ -375,16 +376,41 @@ fn dual_stack_sockets_carry_the_code_point_over_ipv4_too() {
     assert!(sent.iter().all(|packet| packet.version == 4 && packet.traffic_class == LE), "{sent:?}");
 }
 
-/// The contents of a BPF map that a process holds, by its name.
-fn map_of(pid: i32, wanted: &str) -> Option<Vec<serde_json::Value>> {
-    let bpftool = |words: &[&str]| -> Option<serde_json::Value> {
-        serde_json::from_str(&output(Command::new("bpftool").args(["-j", "map"]).args(words))).ok()
-    };
+fn bpftool(words: &[&str]) -> Option<serde_json::Value> {
+    serde_json::from_str(&output(Command::new("bpftool").args(["-j", "map"]).args(words))).ok()
+}
+
+/// The number of a BPF map that a process holds, by its name.
+fn map_of(pid: i32, wanted: &str) -> Option<String> {
     let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?.flatten();
-    files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).find_map(|info| {
-        let id = info.lines().find_map(|line| line.strip_prefix("map_id:"))?.trim().to_owned();
-        (bpftool(&["show", "id", &id])?["name"] == wanted).then(|| bpftool(&["dump", "id", &id]))??.as_array().cloned()
-    })
+    let ids = files
+        .filter_map(|file| std::fs::read_to_string(file.path()).ok())
+        .filter_map(|info| Some(info.lines().find_map(|line| line.strip_prefix("map_id:"))?.trim().to_owned()));
+    ids.into_iter().find(|id| bpftool(&["show", "id", id]).is_some_and(|map| map["name"] == wanted))
+}
+
+/// What the kernel has of a run is for root.
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_program_of_another_user_reads_nothing_of_what_lowtide_measures() {
+    needs_kernel();
+    let (directory, copy) = public_copy();
+    for (user, reads) in [("nobody", false), ("root", true)] {
+        let id = directory.path().join(user);
+        let script = format!(
+            "echo ready; until read id 2>/dev/null <{}; do sleep 0.05; done; bpftool map dump id $id >/dev/null && echo read",
+            id.display()
+        );
+        let mut command = Command::new(&copy);
+        lowtide_environment(&mut command).args(["run", "--quiet", "--user", user, "--", "sh", "-c", &script]);
+        let run = Running::start(command.current_dir("/"));
+        run.says("ready");
+        let map = map_of(run.pid(), "flows").expect("the map of what is known of paths");
+        std::fs::write(&id, format!("{map}\n")).unwrap();
+        let ended = run.end();
+        assert_eq!(ended.out.contains("read\n"), reads, "{user}: {ended:?}");
+        assert_eq!(ended.err.contains("Operation not permitted"), !reads, "{user}: {ended:?}");
+    }
 }
 
 /// Connects to so many networks, without waiting, and then sends on.
@@ -418,7 +444,8 @@ fn connections_beyond_so_many_networks_share_a_flow() {
     let run = Running::start(&mut inside(link.a(), lowtide(program)));
     run.says("begun");
     until("a flow of all others", || {
-        let flows = map_of(run.pid(), "flows")?;
+        let flows = bpftool(&["dump", "id", &map_of(run.pid(), "flows")?])?;
+        let flows = flows.as_array()?;
         let is_it = |flow: &&serde_json::Value| flow["key"].as_array().unwrap().iter().all(|byte| byte == "0x00");
         let begun = |flow: &&serde_json::Value| flow["formatted"]["value"]["begun"] != 0;
         (flows.len() == 1024 && flows.iter().filter(is_it).any(|flow| begun(&flow))).then_some(())

@@ -122,3 +122,27 @@ fn comments_are_within_their_width() {
         .collect();
     assert!(found.is_empty(), "comments of more than {WIDTH} columns:\n{}", found.join("\n"));
 }
+
+/// Behind the statements of docs/security.md stand tests, by their names and those of their files.
+#[test]
+fn the_tests_that_the_page_on_security_names_are_there() {
+    let page = fs::read_to_string(Path::new(TOP).join("docs/security.md")).unwrap();
+    let words: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
+    let sources = sources();
+    let mut texts = String::new();
+    for file in words.iter().filter(|word| word.ends_with(".rs")) {
+        let found = sources.iter().filter(|(path, _)| Path::new(path).ends_with(file)).map(|(_, text)| text.as_str());
+        let before = texts.len();
+        texts.extend(found);
+        assert!(texts.len() > before, "there is no {file}");
+    }
+    let plain = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let names: Vec<&&str> = words.iter().filter(plain).filter(|word| word.matches('_').count() > 1).collect();
+    assert!(names.len() > 30, "{names:?}");
+    for name in names {
+        assert!(
+            texts.contains(&format!(" fn {name}()")) || texts.contains(&format!("\nfn {name}()")),
+            "no test {name}"
+        );
+    }
+}

@@ -10,7 +10,9 @@ use lowtide_kernel::Caller;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::state_file::StateFile;
+use super::state_file::{self, StateFile};
+
+const SCHEMA: &str = "lowtide-history/1";
 
 /// So many jobs are kept, the latest ones.
 const MOST: usize = 1000;
@@ -45,7 +47,7 @@ impl History {
             Some(name) if name.len() <= LONGEST_NAME => format!("name:{name}"),
             Some(name) => format!("name-sha256:{}", digest(&[name.into()])),
         };
-        History { file: StateFile::new(file, "lowtide-history/1", caller), job }
+        History { file: StateFile::new(file, SCHEMA, caller), job }
     }
 
     /// Bytes that the job sent when it last ran; `None` if that is not known.
@@ -71,6 +73,14 @@ impl History {
             format!("--history {}: what this job sent is not kept for --size last", self.file.path().display())
         })
     }
+}
+
+/// The file of jobs, read and printed again.
+///
+/// # Errors
+/// It is damaged.
+pub(crate) fn kept_again(text: &[u8]) -> Result<Vec<u8>> {
+    state_file::again::<Entries>(SCHEMA, text)
 }
 
 /// A new guess for a job that turns out to send more than the last time: a fourth more than what it has sent, or has
@@ -142,7 +152,7 @@ mod tests {
         let file = directory.path().join("history.json");
         let job = |name: &str| History::new(&file, Caller::of_this_process(), Some(name), &words("true"));
         let entries = |name: String| Entry { job: job(&name).job, ended: at(0), sent_bytes: u64::MAX };
-        let state = StateFile::new(&file, "lowtide-history/1", Caller::of_this_process());
+        let state = StateFile::new(&file, SCHEMA, Caller::of_this_process());
         state
             .change(|all: &mut Entries| all.jobs = (0..MOST).map(|n| entries(format!("{n:\u{1}>100}"))).collect())
             .unwrap();
@@ -159,7 +169,7 @@ mod tests {
         let job = |n: usize| History::new(&file, Caller::of_this_process(), Some(&n.to_string()), &[]);
         let jobs = (0..MOST + 2).map(|n| Entry { job: format!("name:{n}"), ended: at(n as i64), sent_bytes: 1 });
         let entries: Vec<_> = jobs.collect();
-        let state = StateFile::new(&file, "lowtide-history/1", Caller::of_this_process());
+        let state = StateFile::new(&file, SCHEMA, Caller::of_this_process());
         state.change(|all: &mut Entries| all.jobs = entries).unwrap();
         job(5_000).keep(1, at(5_000)).unwrap();
         let known = |n: usize| job(n).last().unwrap().is_some();

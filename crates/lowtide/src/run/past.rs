@@ -14,7 +14,7 @@ use lowtide_kernel::{Caller, Exit};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::state_file::StateFile;
+use super::state_file::{self, StateFile};
 use crate::{cli::HistoryArguments, operate::directory::slug, size, spans, when};
 
 /// So many runs are kept, the latest ones.
@@ -77,6 +77,18 @@ impl PastRuns {
     }
 }
 
+/// The file of runs, read and printed again; each run is shown in a line.
+///
+/// # Errors
+/// It is damaged.
+pub(crate) fn runs_again(text: &[u8]) -> Result<Vec<u8>> {
+    let again = state_file::again::<Runs>(SCHEMA, text)?;
+    let runs: Runs = serde_json::from_slice(&again)?;
+    let now = Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
+    assert!(runs.runs.iter().all(|past| !past.line(&now).contains(char::is_control)));
+    Ok(again)
+}
+
 fn file_of(history: &Path) -> PathBuf {
     history.with_extension("runs.json")
 }
@@ -90,15 +102,15 @@ impl Past {
         self
     }
 
-    /// A line for a person.
+    /// A line for a person, without the control characters that a file of somebody else's may have.
     fn line(&self, now: &Zoned) -> String {
         let took = self.ended.duration_since(self.started).try_into().unwrap_or_default();
         let ended = when::show(self.ended, now);
         let moved = format!("{} in {}", size::show(self.acknowledged_bytes), spans::show(took));
         let how = [self.in_words(), self.failure()].into_iter().flatten();
         let how: String = how.map(|words| format!(", {words}")).collect();
-        let name: String = self.name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-        format!("{ended:<16}  {name}: {moved}{how}")
+        let line = format!("{ended:<16}  {}: {moved}{how}", self.name);
+        line.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
     }
 
     fn in_words(&self) -> Option<String> {
@@ -212,6 +224,8 @@ mod tests {
                 with(|it| (it.outcome, it.exit_code, it.exit_signal) = (None, None, Some(9))),
                 "6 h 41 min, ended by signal 9",
             ),
+            (with(|it| it.name = "a\x1b[2J".into()), "a?[2J: 80.00 GB"),
+            (with(|it| it.outcome = Some("\x1b]0;title\x07\u{9b}2J\n".into())), "min, ?]0;title??2J?"),
         ] {
             assert!(line.contains(part), "{line}");
         }

@@ -65,7 +65,19 @@ fn read(path: &Path) -> Result<Option<Contents>> {
         bail!("it is larger than 64 KiB"); // what is cut off could restrict, too
     }
     let Ok(text) = String::from_utf8(bytes) else { bail!("it is no text in UTF-8") };
-    Ok(Some(toml::from_str(&text).map_err(|error| anyhow!(in_one_line(&error, &text)))?))
+    parse(&text).map(Some)
+}
+
+fn parse(text: &str) -> Result<Contents> {
+    toml::from_str(text).map_err(|error| anyhow!(in_one_line(&error, text)))
+}
+
+/// Reads the text of such a file.
+///
+/// # Errors
+/// What is wrong with it, in one line.
+pub(crate) fn accept(text: &str) -> Result<()> {
+    parse(text).map(|_| ())
 }
 
 /// What a parser says of a text, and where.

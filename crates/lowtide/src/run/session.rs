@@ -62,8 +62,8 @@ pub(super) struct Session {
     blind: bool,
     /// What was said last of the group.
     told: Group,
-    /// It was empty at the last look.
-    empty: bool,
+    /// PROGRAM was not in it at the last look.
+    outside: bool,
     /// Answers on the control socket.
     server: Option<Server>,
     /// `lowtide detach` was asked for, and has been done.
@@ -97,7 +97,7 @@ impl Session {
             inherited,
             blind: false,
             told: Group::Untouched,
-            empty: false,
+            outside: false,
             server: None,
             detached: false,
             left_out: false,
@@ -136,7 +136,7 @@ impl Session {
                 self.tell_of_those_left_behind();
             }
             if drain.is_none() {
-                self.tell_of_its_group();
+                self.tell_of_its_group(program.pid());
             }
             if let Some(drain) = &mut drain
                 && drain.is_over(self.record.totals().acknowledged, unfinished)
@@ -154,11 +154,11 @@ impl Session {
         }
     }
 
-    fn tell_of_its_group(&mut self) {
-        let was_empty = std::mem::replace(&mut self.empty, !self.cgroup.is_populated());
-        let group = match (self.empty, was_empty) {
+    fn tell_of_its_group(&mut self, program: i32) {
+        let was_outside = std::mem::replace(&mut self.outside, !self.cgroup.holds(program));
+        let group = match (self.outside, was_outside) {
             (true, true) => Group::Left,
-            // PROGRAM may just have ended
+            // it may just have ended
             (true, false) => return,
             (false, _) if self.cgroup.is_frozen() => Group::Frozen,
             (false, _) => Group::Untouched,

@@ -135,6 +135,11 @@ fn bytes(place: &Place) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
+/// A file of this schema, read and printed again.
+pub(super) fn again<T: Serialize + DeserializeOwned>(schema: &str, text: &[u8]) -> Result<Vec<u8>> {
+    print(schema, parse::<T>(schema, text)?)
+}
+
 /// What a file of this schema holds.
 fn parse<T: DeserializeOwned>(schema: &str, text: &[u8]) -> Result<T> {
     let contents: Contents<T> = serde_json::from_slice(text)?;
