@@ -26,8 +26,8 @@
  */
 #define TIDE_SPREAD_WALK_TWICE 5
 /*
- * In the queue of a CUBIC flow RTTs differ at random by as many packet times. So if RTTs differ by less, the eight up to
- * the fourth probe before have to show a spread, too.
+ * In the queue of a CUBIC flow RTTs differ at random by as many packet times. So if RTTs differ by less, the eight up
+ * to the fourth probe before have to show a spread, too.
  */
 #define TIDE_SPREAD_PACKETS 3
 #define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
