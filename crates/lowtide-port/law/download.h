@@ -240,6 +240,7 @@ static inline void download_arrives(struct lt_flow *f, struct lt_download *d, co
 	download_flow_ack(f, d, p, weight_q16, s->now_us * NSEC_PER_USEC);
 	d->begun = 1;
 }
+
 /*
  * The window of a download that may be short, bytes; 0: it is not. It does not wait for probes, which would take longer
  * than its data. Its window grows as in slow start. Connections that begin together have the first DOWNLOAD_SHORT bytes

@@ -256,6 +256,12 @@ VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 pack
 	return l->limit <= base + spread ? spread : 0;
 }
 
+/* Whether the latest eight probes showed a spread. */
+static inline bool tide_is_unsure(const struct tide_listen *l)
+{
+	return l->in_a_row >= TIDE_RTTS && l->showed & 1;
+}
+
 /*
  * Whether LISTEN is so long that the spread is to be measured anew: without one each delay is taken for a queue. Counts
  * it.

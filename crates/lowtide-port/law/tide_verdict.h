@@ -14,8 +14,6 @@
 #define TIDE_TWO_OF 4			/* of so many probes two have to be short */
 #define TIDE_ACK_DELAY_US 30000		/* an ACK that comes later may be a delayed one */
 #define TIDE_FAIR_WAIT_US 300000000ULL	/* the longest fair-queue LISTEN */
-/* the same while noise is unknown: jitter may have taken the packets apart */
-#define TIDE_FAIR_WAIT_NOISE_US 16000000ULL
 
 /*
  * All trains are acknowledged. With the packet time, the weighted share can rise to its part of the window that fills
@@ -48,7 +46,8 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 	if (!t)
 		return 0;
 	l = &t->listen;
-	if (l->whole_q32 && now_us - l->began_us > (t->path.rounds < TIDE_ROUNDS ? TIDE_FAIR_WAIT_NOISE_US : TIDE_FAIR_WAIT_US)) {
+	/* while noise is unknown jitter may have taken the packets apart */
+	if (l->whole_q32 && now_us - l->began_us > (t->path.rounds < TIDE_ROUNDS ? TIDE_REMEASURE_US : TIDE_FAIR_WAIT_US)) {
 		l->whole_q32 = 0;
 		tide_path_forget_rate(&t->path);
 	}
@@ -110,14 +109,16 @@ VERIFIED_APART int tide_renew_if_changed(struct tide *t, const struct law_ack *a
 
 VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alone)
 {
-	u64 base;
+	u64 base, reading;
 
 	if (!t)
 		return 0;
 	base = tide_base(&t->path);
 	tide_record_probe(&t->listen, rtt, base, alone);
-	if (alone)
-		tide_spread_probe(&t->path.spread, tide_spread_reading(&t->listen, base, tide_packet(&t->path)), base, t->listen.in_a_row >= TIDE_RTTS && t->listen.showed & 1);
+	if (alone) {
+		reading = tide_spread_reading(&t->listen, base, tide_packet(&t->path));
+		tide_spread_probe(&t->path.spread, reading, base, tide_is_unsure(&t->listen));
+	}
 	if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16 && tide_is_too_long(&t->listen, now_us, base))
 		tide_spread_measure_again(&t->path.spread);
 	/* packets that left together come apart by themselves */

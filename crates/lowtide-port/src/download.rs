@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tide at the receiver: the C code by which `lowtide run --direction down` chooses the windows that sockets offer.
 
-use crate::Ported;
+use crate::{Ported, port::Q16};
 use lowtide_cc::{Law, Time};
 use std::{
     ffi::c_void,
@@ -83,7 +83,7 @@ impl Downloads {
         Ok(Self {
             path: Arc::new(Mutex::new(Path { state, connections: 0 })),
             parameters: ported.parameters().as_slice().into(),
-            weight_q16: weight.map_or(0, |weight| ((weight * 65_536.0) as u64).max(1)),
+            weight_q16: weight.map_or(0, |weight| ((weight * Q16) as u64).max(1)),
         })
     }
 

@@ -86,7 +86,7 @@ struct Weight {
     kept: u64,
 }
 
-const Q16: f64 = 65_536.0;
+pub(crate) const Q16: f64 = 65_536.0;
 const ONE: u64 = 1 << 16;
 const NO_THRESHOLD: u64 = 0x7fff_ffff << 16;
 /// That a reduction leaves: two segments (RFC 5681, equation 4).

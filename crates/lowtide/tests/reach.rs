@@ -2,6 +2,8 @@
 //! Whose sockets a run governs: every TCP socket of its group, however it came to be, and no other; as whom and where
 //! it runs.
 
+#[path = "support/bpf.rs"]
+mod bpf;
 #[path = "support/lifecycle.rs"]
 mod lifecycle;
 
@@ -14,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use bpf::bpf_of;
 use lifecycle::{
     LE, LOCALHOST6, Receiver, Running, Wire, dev_tcp, finish, group_of, inside, listed_laws, lowtide,
     lowtide_environment, name, namespace, needs_kernel, output, public_copy, report, run_script, sockets, sockets_to,
@@ -382,11 +385,9 @@ fn bpftool(words: &[&str]) -> Option<serde_json::Value> {
 
 /// The number of a BPF map that a process holds, by its name.
 fn map_of(pid: i32, wanted: &str) -> Option<String> {
-    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?.flatten();
-    let ids = files
-        .filter_map(|file| std::fs::read_to_string(file.path()).ok())
-        .filter_map(|info| Some(info.lines().find_map(|line| line.strip_prefix("map_id:"))?.trim().to_owned()));
-    ids.into_iter().find(|id| bpftool(&["show", "id", id]).is_some_and(|map| map["name"] == wanted))
+    let held = bpf_of(pid).into_iter();
+    let mut ids = held.filter(|(kind, _)| *kind == "map").map(|(_, id)| id.to_string());
+    ids.find(|id| bpftool(&["show", "id", id]).is_some_and(|map| map["name"] == wanted))
 }
 
 /// What the kernel has of a run is for root.

@@ -147,6 +147,22 @@ fn the_next_transfer_begins_after_the_gap_and_starts_afresh() {
     assert!(outcome.flows[0].finished_s.is_some_and(|at| (30.0..31.0).contains(&at)), "{outcome:?}");
 }
 
+/// How long a program with such connections takes on an idle link, the shortest time first; with each seed delays are
+/// other ones.
+fn seconds(starts: usize, law: &str, link: &str, source: &str) -> Vec<f64> {
+    let mut seconds: Vec<f64> = (1..=starts)
+        .map(|seed| {
+            let text = format!(
+                "seed = {seed}\nduration = \"60s\"\n[bottleneck]\n{link}\n\
+                 [[flow]]\nname = \"it\"\ncc = \"{law}\"\nsource = \"connections:{source}\"\n"
+            );
+            outcome(&text).flows[0].finished_s.unwrap_or(60.0)
+        })
+        .collect();
+    seconds.sort_unstable_by(f64::total_cmp);
+    seconds
+}
+
 /// Programs with many short connections, of which the next one begins as one ends, on idle links without jitter: what
 /// initial windows do to a queue is neither cross traffic nor noise, and a window that they leave unused is no loss.
 #[test]
@@ -158,19 +174,7 @@ fn connections_one_after_the_other_are_about_as_fast_as_ordinary_ones() {
         ("rate = \"5mbit\"\nrtt = \"30ms\"", "size=50kB,count=30,parallel=4"),
         ("rate = \"10mbit\"\nrtt = \"100ms\"", "size=50kB,count=60,parallel=8"),
     ] {
-        let seconds = |law: &str| {
-            let mut seconds: Vec<f64> = (1..=STARTS)
-                .map(|seed| {
-                    let text = format!(
-                        "seed = {seed}\nduration = \"60s\"\n[bottleneck]\n{link}\njitter = \"0.2ms\"\n\
-                         [[flow]]\nname = \"it\"\ncc = \"{law}\"\nsource = \"connections:{source}\"\n"
-                    );
-                    outcome(&text).flows[0].finished_s.unwrap_or(60.0)
-                })
-                .collect();
-            seconds.sort_unstable_by(f64::total_cmp);
-            seconds[STARTS / 2]
-        };
+        let seconds = |law| seconds(STARTS, law, &format!("{link}\njitter = \"0.2ms\""), source)[STARTS / 2];
         let cubic = seconds("cubic");
         for law in ["tide", "tide:port=kernel"] {
             let name = format!("{law}, {link:?}, {source}: seconds, CUBIC {cubic:.2}, the median of {STARTS} starts");
@@ -184,7 +188,7 @@ fn connections_one_after_the_other_are_about_as_fast_as_ordinary_ones() {
 /// ones. In one start of a hundred the probes find no spread by chance, and measure again 16 s later.
 #[test]
 fn no_program_on_a_link_with_jitter_is_stuck() {
-    const STARTS: u32 = 24;
+    const STARTS: usize = 24;
     let mut table = Table::default();
     for (link, source, median, most) in [
         // CUBIC takes 2.9, 2.8 and 5.6 s
@@ -194,20 +198,12 @@ fn no_program_on_a_link_with_jitter_is_stuck() {
         // CUBIC takes 2.2 s
         ("rate = \"5mbit\"\nrtt = \"30ms\"", "size=12kB,count=60,parallel=4", 2.2..=4.2, 2.2..=6.0),
     ] {
-        let mut seconds: Vec<f64> = (1..=STARTS)
-            .map(|seed| {
-                let text = format!(
-                    "seed = {seed}\nduration = \"60s\"\n[bottleneck]\n{link}\njitter = \"5ms\"\nreverse_jitter = \"5ms\"\n\
-                     [[flow]]\nname = \"it\"\ncc = \"tide\"\nsource = \"connections:{source}\"\n"
-                );
-                outcome(&text).flows[0].finished_s.unwrap_or(60.0)
-            })
-            .collect();
-        seconds.sort_unstable_by(f64::total_cmp);
+        let jitter = "jitter = \"5ms\"\nreverse_jitter = \"5ms\"";
+        let seconds = seconds(STARTS, "tide", &format!("{link}\n{jitter}"), source);
         let name = format!("{link:?}, {source}: seconds, ");
-        table.row(&(name.clone() + "the median of 24 starts"), seconds[STARTS as usize / 2], median);
-        table.row(&(name.clone() + "nine of ten"), seconds[STARTS as usize * 9 / 10], most);
-        table.row(&(name + "the longest"), seconds[STARTS as usize - 1], 2.0..=28.0);
+        table.row(&(name.clone() + "the median of 24 starts"), seconds[STARTS / 2], median);
+        table.row(&(name.clone() + "nine of ten"), seconds[STARTS * 9 / 10], most);
+        table.row(&(name + "the longest"), seconds[STARTS - 1], 2.0..=28.0);
     }
     table.check();
 }

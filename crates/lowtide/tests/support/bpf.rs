@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a process has in the kernel's BPF, and that it goes.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use std::{collections::BTreeSet, fs, process::Command, time::Duration};
 
 use super::lifecycle::within;

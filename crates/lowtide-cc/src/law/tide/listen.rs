@@ -104,7 +104,7 @@ impl Listen {
     const MANY: usize = 5;
     /// LISTEN lasts so long before the spread is measured anew, at least [`LONG`] base RTTs. Then twice as long, and so
     /// on. The window of CUBIC has about such a period.
-    const REMEASURE: f64 = 16.0;
+    pub(super) const REMEASURE: f64 = 16.0;
     /// The pace of those probes, in parts of the usual one: one every 2.5 base RTTs, just below what counts as close.
     pub(super) const REMEASURE_PACE: f64 = 0.4;
 

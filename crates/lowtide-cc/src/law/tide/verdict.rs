@@ -17,11 +17,9 @@ const GOOD: u32 = 3;
 const GOOD_APART: u32 = 6;
 /// Delayed ACKs come 40 ms or more later.
 const ACK_DELAY: Duration = Duration::from_millis(30);
-/// The longest fair-queue LISTEN. Then the rate is forgotten: packets come apart on a link that has become slower, too.
-const FAIR_WAIT: Duration = Duration::from_secs(300);
-/// The same while noise is unknown: jitter may have taken the packets apart.
-const FAIR_WAIT_NOISE: Duration = Duration::from_secs(16);
-
+/// The longest fair-queue LISTEN, seconds. Then the rate is forgotten: packets come apart on a link that has become
+/// slower, too.
+const FAIR_WAIT: f64 = 300.0;
 /// Of so many probes two have to be short.
 const TWO_OF: usize = 4;
 
@@ -79,8 +77,9 @@ impl Tide {
         let since = ack.now - listen.began;
         let (noise, free_link_queue, own, base) =
             (self.path.noise(), self.path.free_link_queue(), self.path.own_queue(), self.path.base());
-        let most = if self.path.knows_noise() { FAIR_WAIT } else { FAIR_WAIT_NOISE };
-        if listen.whole.is_some() && since > most {
+        // while noise is unknown jitter may have taken the packets apart
+        let most = if self.path.knows_noise() { FAIR_WAIT } else { Listen::REMEASURE };
+        if listen.whole.is_some() && since.as_secs_f64() > most {
             listen.whole = None;
             self.path.forget_rate();
         }
