@@ -108,7 +108,7 @@ lab-truth: deps-build deps-run deps-test deps-lab
 lab-deadlines: deps-build
 	$(CARGO) bench --locked -p lowtide-sim --bench deadline_matrix
 
-# Every law in the background of every kind of foreground: a sample of the half of the cells that is held out, always
+# Every law in the background of every kind of foreground: a sample of the held-out set, always
 # the same, five runs of each. About half an hour on two processors; what has been run already is not run again.
 # LOWTIDE_WRITE_DOCS=1 renews docs/results/rivals.md. All cells: target/release/lowtide lab run rivals, hours; the half
 # that things are tuned on: --in-view.

@@ -21,7 +21,7 @@ use std::{
 const TOKEN_TIME: Duration = Duration::from_millis(500);
 /// and so many round trips at the least.
 const TOKEN_ROUND_TRIPS: u32 = 16;
-/// Not held back for so long, and four round trips: it has too little to send.
+/// Not held back for so long, and four round trips: it is application-limited.
 const UNUSED: Duration = Duration::from_millis(50);
 /// Between probes, at the most.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -293,7 +293,7 @@ impl Path {
             // the ACK of a single segment may have been kept back
             self.all.on_unheard(ack.packets);
         } else {
-            // a short segment takes less time on the link than others, and would make the empty round trip too short
+            // a short segment takes less time on the link than others, and would make the base RTT too short
             let rtt = ack.rtt.filter(|_| ack.sacked || ack.bytes >= self.mss);
             let ack = self.all.on_ack(&Ack { window_limited: fills, rtt, ..*ack }, self.mss);
             (self.senders, self.latest_ack) = (ack.senders, now);

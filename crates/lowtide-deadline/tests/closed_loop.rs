@@ -202,7 +202,7 @@ fn faults_of_all(
     faults
 }
 
-/// A law that gives less than its weight is worth, for the whole time or for a part of it: 15 MB in 25 s beside a CUBIC
+/// A law that takes less than its weighted share, for the whole time or for a part of it: 15 MB in 25 s beside a CUBIC
 /// flow at 20 Mbit/s need 24 % of the link. A transfer that is late was not "on course" in the last tenth.
 #[test]
 fn a_law_that_lags_behind_its_weight_is_not_on_course() {

@@ -59,8 +59,8 @@ impl Emulator {
         Ok(emulator)
     }
 
-    /// The same, but its time stands still, and packets with it, until [`Emulator::begin`]: for schedules that have to
-    /// begin with something else.
+    /// The same, but its time does not pass, and packets wait, until [`Emulator::begin`]: for schedules that begin with
+    /// something else.
     ///
     /// # Errors
     /// As for [`Emulator::start`].

@@ -204,7 +204,7 @@ pub(crate) struct Clock {
 impl Clock {
     const NOT_YET: u64 = u64::MAX;
 
-    /// It stands still at zero.
+    /// It stays at zero until it begins.
     pub(crate) fn held() -> Self {
         Self { begin: Arc::new(AtomicU64::new(Self::NOT_YET)) }
     }

@@ -167,7 +167,7 @@ mod tests {
             &[1e7][..],
             &[1e7; 8],
             &[3e5; 8],                                 // each below the limit, together above it
-            &[1e7, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4], // one carries, the others have little to send
+            &[1e7, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4, 1e4], // one carries, the others are application-limited
             &[1e7, 1e7, 2e5, 5e4],
         ] {
             for used in [1.0, 0.6] {

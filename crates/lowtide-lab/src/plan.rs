@@ -50,10 +50,10 @@ impl Extent {
     /// What cells these are, for a page.
     pub(crate) const fn cells(&self) -> &'static str {
         match (self.quick, self.half) {
-            (true, Some(Half::HeldOut)) => "a quick look at the half that is held out",
+            (true, Some(Half::HeldOut)) => "a quick look at the held-out set",
             (true, _) => "a quick look",
-            (false, Some(Half::HeldOut)) => "the half that is held out",
-            (false, Some(Half::InView)) => "the half in view",
+            (false, Some(Half::HeldOut)) => "the held-out set",
+            (false, Some(Half::InView)) => "the tuning set",
             (false, None) => "all cells",
         }
     }
@@ -308,7 +308,7 @@ mod tests {
         let [quick_in_view, quick_held_out] = [Half::InView, Half::HeldOut].map(|half| places(true, Some(half)));
         assert!(quick_in_view.len() == 3 && quick_in_view.is_subset(&in_view), "{quick_in_view:?}");
         assert!(quick_held_out.len() == 3 && quick_held_out.is_subset(&held_out), "{quick_held_out:?}");
-        assert_eq!(places(true, None), quick_in_view, "a quick look is at what is in view");
+        assert_eq!(places(true, None), quick_in_view, "a quick look is at the tuning set");
     }
 
     #[test]

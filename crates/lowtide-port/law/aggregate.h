@@ -45,7 +45,7 @@ struct aggregate {
 
 /*
  * How a connection uses its grant. MODEST: it uses less. WANTS: it would use more. YIELDS: it leaves its part to
- * others. HOLDS_TOKEN: it uses at once what others leave of the window, as it is paced.
+ * others. HOLDS_TOKEN: it uses at once what others do not use of the window, as it is paced.
  */
 enum aggregate_use { AGGREGATE_MODEST, AGGREGATE_WANTS, AGGREGATE_YIELDS, AGGREGATE_HOLDS_TOKEN };
 
@@ -231,8 +231,8 @@ static inline u64 aggregate_equal_q16(const struct aggregate *g, const struct ag
 
 /*
  * A connection's part at its ACK for `packets` segments. It grows by what is acknowledged, as in slow start, into what
- * the others leave. It has its equal part at once, up to an initial window. If others would use more, a part above the
- * equal one is reduced by half of what is acknowledged.
+ * the parts of others leave free. It has its equal part at once, up to an initial window. If others would use more, a
+ * part above the equal one is reduced by half of what is acknowledged.
  */
 VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member *m, u64 window_q16, u32 packets, u32 use)
 {

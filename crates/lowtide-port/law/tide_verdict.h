@@ -47,7 +47,7 @@ VERIFIED_APART int tide_apart(struct tide *t, u64 now_us, int empty)
 		return 0;
 	l = &t->listen;
 	/* while noise is unknown jitter may have taken the packets apart */
-	if (l->whole_q32 && now_us - l->began_us > (t->path.rounds < TIDE_ROUNDS ? TIDE_REMEASURE_US : TIDE_FAIR_WAIT_US)) {
+	if (l->whole_q32 && now_us - l->began_us > (t->path.noise ? TIDE_FAIR_WAIT_US : TIDE_REMEASURE_US)) {
 		l->whole_q32 = 0;
 		tide_path_forget_rate(&t->path);
 	}

@@ -323,7 +323,7 @@ pub(crate) const LAWS: &[Entry] = &[
         exponent: 1.0, // as its share has it
         parameters: &[&[("probe_share", Form::Q32), ("probe_rate", Form::Milli), ("drain", Form::Micros)]],
         values: &[
-            value("base_us", "µs", Number(Q8), "empty round trip"),
+            value("base_us", "µs", Number(Q8), "base RTT"),
             value("noise_us", "µs", Number(Q8), "how much round trips differ without a queue"),
             value("own_queue_us", "µs", Number(Q8), "queue that it keeps itself at the most"),
             value("rate", "segments/µs", Number(Q32), "of the link"),

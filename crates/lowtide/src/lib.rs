@@ -44,6 +44,7 @@ pub mod sim;
 pub mod size;
 #[cfg(target_os = "linux")]
 pub mod spans;
+mod terminal;
 pub mod testbeds;
 pub mod trace;
 #[cfg(target_os = "linux")]

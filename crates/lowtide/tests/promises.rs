@@ -59,13 +59,14 @@ fn within(what: &str, value: f64, band: impl RangeBounds<f64>) -> Verdict {
 #[test]
 #[ignore = "boots a guest: make promises"]
 fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
-    // With phantom signals on CUBIC the foreground's rate scatters: medians of three had 0.795 to 0.885. The promise is
-    // 0.80, and chance gets 0.02. law      foreground keeps  alone uses
-    const BANDS: [(&str, f64, f64); 2] = [("cdg", 0.90, 0.75), ("cubic", 0.78, 0.60)];
+    // Phantom signals on CUBIC hardly act in its first seconds, which chance decides: the foreground kept 0.78 to 0.86
+    // in eight runs of 24 s, and SIXTY of 60 s.
+    //              law  seconds  foreground keeps  alone uses
+    const BANDS: [(&str, u32, f64, f64); 2] = [("cdg", 24, 0.90, 0.75), ("cubic", 60, 0.84, 0.60)];
     in_a_guest(|| {
-        for (law, keeps, uses) in BANDS {
+        for (law, seconds, keeps, uses) in BANDS {
             kept(|| {
-                let far = far(LINK, law, 1, 24);
+                let far = far(LINK, law, 1, seconds);
                 println!("{law}: kept {:.3}, alone {:.3}", far.kept, far.idle);
                 within(&format!("what the foreground keeps beside {law}"), far.kept, keeps..)?;
                 within(&format!("what {law} uses alone"), far.idle, uses..)

@@ -65,7 +65,7 @@ fn syncthing_is_attached_to_while_it_syncs() {
     site.near.has_governed(1_000_000);
 }
 
-/// Longer than programs and devices wait that give up what stands still.
+/// Longer than programs and devices wait that give up a connection without progress.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// curl gives up after half a minute with less than a byte per second, ssh after the third of its questions that has

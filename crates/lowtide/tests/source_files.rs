@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every source file of the workspace: its licence is that of its folder (LICENSES.md), and its length
-//! is limited.
+//! What holds for every source file of the workspace: its licence is that of its folder (LICENSES.md), its length is
+//! limited, and it uses the terms of the field.
 
 use std::{fs, path::Path};
 use walkdir::{DirEntry, WalkDir};
@@ -121,6 +121,42 @@ fn comments_are_within_their_width() {
         .filter_map(|(path, text)| text.lines().find(too_wide).map(|line| format!("{path}: {line}")))
         .collect();
     assert!(found.is_empty(), "comments of more than {WIDTH} columns:\n{}", found.join("\n"));
+}
+
+/// A word of our own, and the term of the field for it.
+const TERMS: [(&str, &str); 12] = [
+    ("empty round trip", "base RTT"),
+    ("what others leave", "spare capacity"),
+    ("somebody else", "cross traffic"),
+    ("who is there", "cross traffic"),
+    ("probe hears", "the probe measures"),
+    ("little to send", "application-limited"),
+    ("stands still", "a scheduling stall, or no progress"),
+    ("the pipe holds", "BDP"),
+    ("takes its turn", "has the token"),
+    ("its weight is worth", "weighted share"),
+    ("half in view", "tuning set"),
+    ("half that is held out", "held-out set"),
+];
+
+#[test]
+fn code_and_pages_use_the_terms_of_the_field() {
+    let is_page = |entry: &DirEntry| entry.path().extension().is_some_and(|end| end == "md");
+    let pages = WalkDir::new(Path::new(TOP).join("docs")).into_iter().map(|entry| entry.expect("pages can be read"));
+    let pages = pages.filter(is_page).map(|entry| entry.into_path());
+    let pages = pages.chain(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| Path::new(TOP).join(name)));
+    let mut texts = sources();
+    texts.retain(|(path, _)| !path.ends_with("tests/source_files.rs"));
+    texts.extend(pages.map(|path| (path.display().to_string(), fs::read_to_string(&path).expect("a page is text"))));
+    let found: Vec<_> = texts
+        .iter()
+        .flat_map(|(path, text)| text.lines().map(move |line| (path, line.to_lowercase())))
+        .filter_map(|(path, line)| {
+            let (word, term) = TERMS.iter().find(|(word, _)| line.contains(word))?;
+            Some(format!("{path}: instead of `{word}` say `{term}`: {}", line.trim()))
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 /// Behind the statements of docs/security.md stand tests, by their names and those of their files.

@@ -272,8 +272,8 @@ impl Aggregate {
     }
 
     /// The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start,
-    /// into what others leave; of an initial window it has its equal part at once. Where others want more, what exceeds
-    /// the equal part makes room half as fast as it is acknowledged.
+    /// into what the parts of others leave free. It has its equal part at once, up to an initial window. Where others
+    /// would use more, a part above the equal one is reduced by half of what is acknowledged.
     pub fn grant(&mut self, member: &mut Member, window: f64, packets: u32, usage: Usage) {
         let (equal, left) = (self.equal(member, window, usage), self.left(member, window));
         let (others, packets) = (self.others_want(member), f64::from(packets));
@@ -369,7 +369,7 @@ mod tests {
             all.grant(member, 12.0, 2, Usage::Wants);
         }
         assert_eq!((members.map(|it| it.grant), all.granted(), all.wanting()), ([4.0, 4.0, 4.0], 12.0, 3));
-        // one has little to send: the others take what it leaves, as fast as they are acknowledged
+        // one is application-limited: the others take what it leaves, as fast as they are acknowledged
         members[0].in_flight = 1;
         all.grant(&mut members[0], 12.0, 1, Usage::Modest);
         assert_eq!((all.granted(), all.wanting()), (9.0, 2));

@@ -432,7 +432,10 @@ fn a_fair_queue_is_found_by_both() {
             apart += u64::from(pair.check(case).is_err());
         }
         assert!(path.used() > 0.3, "{base} ms: it uses {} of the link, which is its own half of the time", path.used());
-        assert!(shared * 12 <= acks, "{base} ms: {shared} of {acks} packets are for somebody else's time");
+        assert!(
+            shared * 12 <= acks,
+            "{base} ms: {shared} of {acks} packets are sent in the time of another token holder"
+        );
         // Windows that differ in the third decimal place may reach the BDP one ACK apart. Then one holds packets back
         // for its test an RTT before the other does: at 40 ms so for 9 ACKs in a thousand, at 20 and 80 ms for none.
         assert!(apart * 100 <= acks, "{base} ms: apart at {apart} of {acks} ACKs");

@@ -12,7 +12,7 @@
 //! report goes to docs/results/deadline-matrix.md.
 //!
 //! **The yardstick** is the same scenario with strict priority: the transfer's place is taken by a greedy flow whose
-//! packets only get what others leave. The foreground has its own queue there, the cell's.
+//! packets only get spare capacity. The foreground has its own queue there, the cell's.
 //!
 //! **The feasible bound** is the larger of two rates: what the foreground leaves of the link under the yardstick, in
 //! the mean over the transfer's time; and a fair share, capacity / (competitors + 1). The larger, since the framework's

@@ -72,7 +72,7 @@ fn long_connections_together_use_an_idle_link_and_leave_one_that_is_used() {
     table.check();
 }
 
-/// Programs give up a connection that stands still for 15 s. Beside another flow each of 32 sends a segment within that
+/// Programs give up a connection without progress for 15 s. Beside another flow each of 32 sends a segment within that
 /// time: the slowest pace is one in four seconds, and now and then one is lost.
 #[test]
 fn no_connection_stands_still_beside_another_flow() {

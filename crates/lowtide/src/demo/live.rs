@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An act while it runs: lines that change in place on a terminal, a line every five seconds elsewhere.
 
-use std::{
-    env,
-    io::{self, IsTerminal, Stdout, Write},
-};
+use std::io::{self, IsTerminal, Stdout, Write};
 
 use super::{
     acts::{Act, LINK_MBPS, RTT_MS},
     recording::{Flow, Recording, mean},
 };
+use crate::terminal;
 
 /// Seconds between two lines where there is no terminal.
 const SPARSE: f64 = 5.0;
@@ -34,11 +32,10 @@ impl Live {
     /// Finds out what standard output is.
     pub(super) fn new() -> Live {
         let out = io::stdout();
-        let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
         Live {
-            terminal: (out.is_terminal() && !dumb).then(columns),
+            terminal: (out.is_terminal() && terminal::moves()).then(columns),
             out,
-            colour: env::var_os("NO_COLOR").is_none(),
+            colour: terminal::has_colour(),
             drawn: 0,
             told: 0.0,
         }

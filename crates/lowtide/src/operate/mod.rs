@@ -27,6 +27,7 @@ use crate::{
     cli::{DeadlineArgument, HistoryArguments, SetArguments, StatusArguments},
     hours,
     run::past_runs,
+    terminal,
     when::When,
 };
 use client::{ask, everybody};
@@ -56,7 +57,7 @@ pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {
             None => everybody(&directory)?,
         };
         let mut out = stdout().lock();
-        if arguments.watch && !arguments.json && out.is_terminal() && moves() {
+        if arguments.watch && !arguments.json && out.is_terminal() && terminal::moves() {
             out.write_all(CLEAR.as_bytes())?;
         }
         out.write_all(text(arguments, &all)?.as_bytes())?;
@@ -69,10 +70,6 @@ pub fn status(arguments: &StatusArguments) -> Result<ExitCode> {
         }
         thread::sleep(WATCH);
     }
-}
-
-fn moves() -> bool {
-    std::env::var_os("TERM").is_none_or(|name| name != "dumb")
 }
 
 fn text(arguments: &StatusArguments, all: &[Status]) -> Result<String> {

@@ -102,7 +102,7 @@ impl Past {
         self
     }
 
-    /// A line for a person, without the control characters that a file of somebody else's may have.
+    /// A line for a person, without the control characters that another user's file may have.
     fn line(&self, now: &Zoned) -> String {
         let took = self.ended.duration_since(self.started).try_into().unwrap_or_default();
         let ended = when::show(self.ended, now);

@@ -2,7 +2,6 @@
 //! What a person sees: one line that changes in place on a terminal, sparse lines elsewhere, a summary at the end.
 
 use std::{
-    env,
     io::{stderr, stdout},
     time::Duration,
 };
@@ -24,7 +23,7 @@ use super::{
 };
 use crate::{
     cli::{ProgressArgument, TellArguments},
-    size, spans,
+    size, spans, terminal,
 };
 
 /// Away from a terminal the same kind of news is repeated at most this often.
@@ -53,9 +52,8 @@ pub(super) struct Screen {
 /// Whether a line changes in place. A job in the background has none, nor has a terminal that cannot move its cursor,
 /// nor one on which the reader of our output may write what we do not see.
 pub(super) fn has_line(arguments: &TellArguments) -> bool {
-    let moves = env::var_os("TERM").is_none_or(|name| name != "dumb");
     let shown = !arguments.quiet && arguments.progress == ProgressArgument::Auto && !is_pipe(stdout());
-    shown && moves && controls_us(stderr()) && tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp())
+    shown && terminal::moves() && controls_us(stderr()) && tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp())
 }
 
 impl Screen {

@@ -2,7 +2,7 @@
 //! What `lowtide run` promises, as measurements on a link of `rate` Mbit/s: tests hold them to their bands in a guest,
 //! the bench prints them as medians of three on this machine.
 
-use std::{sync::OnceLock, thread, time::Duration};
+use std::{collections::BTreeMap, sync::Mutex, thread, time::Duration};
 
 use super::support::{Bulk, Lab, at_once, median, runs};
 
@@ -24,11 +24,12 @@ pub(crate) fn far(rate: f64, law: &str, connections: u32, seconds: u32) -> Far {
 }
 
 /// Part of its solo rate that a CUBIC flow keeps beside `connections` of one transfer without a deadline. A process
-/// measures the solo rate once, so that all its measurements have the same length.
+/// measures the solo rate once for each length.
 pub(crate) fn kept(rate: f64, law: &str, connections: u32, seconds: u32) -> f64 {
-    static SOLO: OnceLock<f64> = OnceLock::new();
+    static SOLO: Mutex<BTreeMap<u32, f64>> = Mutex::new(BTreeMap::new());
+    let foreground = || median(|| Lab::new(rate).foreground(seconds), |got| *got);
     thread::scope(|scope| {
-        let solo = scope.spawn(|| *SOLO.get_or_init(|| median(|| Lab::new(rate).foreground(seconds), |got| *got)));
+        let solo = scope.spawn(|| *SOLO.lock().unwrap().entry(seconds).or_insert_with(foreground));
         let beside = || {
             let lab = Lab::new(rate);
             lab.beside(seconds, || far_transfer(&lab, law, connections, seconds - 2)).0

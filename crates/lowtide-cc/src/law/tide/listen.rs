@@ -373,7 +373,7 @@ mod tests {
             ([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 31.0], "slow start"),
             ([30.0, 30.1, 30.0, 30.2, 30.1, 30.3, 0.0, 0.0], "a queue until its flow ends"),
             ([8.0, 30.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "a queue that drains, and grows again"),
-            (random.map(|longer| longer + 20.0), "never near the empty round trip"),
+            (random.map(|longer| longer + 20.0), "never near the base RTT"),
         ] {
             assert_eq!(spread(queue).filter(|spread| *spread > 1.0), None, "{what}");
         }

@@ -19,7 +19,7 @@ pub(super) enum Fate {
     Mark,
     /// It comes so much later, without delaying those behind it.
     Late(Duration),
-    /// The queue stands still until then.
+    /// No packet leaves the queue until then.
     Hold(Time),
     /// A copy follows after this time.
     Twice(Duration),

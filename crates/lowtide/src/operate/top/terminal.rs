@@ -25,6 +25,8 @@ use ratatui::{
     layout::Size,
 };
 
+use crate::terminal::has_colour;
+
 /// A control character of the terminal that is not to be used.
 const DISABLED: u8 = libc::_POSIX_VDISABLE;
 
@@ -124,13 +126,6 @@ fn give_back_at_a_panic(before: libc::termios) {
         give_back(before);
         message(panic);
     }));
-}
-
-/// By the convention of no-color.org, and not on a terminal that cannot.
-fn has_colour() -> bool {
-    let none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.to_string_lossy().contains("mono"));
-    !none && !dumb
 }
 
 /// The keys of what a terminal sent at once. An escape by itself is the key; with something after it, it is an arrow or
