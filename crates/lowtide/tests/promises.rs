@@ -60,9 +60,9 @@ fn within(what: &str, value: f64, band: impl RangeBounds<f64>) -> Verdict {
 #[ignore = "boots a guest: make promises"]
 fn in_the_background_the_foreground_keeps_its_rate_and_an_idle_link_is_used() {
     // Phantom signals on CUBIC hardly act in its first seconds, which chance decides: the foreground kept 0.78 to 0.86
-    // in eight runs of 24 s, and SIXTY of 60 s.
+    // in eight runs of 24 s, and 0.84 to 0.91 in eight of 60 s.
     //              law  seconds  foreground keeps  alone uses
-    const BANDS: [(&str, u32, f64, f64); 2] = [("cdg", 24, 0.90, 0.75), ("cubic", 60, 0.84, 0.60)];
+    const BANDS: [(&str, u32, f64, f64); 2] = [("cdg", 24, 0.90, 0.75), ("cubic", 60, 0.78, 0.60)];
     in_a_guest(|| {
         for (law, seconds, keeps, uses) in BANDS {
             kept(|| {
