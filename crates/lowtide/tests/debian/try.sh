@@ -95,7 +95,8 @@ say status "$(status upload)"
 lowtide detach upload && sleep 1
 say law_detached "$(law 9000)"
 say unit_detached "$(of lowtide-attach@upload ActiveState Result NRestarts)"
-sleep 4
+# CUBIC begins with the small window that the law has left
+sleep 20
 say detached "$(rate 9001 20)"
 systemctl stop upload
 
