@@ -157,8 +157,8 @@ fn own_laws() -> Feature {
     Feature { name: "control laws in BPF", need: Need::OwnLaws, state }
 }
 
-/// Windows are set from sockops programs, and given back by an iterator over sockets: there is no law in the kernel that
-/// would have to be registered. Each is tried.
+/// Windows are set from sockops programs, and given back by an iterator over sockets: no law has to be registered in
+/// the kernel. Each is tried.
 fn downloads() -> Feature {
     let try_all = || {
         let (_transfer, group) = govern(Direction::Down, KernelLaw::parse("tide").expect("it is one of ours"))?;

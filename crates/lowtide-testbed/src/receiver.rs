@@ -21,8 +21,8 @@ use std::{
     thread,
 };
 
-/// A listener at a port of its own whose connections are governed under this law and weight, and what governs them until
-/// the clock ends.
+/// A listener at a port of its own whose connections are governed under this law and weight, and what governs them
+/// until the clock ends.
 pub(crate) fn listen(
     ends: &Ends<'_>,
     law: KernelLaw,

@@ -40,9 +40,9 @@ const GROUP: &str = r"group() {
 /// What the network of the downloads needs.
 const MODULES: [&str; 3] = ["veth", "sch_tbf", "sch_netem"];
 
-/// Downloads from a server that is 40 ms away, behind a link of 10 Mbit/s that another download of eight seconds shares.
-/// Of the first are said the least window that was offered, bytes, and its outcome. The controller of the second is
-/// killed while it yields: what it says of that, and how many seconds later the rest was there.
+/// Downloads from a server that is 40 ms away, behind a link of 10 Mbit/s that another download shares for eight
+/// seconds. Of the first are said the least window that was offered, bytes, and its outcome. The controller of the
+/// second is killed while it yields: what it says of that, and how many seconds later the rest was there.
 const DOWNLOADS: &str = r#"mkdir www; head -c 8000000 /dev/urandom > www/file
 ip=/usr/sbin/ip; tc=/usr/sbin/tc
 $ip netns add far; $ip link add near type veth peer name far netns far
