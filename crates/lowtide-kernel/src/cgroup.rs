@@ -6,7 +6,7 @@ use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
     os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
         unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
@@ -15,7 +15,11 @@ use std::{
 
 use nix::{
     fcntl::{Flock, FlockArg},
-    sys::statfs::{CGROUP2_SUPER_MAGIC, fstatfs},
+    sys::{
+        statfs::{CGROUP2_SUPER_MAGIC, fstatfs},
+        wait::{WaitStatus, waitpid},
+    },
+    unistd::Pid,
 };
 
 use crate::{
@@ -149,6 +153,35 @@ impl Cgroup {
             .map_err(|source| Error::CgroupUnwritable { path: self.path.clone(), source })
     }
 
+    /// A TCP socket (IPv4) of this process that belongs to this group, as do the connections that it accepts, though
+    /// this process is in another group. A socket belongs to the group of the process that opens it: that is a child
+    /// here, which shares the table of descriptors, and the network namespace of this thread.
+    ///
+    /// # Errors
+    /// [`Error::CgroupUnwritable`], [`Error::System`].
+    pub fn socket(&self) -> Result<OwnedFd> {
+        let failed = |errno| Error::system("opening a socket in the group")(io::Error::from_raw_os_error(errno));
+        let entrance = self.entrance()?;
+        let place = OwnedFd::from(File::open("/dev/null").map_err(Error::system("opening /dev/null"))?);
+        let flags = libc::c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
+        // SAFETY: the child has memory of its own, makes system calls only, and ends without returning.
+        let child = unsafe {
+            match libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) {
+                0 => libc::_exit(open_socket_as(place.as_raw_fd(), entrance.as_raw_fd())),
+                pid => pid as i32,
+            }
+        };
+        if child < 0 {
+            return Err(Error::system("fork")(io::Error::last_os_error()));
+        }
+        match waitpid(Pid::from_raw(child), None) {
+            Ok(WaitStatus::Exited(_, 0)) => Ok(place),
+            Ok(WaitStatus::Exited(_, errno)) => Err(failed(errno)),
+            Ok(_) => Err(failed(libc::EINTR)),
+            Err(errno) => Err(failed(errno as i32)),
+        }
+    }
+
     /// Whether any process is in it.
     pub fn is_populated(&self) -> bool {
         self.says("populated 1")
@@ -201,6 +234,20 @@ impl Drop for Cgroup {
         // Still busy where that failed: the next run sweeps it.
         let _ = fs::remove_dir(&self.path);
     }
+}
+
+/// Enters a group, opens a TCP socket and puts it in the place of a descriptor; the error's number, or 0. Only system
+/// calls, as after a fork.
+fn open_socket_as(place: RawFd, entrance: RawFd) -> libc::c_int {
+    // SAFETY: system calls with integers and one static text.
+    unsafe {
+        let entered = libc::write(entrance, c"0".as_ptr().cast(), 1) == 1;
+        let socket = if entered { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) } else { -1 };
+        if socket < 0 || libc::dup3(socket, place, libc::O_CLOEXEC) < 0 || libc::close(socket) < 0 {
+            return *libc::__errno_location();
+        }
+    }
+    0
 }
 
 fn open_directory(path: &Path) -> io::Result<File> {

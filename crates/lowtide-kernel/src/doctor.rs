@@ -13,19 +13,23 @@ use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
 
 use crate::{
     Cgroup, Controller, Direction, Error, KernelLaw, Setup, Transfer, foreign,
+    leftover::free_downloads,
     program::probe_options,
     release::{LINKS_SINCE, release, release_text, version},
 };
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
+const TIMESTAMPS: &str = "/proc/sys/net/ipv4/tcp_timestamps";
 
 /// What a feature is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// Any `run`.
     Run,
-    /// `run` with Lowtide's own laws, the default.
+    /// `run` with Lowtide's own laws, the default, for what is sent.
     OwnLaws,
+    /// `run` for what is received.
+    Downloads,
     /// Programs that set goals on sockets of their own.
     SocketGoals,
     /// `emulate` and `demo`.
@@ -75,15 +79,15 @@ impl Diagnosis {
 
 const RUN_AT_ALL: &str = "nothing can be governed";
 const OWN_LAWS: &str = "Lowtide's own laws (tide, the default, is one) cannot be loaded";
+const DOWNLOADS: &str = "what a program receives cannot be governed; what it sends is not affected";
 const SOCKET_GOALS: &str =
     "programs cannot set size and deadline on a socket of their own; goals of whole runs are not affected";
 const EMULATE: &str = "emulate and demo do not work; run does";
 
 /// Tries everything out; leaves nothing behind.
 pub fn diagnose() -> Diagnosis {
-    let features =
-        vec![kernel(), btf(), cgroup(), phantom_signals(), own_laws(), socket_goals(), rivals(), tun(), namespaces()];
-    Diagnosis { features }
+    let governing = [kernel(), btf(), cgroup(), phantom_signals(), own_laws(), downloads(), socket_goals(), rivals()];
+    Diagnosis { features: governing.into_iter().chain([tun(), namespaces()]).collect() }
 }
 
 fn kernel() -> Feature {
@@ -153,6 +157,28 @@ fn own_laws() -> Feature {
     Feature { name: "control laws in BPF", need: Need::OwnLaws, state }
 }
 
+/// Windows are set from sockops programs, and given back by an iterator over sockets: no law has to be registered in
+/// the kernel. Each is tried.
+fn downloads() -> Feature {
+    let try_all = || {
+        let (_transfer, group) = govern(Direction::Down, KernelLaw::parse("tide").expect("it is one of ours"))?;
+        free_downloads(group.path())
+    };
+    let unstamped = fs::read_to_string(TIMESTAMPS).is_ok_and(|value| value.trim() == "0");
+    let missing = |why, fix| Missing { why, consequence: DOWNLOADS, fix };
+    let state = match try_all() {
+        Err(error) => {
+            Err(missing(error.to_string(), fix(&error, "what the lines above say; else boot Linux 6.1 or newer")))
+        }
+        Ok(()) if unstamped => Err(missing(
+            format!("{TIMESTAMPS} is 0, so connections have no timestamps"),
+            "sysctl net.ipv4.tcp_timestamps=1",
+        )),
+        Ok(()) => Ok("windows by sockops, for --direction down".to_owned()),
+    };
+    Feature { name: "downloads", need: Need::Downloads, state }
+}
+
 /// What to do about this error; `usual`, unless it says more of its cause.
 fn fix(error: &Error, usual: &'static str) -> &'static str {
     match error {
@@ -170,18 +196,18 @@ fn fix(error: &Error, usual: &'static str) -> &'static str {
 }
 
 fn try_law(law: KernelLaw) -> Result<(), Error> {
-    govern(law).map(drop)
+    govern(Direction::Up, law).map(drop)
 }
 
-fn govern(law: KernelLaw) -> Result<(Transfer, Cgroup), Error> {
+fn govern(direction: Direction, law: KernelLaw) -> Result<(Transfer, Cgroup), Error> {
     let group = Cgroup::create()?;
-    let setup = Setup::new(Direction::Up, law);
+    let setup = Setup::new(direction, law);
     let first = Controller::first_steering(1.0, &setup.law, setup.actuator);
     Ok((Transfer::start(&setup, &first, &group)?, group))
 }
 
 fn socket_goals() -> Feature {
-    let state = govern(KernelLaw::Kernel("reno".to_owned()))
+    let state = govern(Direction::Up, KernelLaw::Kernel("reno".to_owned()))
         .map_err(|error| error.to_string())
         .and_then(|(_transfer, group)| probe_options(&group).map_err(|error| error.to_string()))
         .map(|()| "setsockopt of level 0x4c54".to_owned())

@@ -21,7 +21,9 @@ use lowtide_deadline::{Goal, Governor, Policy, Time};
 use lowtide_kernel::{Cgroup, Controller, Direction, KernelLaw, Need, Setup, Transfer, diagnose, load_object};
 use nix::{
     sched::{CloneFlags, CpuSet, sched_setaffinity, unshare},
-    sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt},
+    sys::socket::{
+        AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, connect, listen, setsockopt, socket, sockopt,
+    },
     unistd::Pid,
 };
 
@@ -64,6 +66,25 @@ fn groups_of_one_process_do_not_take_each_others_names() {
             });
         }
     });
+}
+
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_socket_belongs_to_a_group_that_its_process_is_not_in() {
+    let _guard = needs_kernel();
+    let (cgroup, mut transfer) = start_in(Direction::Down, KernelLaw::parse("tide").unwrap());
+    let socket = cgroup.socket().unwrap();
+    bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+    listen(&socket, Backlog::new(1).unwrap()).unwrap();
+    for (listener, governed) in [(TcpListener::bind("127.0.0.1:0").unwrap(), 0), (TcpListener::from(socket), 1)] {
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        sender.write_all(b"data").unwrap();
+        receiver.read_exact(&mut [0; 4]).unwrap();
+        let totals = transfer.observe().unwrap().totals;
+        assert_eq!((totals.sockets_opened, totals.received), (governed, 4 * governed));
+    }
+    assert!(!cgroup.is_populated());
 }
 
 fn listed_laws() -> BTreeSet<String> {

@@ -38,7 +38,7 @@ use std::{
 const TICK: Duration = Duration::from_millis(100);
 
 /// For so long after its last heartbeat a law whose parameters stay the same goes on.
-const ALIVE: Duration = Duration::from_secs(3600);
+pub(crate) const ALIVE: Duration = Duration::from_secs(3600);
 
 /// Who looks after the sockets. BPF objects stay on the thread that loaded them.
 enum Care {

@@ -47,6 +47,17 @@ pub(crate) fn available() -> String {
 /// flow's name.
 pub(crate) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str) -> Result<Host, String> {
     let Some(tcp) = tcp else { return Ok(Host::Nobody) };
+    if receiver(flow)?.is_some() {
+        // the weight is the receiver's
+        let host = match request.kernel_law(&flow.name) {
+            Some(name) => kernel_law(name, &tcp.law, laws),
+            None => published(tcp, laws),
+        }?;
+        return match host {
+            Host::Kernel(..) => Ok(host),
+            _ => Err("with a law at its receiver it is sent under a law of the kernel".to_owned()),
+        };
+    }
     if flow.weight.is_some() {
         return Err("a weight that stays the same cannot be had on the kernel".to_owned());
     }
@@ -57,6 +68,11 @@ pub(crate) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str
         (None, false) if flow.actuator.is_some() => Err("an actuator without a deadline does nothing".to_owned()),
         (None, false) => published(tcp, laws),
     }
+}
+
+/// The law by which the receiver of a flow governs it, or why it cannot.
+pub(crate) fn receiver(flow: &Flow) -> Result<Option<KernelLaw>, String> {
+    flow.receiver.as_ref().map(ported).transpose()
 }
 
 /// A law as published, in the form that this kernel has it.
@@ -306,6 +322,17 @@ mod tests {
         let cdg = format!("{deadline}actuator = \"native:losses=few\"\n");
         let Ok(Host::Governed(law, _)) = of("cdg:blend=off,hystart=delay", &cdg, None) else { panic!("governed") };
         assert_eq!(law, KernelLaw::parse("cdg").unwrap());
+    }
+
+    #[test]
+    fn a_receiver_governs_what_the_kernels_laws_send() {
+        let governed = "receiver = \"tide\"\nweight = 0.5\n";
+        let Ok(Host::Kernel(law, _)) = of("cubic:variant=linux", governed, None) else { panic!("the kernel's") };
+        assert_eq!(law, "cubic");
+        let Ok(Host::Kernel(law, _)) = of("bbr1", governed, Some("reno")) else { panic!("the kernel's") };
+        assert_eq!(law, "reno");
+        let error = of("tide", &format!("{PACED}{governed}"), None).unwrap_err();
+        assert!(error.contains("a law of the kernel"), "{error}");
     }
 
     #[test]

@@ -38,6 +38,8 @@ mod priority;
 #[cfg(target_os = "linux")]
 mod queues;
 #[cfg(target_os = "linux")]
+mod receiver;
+#[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
 mod route;

@@ -81,9 +81,6 @@ fn settled(tcp: &Tcp) -> Result<(), String> {
 
 /// Whether its transport can send what its source gives.
 fn source(flow: &Flow, tcp: Option<&Tcp>) -> Result<(), String> {
-    if flow.receiver.is_some() {
-        return Err("a law at the receiver is only in the simulator".to_owned());
-    }
     match (&flow.source, tcp) {
         (Source::Greedy | Source::Sized(_), Some(_)) => {}
         (source, None) if source.is_timed() => {}
@@ -134,7 +131,6 @@ mod tests {
             (format!("{HEAD}{reno}tcp = {{ receive_window = \"100kB\" }}\n"), "a: tcp.receive_window: a kernel"),
             (format!("{HEAD}{reno}rtt = \"10ms\"\n"), "a: its rtt is below"),
             (format!("{HEAD}{reno}source = \"onoff:on=1s,off=1s\"\n"), "a: its source onoff"),
-            (format!("{HEAD}{reno}receiver = \"tide\"\n"), "a: a law at the receiver is only in the simulator"),
             (format!("{HEAD}{reno}direction = \"reverse\"\n"), "the reverse bottleneck, and there is none"),
             (format!("{HEAD}loss = \"1%\"\n{reno}"), "both directions"),
             (format!("{HEAD}{reno}[[flow]]\nname = \"b\"\ncc = \"cubic:variant=linux,ecn=on\"\n"), "uses ECN"),

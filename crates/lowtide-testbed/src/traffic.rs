@@ -6,7 +6,8 @@ use crate::{
     clock::{Clock, PATIENCE},
     datagrams, governed,
     hosts::tcp,
-    laws::Host,
+    laws::{self, Host},
+    receiver,
     route::Route,
     sink::{address, listen, sink},
     socket::{self, Kind, State},
@@ -152,7 +153,13 @@ fn greedy(ends: &Ends<'_>, flow: &Flow, kind: Kind, clock: Clock, board: &Board)
         Source::Sized(size) => Some(size),
         _ => None,
     };
-    let listener = listen(ends)?;
+    let (listener, governed) = match laws::receiver(flow).map_err(|why| anyhow!(why))? {
+        Some(law) => {
+            let (listener, work) = receiver::listen(ends, law, flow.weight, clock.clone())?;
+            (listener, Some(work))
+        }
+        None => (listen(ends)?, None),
+    };
     let to = address(&listener)?;
     let echoes = (kind.law == ECHOES_EACH_MARK).then_some(ECHOES_EACH_MARK);
     let sink = sink(listener, echoes, clock.clone(), board)?;
@@ -162,7 +169,7 @@ fn greedy(ends: &Ends<'_>, flow: &Flow, kind: Kind, clock: Clock, board: &Board)
         let sent = clock.sleep_until(start).then(|| send(&kind, (from, to), size, stop, &clock, &board));
         sent.unwrap_or(Ok(())).with_context(|| format!("the sender of {name}"))
     })?;
-    Ok(vec![sink, source])
+    Ok([sink, source].into_iter().chain(governed).collect())
 }
 
 /// Sends until the flow ends or, of a known size, all has been acknowledged.

@@ -317,7 +317,10 @@ fn at_the_end_what_the_program_leaves_behind_is_let_go() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn without_timestamps_a_connection_is_left_alone_and_named() {
     let scene = Scene::new("unstamped");
+    let doctor = || finish(&mut inside(scene.link.a(), lowtide(["doctor"]))).out;
+    assert!(doctor().contains("ok       downloads: "));
     scene.without_timestamps();
+    assert!(doctor().contains("missing  downloads: /proc/sys/net/ipv4/tcp_timestamps is 0"));
     let program = scene.curl(scene.serves(2_000_000));
     let (ended, report) = scene.runs(&[], &program);
     scene.arrived_whole();

@@ -37,12 +37,44 @@ const GROUP: &str = r"group() {
 }
 ";
 
+/// What the network of the downloads needs.
+const MODULES: [&str; 3] = ["veth", "sch_tbf", "sch_netem"];
+
+/// Downloads from a server that is 40 ms away, behind a link of 10 Mbit/s that another download shares for eight
+/// seconds. Of the first are said the least window that was offered, bytes, and its outcome. The controller of the
+/// second is killed while it yields: what it says of that, and how many seconds later the rest was there.
+const DOWNLOADS: &str = r#"mkdir www; head -c 8000000 /dev/urandom > www/file
+ip=/usr/sbin/ip; tc=/usr/sbin/tc
+$ip netns add far; $ip link add near type veth peer name far netns far
+$ip address add 10.0.0.1/24 dev near; $ip link set near up; $tc qdisc add dev near root netem delay 40ms
+$ip -n far address add 10.0.0.2/24 dev far; $ip -n far link set far up
+$tc -n far qdisc add dev far root tbf rate 10mbit burst 4500 limit 50000
+$ip netns exec far busybox httpd -p 8000 -h $PWD/www
+lowtide traffic sink --listen 10.0.0.1:9000 > /dev/null 2>&1 &
+download() {
+    lowtide run --quiet --history none --name download --direction down --deadline +600s --size 8MB --report r.json -- \
+        busybox wget -q -O got http://10.0.0.2:8000/file > told 2>&1 &
+    run=$!; sleep 2
+    $ip netns exec far lowtide traffic send --seconds 8 --to 10.0.0.1:9000 &
+    sleep 4; lowtide status download > seen 2>&1
+}
+whole() { cmp got www/file > /dev/null 2>&1; }
+download; wait $run; status=$?; cp told said
+whole && echo $(grep -o 'window_bytes": [1-9][0-9]*' r.json | cut -d ' ' -f 2 | sort -n | head -n 1) \
+    $(grep -o '"outcome": "[a-z-]*' r.json | cut -d '"' -f 4) > said
+say download $status
+rm got; sleep 5; download; kill -9 $run; seconds=0
+until whole || [ $seconds = 100 ]; do sleep 1; seconds=$((seconds + 1)); done
+echo $(grep -o "held back, as the link is in use" seen) > said; say killed $seconds
+"#;
+
 /// One line each: what was tried, its status, and what it said first.
 fn script() -> String {
     let mut script = "ip link set lo up\nlowtide traffic sink --listen 127.0.0.1:9000 > /dev/null 2>&1 &\nsleep 1\n\
                       say() { echo \"$1 $2 $(head -n 1 said)\" >> result; }\n\
                       echo \"kernel 0 $(uname -r)\" >> result\n\
-                      lowtide doctor > said 2>&1; say doctor $?\n"
+                      lowtide doctor > doctor 2>&1; status=$?; cp doctor said; say doctor $status\n\
+                      grep ' downloads:' doctor > said; say downloads $?\n"
         .to_owned();
     for law in THEIRS.iter().chain(&OURS) {
         let send = format!("lowtide traffic send --size {SIZE} --to 127.0.0.1:9000");
@@ -71,6 +103,7 @@ fn script() -> String {
         )
         .expect("into a string");
     }
+    script += DOWNLOADS;
     for law in LAWS {
         writeln!(
             script,
@@ -96,6 +129,7 @@ fn another_kernel_takes_laws_and_governs_what_it_can() {
     let tool = |name| Program::of_the_system(name).unwrap();
     let guest = Guest::new(image, &[lowtide, tool("ip"), tool("tc")]).unwrap();
     let mut job = Job::new(script());
+    job.modules = MODULES.map(str::to_owned).to_vec();
     for law in LAWS {
         let flow = format!("[[flow]]\nname = \"ours\"\ncc = \"{law}\"\ntcp = {{ pacing = true }}\n");
         let text = format!("duration = \"1s\"\nbottleneck = {{ rate = \"1mbit\", rtt = \"20ms\" }}\n{flow}");
@@ -121,7 +155,10 @@ fn another_kernel_takes_laws_and_governs_what_it_can() {
     let names = |laws: Vec<&str>| if laws.is_empty() { "none".to_owned() } else { laws.join(", ") };
     let run: Vec<&str> = THEIRS.iter().chain(&OURS).copied().filter(|law| governed(law)).collect();
     let loads: Vec<&str> = LAWS.iter().copied().filter(|law| loaded(law)).collect();
-    println!("| {release} | {} | {} |", names(run), names(loads.clone()));
+    let (download, killed) = (find("download"), find("killed"));
+    let (window, verdict) =
+        download.said.split_once(' ').unwrap_or_else(|| panic!("no download: {text}\n{}", outcome.console));
+    println!("| {release} | {} | {} | {verdict}; {window} B; {} s |", names(run), names(loads.clone()), killed.status);
     assert_eq!(find("doctor").status, i32::from(!has_links), "{}\n{}", text, outcome.console);
     assert_eq!(loads, LAWS, "{}\n{}", text, outcome.console);
     for (kind, step, becomes) in STEPS {
@@ -130,6 +167,12 @@ fn another_kernel_takes_laws_and_governs_what_it_can() {
     for law in THEIRS {
         assert!(governed(law), "{law}: {text}\n{}", outcome.console);
     }
+    // it needs nothing that this kernel has not, and yields down to less than a segment
+    assert!(find("downloads").said.starts_with("ok"), "{text}");
+    assert_eq!((download.status, verdict), (0, "met"), "{text}\n{}", outcome.console);
+    assert!(window.parse::<u64>().unwrap() < 1448, "{text}");
+    // what is left of a killed run is let go after two intervals of ten seconds, and needs seven
+    assert!(killed.said.starts_with("held back") && killed.status < 40, "{text}\n{}", outcome.console);
     // the default law's connections are one flow on each path; of other laws a group has the schedule in common
     let group = |law: &str| find(&format!("group:{law}")).said.clone();
     assert!(group("cubic").starts_with("0 lowtide: only what is sent with --cc tide shares a state"), "{text}");

@@ -44,6 +44,7 @@ fn a_scenario_becomes_a_recording() {
                  [[flow]]\nname = \"cubic\"\ncc = \"cubic:variant=linux\"\nstart = \"1s\"\nrtt = \"40ms\"\n\
                  [[flow]]\nname = \"sized\"\ncc = \"reno:whole_segments=on\"\nsize = \"200kB\"\nstart = \"1s\"\n\
                  [[flow]]\nname = \"governed\"\ncc = \"cubic:variant=linux,paced=on\"\ntcp = { pacing = true }\nsize = \"300kB\"\ndeadline = \"6s\"\nstart = \"500ms\"\n\
+                 [[flow]]\nname = \"download\"\ncc = \"cubic:variant=linux\"\nreceiver = \"tide\"\nweight = 0.5\n\
                  [[flow]]\nname = \"datagrams\"\nsource = \"poisson:rate=500kbit\"\n\
                  [[span]]\nfrom = \"2s\"\nto = \"5s\"\n";
     let directory = tempfile::tempdir().unwrap();
@@ -54,11 +55,11 @@ fn a_scenario_becomes_a_recording() {
     let recording = Recording::from_json(&fs::read(path("a.json")).unwrap()).unwrap();
     assert_eq!((recording.times.len(), recording.times.last().copied()), (80, Some(8.0)));
     let names: Vec<&str> = recording.flows.iter().map(|flow| flow.name.as_str()).collect();
-    assert_eq!(names, ["cdg", "cubic", "sized", "governed", "datagrams"]);
+    assert_eq!(names, ["cdg", "cubic", "sized", "governed", "download", "datagrams"]);
     // 8 s at 8 Mbit/s: no more than the link carries, and each flow something
     let delivered: Vec<f64> = recording.flows.iter().map(|flow| last(flow, "delivered")).collect();
     assert!(delivered.iter().sum::<f64>() < 8e6 && delivered.iter().all(|bytes| *bytes > 1e5), "{delivered:?}");
-    let [cdg, cubic, sized, governed, datagrams] = &recording.flows[..] else { unreachable!() };
+    let [cdg, cubic, sized, governed, _download, datagrams] = &recording.flows[..] else { unreachable!() };
     assert_eq!((last(sized, "delivered"), sized.transfers[0].bytes), (2e5, 2e5));
     assert!(sized.facts["finish"] > 1.0 && governed.transfers[0].due == Some(6.5));
     let windows: Vec<f64> = cubic.columns["cwnd"].iter().copied().filter(|cwnd| cwnd.is_finite()).collect();

@@ -262,8 +262,10 @@ fn explain(plan: &Plan, error: Error) -> anyhow::Error {
         let kind = plan.kind.name();
         return anyhow!("needs root: try `sudo lowtide {kind} …` (`lowtide doctor` has the details)");
     }
-    let needs: &[Need] = if plan.setup.law.is_ours() { &[Need::Run, Need::OwnLaws] } else { &[Need::Run] };
-    match diagnose().verdict(needs) {
+    let (setup, mut needs) = (&plan.setup, vec![Need::Run]);
+    needs.extend((setup.law.is_ours() && setup.direction.has_up()).then_some(Need::OwnLaws));
+    needs.extend(setup.direction.has_down().then_some(Need::Downloads));
+    match diagnose().verdict(&needs) {
         Some(sentence) => anyhow!("cannot govern a program here: {sentence} (lowtide doctor tells more)"),
         None => anyhow!(error),
     }
