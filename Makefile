@@ -8,7 +8,7 @@ BUILD_PACKAGES := clang libelf-dev zlib1g-dev pkg-config gcc libc6-dev
 RUN_PACKAGES := iproute2
 TEST_PACKAGES := iperf3 bpftool python3 chromium rsync restic rclone borgbackup git openssh-server openssh-client procps
 BENCH_PACKAGES := valgrind
-LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup curl git python3 python3-requests
+LIFE_PACKAGES := rclone rsync openssh-server openssh-client restic borgbackup curl wget git python3 python3-requests nginx-light docker-registry skopeo postgresql
 LAB_PACKAGES := g++ libns3-dev libgsl-dev
 FUZZ_PACKAGES := g++
 DEB_PACKAGES := dpkg-dev
@@ -81,11 +81,15 @@ bench: deps-build deps-run deps-test deps-bench
 	$(CARGO) bench --locked -p lowtide-emu --bench accuracy
 	$(CARGO) bench --locked -p lowtide --bench promises --bench overhead --bench tracing
 
-# Real programs over emulated links, with Lowtide and without, as root: about an hour, best with nothing else running.
-# Renews docs/results/life.md. LIFE="--quick", or "--runs 3 rsync 20mbit", chooses a part; see the head of
-# crates/lowtide/benches/life/main.rs. Only the whole is written.
+# Real programs over emulated links, with Lowtide and without, as root: over two hours, best with nothing else running.
+# Renews docs/results/life.md and, of programs that download, docs/results/life-downloads.md. LIFE="--quick", or
+# "--runs 3 downloads 20mbit", chooses a part; see the head of crates/lowtide/benches/life/main.rs. Only the whole is
+# written. Debian starts nginx, docker-registry and PostgreSQL when they are installed; the battery needs only its own.
 life: deps-build deps-run deps-life
-	$(CARGO) bench --locked -p lowtide --bench life -- $(or $(LIFE),--write $(CURDIR)/docs/results/life.md)
+	$(CARGO) bench --locked -p lowtide --bench life -- $(or $(LIFE),uploads --write $(CURDIR)/docs/results/life.md)
+ifndef LIFE
+	$(CARGO) bench --locked -p lowtide --bench life -- downloads --write $(CURDIR)/docs/results/life-downloads.md
+endif
 
 # A quick look at all targets and at the table of rivals, and the sample of the deadline matrix, in the simulator: under
 # an hour on two processors. What has been run already is not run again. The page: lab-report/index.html.

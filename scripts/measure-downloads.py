@@ -3,30 +3,39 @@
 """What a governed download does on an emulated link: alone, beside a CUBIC download, and after it. One line of JSON.
 
     sudo scripts/measure-downloads.py target/release/lowtide --server bbr --buffer 4bdp
-    sudo scripts/measure-downloads.py target/release/lowtide --program rclone
+    sudo scripts/measure-downloads.py target/release/lowtide --last
+    sudo scripts/measure-downloads.py target/release/lowtide --due 50 --megabytes 40
+    sudo scripts/measure-downloads.py target/release/lowtide --short 20000 --runs 20
 
-The download is iperf3's, or that of a program that fetches four files at once (`curl --parallel`, `rclone copy
---transfers 4`). Then `whole` says whether all bytes have arrived as they were sent.
+The downloads are iperf3's; programs of every day are in the battery of programs (`make life LIFE=downloads`).
 
-`used`: percent of an idle link, over the second half of the time alone. `kept`: what the foreground has of the link
-from its first second on. `takes`: what the download has of it then. `yields_s`, `back_s`: seconds until the download
-has less than a tenth, and after the foreground's end 0.8 of the link. `pause_s`: the longest time in which one of the
-connections received nothing. `load`: of the machine. Needs root, iperf3, and the program.
+First the foreground is alone (`--first`), then the download (`--alone`), then both are there (`--beside`), then the
+download alone (`--after`). With `--last` the foreground stays from the start until the end of `--beside`. `used`:
+percent of an idle link, over the second half of the time alone. `solo`, `kept`: what the foreground has of the link
+from its first second on, alone and beside the download. `takes`: what the download has of it then. `yields_s`,
+`back_s`: seconds until the download has less than a tenth, and after the foreground's end 0.8 of the link. `pause_s`:
+the longest time in which one of the connections received nothing.
+
+With `--due` there is a download of so many `--megabytes`, due after so many seconds, beside a foreground that stays.
+`took`: percent of the time given until the last byte. `kept`: what the foreground has of the link until then.
+
+With `--short` curl downloads so many bytes on an idle link, without Lowtide and with it in turn, and `plain_ms` and
+`governed_ms` are the medians of its own times.
+
+`load`: of the machine. Needs root, iperf3 and curl.
 """
 
 import argparse
-import filecmp
 import json
 import os
 import re
+import statistics
 import subprocess
-import tempfile
 import threading
 import time
 
 NAMES = [f"mdA{os.getpid()}", f"mdB{os.getpid()}"]
-FILES = 4
-FILES_PORT = 8000
+FILE_PORT = 8000
 
 
 def parse():
@@ -37,11 +46,16 @@ def parse():
     p.add_argument("--rtt", type=float, default=40, help="ms")
     p.add_argument("--buffer", default="1bdp")
     p.add_argument("--connections", type=int, default=1, help="of iperf3")
-    p.add_argument("--program", choices=["curl", "rclone"], help="in place of iperf3; it ends when all has arrived")
+    p.add_argument("--first", type=float, default=0, help="seconds of the foreground alone; 0: it is not measured")
+    p.add_argument("--last", action="store_true", help="the download begins last, and is alone only after")
     p.add_argument("--alone", type=float, default=12, help="seconds")
     p.add_argument("--beside", type=float, default=12, help="seconds, 0: no foreground")
     p.add_argument("--after", type=float, default=6, help="seconds")
     p.add_argument("--upload", action="store_true", help="an ordinary upload all the time")
+    p.add_argument("--due", type=float, help="seconds until a download of iperf3 is due")
+    p.add_argument("--megabytes", type=float, default=40, help="that are due")
+    p.add_argument("--short", type=int, help="bytes of a download that has an idle link")
+    p.add_argument("--runs", type=int, default=20, help="of short downloads, with Lowtide and without")
     return p.parse_args()
 
 
@@ -90,45 +104,20 @@ def intervals(process, begins):
              dict(enumerate(s["bytes"] for s in r["streams"]))) for r in rows]
 
 
-def watch(program, began, rows):
-    """The same of a program with connections to FILES_PORT, until it ends."""
-    last, before = began, connected(FILES_PORT)
-    while program.poll() is None:
-        time.sleep(0.1)
-        now, counts = time.time(), connected(FILES_PORT)
-        each = {port: count - before.get(port, 0) for port, count in counts.items()}
-        rows.append((now - began, now - last, sum(each.values()), each))
-        last = now
-        before |= counts  # ss may leave one out
-
-
-# serves a directory: address, port, directory, law
+# answers each request with so many bytes: address, port, bytes, law
 SERVER = """
-import functools, http.server, socket, sys
-handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[3])
-server = http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), handler)
+import http.server, os, socket, sys
+body = os.urandom(int(sys.argv[3]))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+server = http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler)
 server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[4].encode())
 server.serve_forever()
 """
-
-
-def serve(a, address, directory):
-    """Files that keep the program busy for the time alone and after, and their server, with the sender's law."""
-    length = int(a.rate * 125_000 * (a.alone + a.after) / FILES)
-    for number in range(FILES):
-        with open(f"{directory}/{number}", "wb") as file:
-            file.write(os.urandom(length))
-    words = ["python3", "-c", SERVER, address, str(FILES_PORT), directory, a.server]
-    return subprocess.Popen(["ip", "netns", "exec", NAMES[1], *words], stderr=subprocess.DEVNULL)
-
-
-def fetch(a, address, directory, words):
-    url = f"http://{address}:{FILES_PORT}"
-    if a.program == "curl":
-        return start(0, [*words, "curl", "-sSf", "--no-progress-meter", "--parallel", "--parallel-immediate",
-                         f"{url}/[0-{FILES - 1}]", "-o", f"{directory}/#1"])
-    return start(0, [*words, "rclone", "copy", "--config", "", "--transfers", str(FILES), "--multi-thread-streams", "0",
-                     "--http-url", url, ":http:", directory])
 
 
 def mean(rows, since, until):
@@ -150,44 +139,95 @@ def pause(rows):
     return round(longest, 1)
 
 
-def measure(a, address, served, arrives):
-    carries = a.rate * 1448 / 1500
-    run = [a.lowtide, "run", "--progress", "never", "--direction", "down", "--"]
-    beside = client(a, address, 5203, a.alone + a.beside + a.after, "cubic", upload=True) if a.upload else None
-    rows, watcher = [], None
-    if a.program:
-        governed = fetch(a, address, arrives, run)
-        began = all_connected(governed, FILES_PORT, FILES)
-        watcher = threading.Thread(target=watch, args=(governed, began, rows))
-        watcher.start()
+def carries(a):
+    """What the link carries of data, Mbit/s."""
+    return a.rate * 1448 / 1500
+
+
+def percent(a, rows, since, until):
+    return round(100 * mean(rows, since, until) / carries(a), 1)
+
+
+def run(a, *options):
+    return [a.lowtide, "run", "--progress", "never", "--direction", "down", *options, "--"]
+
+
+def alone_and_beside(a, address):
+    solo = None
+    if a.first:
+        solo = percent(a, intervals(client(a, address, 5202, a.first, "cubic"), 0), 1, a.first)
+        time.sleep(1)  # the queue empties
+    every = a.beside + a.after + (0 if a.last else a.alone)
+    upload = client(a, address, 5203, every, "cubic", upload=True) if a.upload else None
+    foreground, came = None, None
+    if a.last:
+        foreground, came = client(a, address, 5202, a.alone + a.beside, "cubic"), time.time()
+        time.sleep(a.alone)
+    governed = client(a, address, 5201, every, a.server, run(a), a.connections)
+    # one of them is for control; as soon as all are there data begin
+    began = all_connected(governed, 5201, a.connections + 1)
+    if a.last:
+        comes, kept_from, kept_until = came - began, 1, a.alone + a.beside + came - began
     else:
-        governed = client(a, address, 5201, a.alone + a.beside + a.after, a.server, run, a.connections)
-        # one of them is for control; as soon as all are there data begin
-        began = all_connected(governed, 5201, a.connections + 1)
-    time.sleep(a.alone)
-    comes = time.time() - began
-    foreground = client(a, address, 5202, a.beside, "cubic") if a.beside else None
+        time.sleep(a.alone)
+        comes = time.time() - began
+        foreground = client(a, address, 5202, a.beside, "cubic") if a.beside else None
+        kept_from, kept_until = comes + 1, comes + a.beside
     others = intervals(foreground, comes) if foreground else []
-    if watcher:
-        watcher.join()
-    else:
-        rows = intervals(governed, 0)
-    told = {"server": a.server, "rate": a.rate, "rtt": a.rtt, "buffer": a.buffer}
-    told |= {"program": a.program} if a.program else {"connections": a.connections}
-    told["used"] = round(100 * mean(rows, a.alone / 2, a.alone) / carries, 1)
+    rows = intervals(governed, 0)
+    told = {"connections": a.connections}
+    if not a.last:
+        told["used"] = percent(a, rows, a.alone / 2, a.alone)
     if others:
-        told["kept"] = round(100 * mean(others, comes + 1, comes + a.beside) / carries, 1)
-        told["takes"] = round(100 * mean(rows, comes + 1, comes + a.beside) / carries, 1)
-        told["yields_s"] = first(rows, comes, lambda rate: rate < 0.1 * carries)
-        told["back_s"] = first(rows, others[-1][0], lambda rate: rate > 0.8 * carries)
-    if beside:
-        told["upload"] = round(100 * mean(intervals(beside, 0), 0, a.alone) / carries, 1)
-    if a.program or a.connections > 1:
+        told |= {"solo": solo} if solo is not None else {}
+        told["kept"] = percent(a, others, kept_from, kept_until)
+        told["takes"] = percent(a, rows, kept_from, kept_until)
+        told["yields_s"] = first(rows, max(comes, 0), lambda rate: rate < 0.1 * carries(a))
+        told["back_s"] = first(rows, others[-1][0], lambda rate: rate > 0.8 * carries(a))
+    if upload:
+        told["upload"] = percent(a, intervals(upload, 0), 0, a.alone)
+    if a.connections > 1:
         told["pause_s"] = pause(rows)
-    if a.program:
-        names = [str(number) for number in range(FILES)]
-        told["whole"] = filecmp.cmpfiles(served, arrives, names, shallow=False)[0] == names
-    return told | {"load": round(os.getloadavg()[0], 1)}
+    return told
+
+
+def due(a, address):
+    """A download that has to be there in time, beside a foreground that was there before."""
+    size = round(a.megabytes * 1e6)
+    foreground, came = client(a, address, 5202, 1.3 * a.due + 4, "cubic"), time.time()
+    time.sleep(3)
+    words = run(a, "--deadline", f"{a.due}s", "--size", str(size))
+    governed = start(0, [*words, "iperf3", "-c", address, "-p", "5201", "-C", a.server, "-n", str(size), "-R"]
+                     + ["-l", "16K", "-i", "0.1", "-J"])
+    began = time.time()
+    rows = intervals(governed, all_connected(governed, 5201, 2) - began)
+    others = intervals(foreground, came - began)
+    done = next((row[0] for row in rows if sum(r[2] for r in rows if r[0] <= row[0]) >= 0.999 * size), None)
+    told = {"megabytes": a.megabytes, "due_s": a.due, "took": done and round(100 * done / a.due, 1)}
+    return told | {"kept": percent(a, others, 1, done or a.due), "takes": percent(a, rows, 1, done or a.due)}
+
+
+def short(a, address):
+    server = subprocess.Popen(["ip", "netns", "exec", NAMES[1], "python3", "-c", SERVER, address, str(FILE_PORT)]
+                              + [str(a.short), a.server], stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(1)
+        curl = ["curl", "-sSf", "-o", "/dev/null", "-w", "%{time_total}", f"http://{address}:{FILE_PORT}/"]
+        took = {"plain_ms": [], "governed_ms": []}
+        for _ in range(a.runs):
+            for name, words in (("plain_ms", []), ("governed_ms", run(a))):
+                took[name].append(1000 * float(start(0, [*words, *curl]).communicate(timeout=60)[0]))
+    finally:
+        server.kill()
+    medians = {name: round(statistics.median(times), 1) for name, times in took.items()}
+    return {"bytes": a.short, "runs": a.runs} | medians | {
+        "ratio": round(medians["governed_ms"] / medians["plain_ms"], 3)}
+
+
+def measure(a, address):
+    how = due if a.due else short if a.short else alone_and_beside
+    told = {"server": a.server, "rate": a.rate, "rtt": a.rtt, "buffer": a.buffer}
+    return told | how(a, address) | {"load": round(os.getloadavg()[0], 1)}
 
 
 def main():
@@ -196,11 +236,8 @@ def main():
     servers = []
     try:
         servers = [start(1, ["iperf3", "-s", "-p", str(port)]) for port in (5201, 5202, 5203)]
-        with tempfile.TemporaryDirectory() as served, tempfile.TemporaryDirectory() as arrives:
-            if a.program:
-                servers.append(serve(a, address, served))
-            time.sleep(1)
-            print(json.dumps(measure(a, address, served, arrives)), flush=True)
+        time.sleep(1)
+        print(json.dumps(measure(a, address)), flush=True)
     finally:
         for server in servers:
             server.kill()

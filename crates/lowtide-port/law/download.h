@@ -25,7 +25,7 @@
 
 #define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: no limit by Lowtide */
 #define DOWNLOAD_IDLE_US 1000000	/* idle time, or four RTTs, after which cross traffic may have begun */
-/* bytes of a flow that arrive without probes first, as in slow start, unless cross traffic is known */
+/* bytes of a flow that arrive without probes first, as in slow start, unless cross traffic is known or data are lost */
 #define DOWNLOAD_SHORT (256 << 10)
 #define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* least part of the window that keeps up a flow of ACKs */
 
@@ -203,6 +203,8 @@ static NOT_INLINE int download_flow_ack(struct lt_flow *f, struct lt_download *d
 		tide_restart(&f->tide, &w, a->now_us, a->now_us - f->all.acked_us);
 		f->started = f->all.delivered;
 	}
+	if (a->lost)	/* the link is full: a short download, too, waits for probes */
+		f->started = f->all.delivered - DOWNLOAD_SHORT;
 	limited = a->window_limited;
 	d->part.in_flight = a->rate_delivered;
 	/* the stack has not opened the window as far as it may */
@@ -243,8 +245,9 @@ static inline void download_arrives(struct lt_flow *f, struct lt_download *d, co
 
 /*
  * The window of a download that may be short, bytes; 0: it is not. It does not wait for probes, which would take longer
- * than its data. Its window grows as in slow start. Connections that begin together have the first DOWNLOAD_SHORT bytes
- * together: many times as much would stand in the queue for seconds, and be taken for cross traffic.
+ * than its data. Its window grows as in slow start, until data are lost: a sender with BBR would go on. Connections
+ * that begin together have the first DOWNLOAD_SHORT bytes together: many times as much would stand in the queue for
+ * seconds, and be taken for cross traffic.
  */
 static inline u32 download_short(const struct lt_download *d, const struct lt_flow *f)
 {
@@ -260,16 +263,19 @@ static inline u32 download_short(const struct lt_download *d, const struct lt_fl
  */
 static inline u32 download_clamp(const struct lt_flow *f, const struct lt_download *d, u64 now_us, u32 held, bool paused)
 {
-	u32 mss = d->grants.mss, want = d->want;
+	u32 mss = d->grants.mss, want = d->want, burst = d->burst, slow_start = download_short(d, f);
 
 	if (d->waits || (d->probes && now_us < d->due_us))
 		want = GRANT_LEAST_WINDOW;
 	if (d->probes && held >= mss)	/* one probe at a time */
 		want = held;
-	want = at_least(want, download_short(d, f));
+	if (slow_start > want) {	/* its edge moves with each ACK, as a sender's does */
+		want = slow_start;
+		burst = 0;
+	}
 	if (paused)
 		want = GRANT_LEAST_WINDOW;
-	return grant_clamp(want, held, d->burst, mss);
+	return grant_clamp(want, held, burst, mss);
 }
 
 /* An ACK of what came before `nxt` has left, with this timestamp and edge. */

@@ -12,6 +12,7 @@ mod life {
     pub(crate) mod page;
     pub(crate) mod process;
     pub(crate) mod programs;
+    pub(crate) mod pulls;
     pub(crate) mod site;
     pub(crate) mod tree;
     pub(crate) mod verdict;
@@ -19,9 +20,10 @@ mod life {
 }
 
 use life::{
-    axes::{DEFAULT, LAWS, Law, ONE_FLOW, PATHS, PLAIN},
+    axes::{CONDITIONS, DEFAULT, LAWS, Law, ONE_FLOW, PATHS, PLAIN, WAYS, Way},
     page::{Cell, Results},
     programs::PROGRAMS,
+    pulls::PULLS,
     verdict::{
         Condition, Due, End, Run, Said, Yardsticks, carried, failed, fault, feasible, kept, median, outlooks, seconds,
     },
@@ -144,6 +146,26 @@ fn late(name: &str) -> Vec<Cell> {
         cells.push(cell(ONE_FLOW, lasting(9.5)));
     }
     cells
+}
+
+#[test]
+fn each_word_that_chooses_is_the_name_of_one_thing() {
+    let programs = PROGRAMS.iter().chain(&PULLS).map(|it| it.name);
+    let axes = PATHS.iter().map(|it| it.name).chain(LAWS.iter().map(|it| it.name));
+    let axes = axes.chain(CONDITIONS.iter().map(|it| it.1)).chain(WAYS.iter().map(|it| it.1));
+    let mut names: Vec<&str> = programs.chain(axes).collect();
+    names.sort_unstable();
+    let distinct = names.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(distinct, names.len(), "{names:?}");
+}
+
+#[test]
+fn downloads_are_measured_under_the_only_law_that_governs_them() {
+    assert!(PROGRAMS.iter().all(|it| it.way == Way::Up));
+    assert!(PULLS.iter().all(|it| it.way == Way::Down));
+    let laws: Vec<&Law> = LAWS.iter().filter(|law| law.goes(Way::Down)).collect();
+    assert!(laws.iter().all(|law| law.options.is_none_or(<[_]>::is_empty)), "{laws:?}");
+    assert!(PLAIN.goes(Way::Down) && DEFAULT.goes(Way::Down));
 }
 
 #[test]

@@ -4,6 +4,17 @@
 use super::verdict::Condition;
 use std::time::Duration;
 
+/// Which way a program's data go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The program sends them.
+    Up,
+    /// It receives them.
+    Down,
+}
+
+pub(crate) const WAYS: [(Way, &str); 2] = [(Way::Up, "uploads"), (Way::Down, "downloads")];
+
 /// A link between the two namespaces, with a droptail buffer of one BDP.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -42,22 +53,37 @@ pub(crate) struct Law {
     pub(crate) name: &'static str,
     /// Options of `lowtide run`; `None` is the kernel's CUBIC without Lowtide.
     pub(crate) options: Option<&'static [&'static str]>,
+    /// Whether it is measured for uploads.
+    pub(crate) up: bool,
+    /// The law with which servers send, where it is measured for downloads.
+    pub(crate) down: Option<&'static str>,
+}
+
+impl Law {
+    /// Whether it is measured for data that go this way.
+    pub(crate) fn goes(&self, way: Way) -> bool {
+        match way {
+            Way::Up => self.up,
+            Way::Down => self.down.is_some(),
+        }
+    }
 }
 
 /// Without Lowtide.
 pub(crate) const PLAIN: &Law = &LAWS[0];
 
 /// The yardstick of one flow: a plain CUBIC connection in the place of a program that has several.
-pub(crate) const ONE_FLOW: &Law = &Law { name: "one CUBIC flow", options: None };
+pub(crate) const ONE_FLOW: &Law = &Law { name: "one CUBIC flow", options: None, up: true, down: None };
 
 /// What `lowtide run` takes where nothing is said.
 pub(crate) const DEFAULT: &Law = &LAWS[3];
 
-pub(crate) const LAWS: [Law; 4] = [
-    Law { name: "plain", options: None },
-    Law { name: "cdg", options: Some(&["--cc", "cdg"]) },
-    Law { name: "ledbatpp", options: Some(&["--cc", "ledbatpp"]) },
-    Law { name: "default", options: Some(&[]) },
+pub(crate) const LAWS: [Law; 5] = [
+    Law { name: "plain", options: None, up: true, down: Some("cubic") },
+    Law { name: "cdg", options: Some(&["--cc", "cdg"]), up: true, down: None },
+    Law { name: "ledbatpp", options: Some(&["--cc", "ledbatpp"]), up: true, down: None },
+    Law { name: "default", options: Some(&[]), up: true, down: Some("cubic") },
+    Law { name: "bbr-server", options: Some(&[]), up: false, down: Some("bbr") },
 ];
 
 pub(crate) const CONDITIONS: [(Condition, &str); 3] =

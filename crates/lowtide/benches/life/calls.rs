@@ -9,7 +9,7 @@ use super::{
     site::{Site, python},
     tree::{Shape, same},
 };
-use std::process::Command;
+use std::{path::Path as FilePath, process::Command};
 
 /// What the link carries in five seconds, in equal parts.
 pub(super) fn parts(path: &Path, count: u64) -> Shape {
@@ -33,9 +33,10 @@ pub(super) fn by_its_status(_: &Site, _: &Job) -> Result<bool, Failure> {
     Ok(true)
 }
 
-pub(super) fn rclone(site: &Site, job: &Job) -> Command {
+/// Copies from one of the site's places to another.
+pub(super) fn rclone(site: &Site, from: &str, to: &str) -> Command {
     let mut command = site.command("rclone");
-    command.args(["copy", "--transfers", "4", DATA, &format!(":webdav:{}", job.name)]);
+    command.args(["copy", "--transfers", "4", from, to]);
     command.env("RCLONE_CONFIG", "").env("RCLONE_WEBDAV_URL", site.url("")).env("RCLONE_WEBDAV_VENDOR", "other");
     command
 }
@@ -74,11 +75,22 @@ pub(super) fn borg(site: &Site) -> Command {
 
 /// Not to be compressed: it is of chance anyway, and the clock is for the network.
 pub(super) fn git(site: &Site, job: &Job) -> Command {
+    git_in(site, &site.near(&format!("git-{}", job.name)), &site.near(DATA))
+}
+
+/// The same in a repository of these files.
+pub(super) fn git_in(site: &Site, repository: &FilePath, files: &FilePath) -> Command {
     let mut command = site.command("git");
-    command.arg("--git-dir").arg(site.near(&format!("git-{}", job.name))).arg("--work-tree").arg(site.near(DATA));
-    command.args(["-c", "core.compression=0", "-c", "pack.window=0"]).current_dir(site.near(DATA));
-    command.env("GIT_CONFIG_NOSYSTEM", "1");
+    command.arg("--git-dir").arg(repository).arg("--work-tree").arg(files).current_dir(files);
+    command.args(["-c", "core.compression=0", "-c", "pack.window=0"]).env("GIT_CONFIG_NOSYSTEM", "1");
     command
+}
+
+/// Commits all files to a new repository, with the branch `it`.
+pub(super) fn committed(git: impl Fn() -> Command) -> Result<(), Failure> {
+    succeed(git().args(["init", "-q", "--initial-branch=it"]))?;
+    succeed(git().args(["add", "."]))?;
+    succeed(git().args(["-c", "user.name=it", "-c", "user.email=it@it", "commit", "-q", "-m", "it"]))
 }
 
 pub(super) fn connections(how: &str, site: &Site, job: &Job) -> Command {

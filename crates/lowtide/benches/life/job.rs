@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of a program, and what it sends.
+//! One run of a program, and what it transfers.
 
 use super::tree::Shape;
 
@@ -7,7 +7,9 @@ use super::tree::Shape;
 pub(crate) struct Job {
     pub(crate) name: String,
     pub(crate) shape: Shape,
+    /// In all.
+    pub(crate) bytes: u64,
 }
 
-/// The directory of the near end that is sent.
+/// The directory that is transferred: of the near end in an upload, of the far end in a download.
 pub(crate) const DATA: &str = "data";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `make life`: the programs that people send with, over emulated links on this machine's kernel, with Lowtide and
-//! without. Root.
+//! `make life`: the programs that people send and download with, over emulated links on this machine's kernel, with
+//! Lowtide and without. Root.
 //!
 //! `cargo bench -p lowtide --bench life -- [WORD ...] [--runs N] [--jobs N] [--quick] [--write DOCUMENT]`
 //!
-//! A word is the name of a program, path, law or condition (axes.rs, programs.rs); of each of these what is named is
-//! run, or all. `--quick` is one path and four programs. So many `--jobs` run at once, each a program on a link of its
-//! own.
+//! A word is the name of a program, path, law or condition, or `uploads` or `downloads` (axes.rs, programs.rs,
+//! pulls.rs); of each of these what is named is run, or all. `--quick` is one path and four programs. So many `--jobs`
+//! run at once, each a program on a link of its own.
 
 mod axes;
 mod calls;
@@ -18,16 +18,18 @@ mod one_flow;
 mod page;
 mod process;
 mod programs;
+mod pulls;
 mod site;
 mod tree;
 mod verdict;
 
-use axes::{CONDITIONS, LAWS, Law, ONE_FLOW, PATHS, PLAIN, Path, chosen};
+use axes::{CONDITIONS, LAWS, Law, ONE_FLOW, PATHS, PLAIN, Path, WAYS, Way, chosen};
 use job::{DATA, Job};
 use lowtide_kernel::Need;
 use measure::Terms;
 use page::{Cell, Results};
 use programs::{PROGRAMS, Program};
+use pulls::PULLS;
 use site::Site;
 use std::{
     env, fs,
@@ -77,10 +79,10 @@ fn main() -> Result<(), Failure> {
         let line = format!("{} ({}): the foreground alone has {:.2} Mbit/s", path.name, path.about, solo * 8e-6);
         println!("{line}");
         solos += &format!("- {line}\n");
-        units.extend(chosen(&PROGRAMS, |it| it.name, words).into_iter().map(|program| Unit { program, path, solo }));
+        units.extend(programs(words).into_iter().map(|program| Unit { program, path, solo }));
     }
     // neighbours in the queue run at the same time: not all of them on the fastest path
-    units.sort_by_key(|unit| PROGRAMS.iter().position(|program| program.name == unit.program.name));
+    units.sort_by_key(|unit| all_programs().position(|program| program.name == unit.program.name));
     let results = battery(&units, &arguments)?;
     let page = page(&results, &arguments, &solos, began);
     println!("\n{page}");
@@ -91,10 +93,23 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Both directions.
+fn all_programs() -> impl Iterator<Item = &'static Program> {
+    PROGRAMS.iter().chain(&PULLS)
+}
+
+/// Those that have been asked for.
+fn programs(words: &[String]) -> Vec<&'static Program> {
+    let ways = chosen(&WAYS, |it| it.1, words);
+    let all: Vec<&Program> = all_programs().filter(|it| ways.iter().any(|way| way.0 == it.way)).collect();
+    chosen(&all, |it| it.name, words).into_iter().copied().collect()
+}
+
 fn arguments() -> Result<Arguments, Failure> {
     let mut arguments = Arguments { words: Vec::new(), runs: 1, jobs: 3, write: None };
     let mut words = env::args().skip(1).filter(|word| word != "--bench"); // which cargo adds
-    let names = PROGRAMS.iter().map(|it| it.name).chain(PATHS.iter().map(|it| it.name));
+    let names =
+        all_programs().map(|it| it.name).chain(PATHS.iter().map(|it| it.name)).chain(WAYS.iter().map(|it| it.1));
     let names = names.chain(LAWS.iter().map(|it| it.name)).chain(CONDITIONS.iter().map(|it| it.1));
     let names: Vec<&str> = names.collect();
     while let Some(word) = words.next() {
@@ -139,10 +154,17 @@ fn battery(units: &[Unit], arguments: &Arguments) -> Result<Results, Failure> {
 
 /// One program on one path: first the yardsticks, which are without Lowtide.
 fn measure_unit(unit: &Unit, arguments: &Arguments) -> Result<Vec<Cell>, Failure> {
-    let site = Site::start(unit.path, unit.program.far)?;
+    let way = unit.program.way;
+    let site = Site::start(unit.path, way, unit.program.far)?;
     let shape = (unit.program.shape)(unit.path);
-    shape.write(&site.near(DATA))?;
-    let laws = chosen(&LAWS, |law| law.name, &arguments.words);
+    let data = match way {
+        Way::Up => site.near(DATA),
+        Way::Down => site.far(DATA),
+    };
+    shape.write(&data)?;
+    let bytes = tree::size(&data)?;
+    let laws: Vec<&Law> =
+        chosen(&LAWS, |law| law.name, &arguments.words).into_iter().filter(|it| it.goes(way)).collect();
     let conditions = chosen(&CONDITIONS, |it| it.1, &arguments.words);
     let mut number = 0;
     let mut runs = |condition, law: &Law, plain| {
@@ -150,7 +172,7 @@ fn measure_unit(unit: &Unit, arguments: &Arguments) -> Result<Vec<Cell>, Failure
         let all: Result<Vec<Run>, Failure> = (0..arguments.runs)
             .map(|_| {
                 number += 1;
-                let job = Job { name: format!("run-{number}"), shape };
+                let job = Job { name: format!("run-{number}"), shape, bytes };
                 let (run, said) = measure::run(&site, unit.path, unit.program, law, &job, &terms)?;
                 println!("{}", progress(unit, condition, law, &run, &said));
                 Ok(run)
@@ -170,10 +192,9 @@ fn measure_unit(unit: &Unit, arguments: &Arguments) -> Result<Vec<Cell>, Failure
         let cell = |law, runs| Cell { program: unit.program, path: unit.path, condition, law, runs };
         cells.push(cell(PLAIN, if is_beside(&condition) { beside.clone() } else { alone.clone() }));
         if condition == Condition::Third && unit.program.connections > 1 {
-            let bytes = carried(&alone).unwrap_or(shape.total());
             let terms = Terms { condition, solo: unit.solo, plain };
-            let limit = terms.limit(unit.path, unit.program, shape.total());
-            let run = one_flow::run(&site.link, bytes, limit, unit.solo)?;
+            let limit = terms.limit(unit.path, unit.program, bytes);
+            let run = one_flow::run(&site.link, carried(&alone).unwrap_or(bytes), limit, unit.solo)?;
             println!("{}", progress(unit, condition, ONE_FLOW, &run, ""));
             cells.push(cell(ONE_FLOW, vec![run]));
         }
@@ -204,14 +225,16 @@ fn page(results: &Results, arguments: &Arguments, solos: &str, began: Instant) -
     let read = |path| fs::read_to_string(path).unwrap_or_else(|_| "unknown".to_owned());
     let (kernel, load) = (read("/proc/sys/kernel/osrelease"), read("/proc/loadavg"));
     let words: Vec<String> = arguments.words.iter().map(|word| format!(" {word}")).collect();
-    let programs: Vec<String> =
-        PROGRAMS.iter().map(|it| format!("- `{}`: {}; connections: {}\n", it.name, it.about, it.connections)).collect();
+    let programs: Vec<String> = programs(&arguments.words)
+        .iter()
+        .map(|it| format!("- `{}`: {}; connections: {}\n", it.name, it.about, it.connections))
+        .collect();
     format!(
-        "# Programs\n\n`sudo cargo bench -p lowtide --bench life --{} --runs {} --jobs {} --write docs/results/life.md`, or `make life`, \
-         writes this page.\n\n{}, kernel {}, {} processors, load {} at the end; {:.0} minutes; runs of each cell: {}, of which the median \
+        "# Programs\n\n`sudo cargo bench -p lowtide --bench life --{} --runs {} --jobs {}` measured this.\n\n{}, kernel {}, {} processors, load {} at the end; {:.0} minutes; runs of each cell: {}, of which the median \
          is shown.\n\nWhat arrived is compared with what was sent by its SHA-256. A run that takes longer than ten times its time without \
          Lowtide and 10 s, or 120 s, is ended. `plain` is the kernel's CUBIC without Lowtide, `default` what `lowtide run` takes unless told, \
-         the others are of `--cc`. Cells that break a rule are in bold.\n\n{}\n{}\n{} runs did not do their work.\n\n{}\nPrograms:\n\n{}\n\
+         `bbr-server` the same with a server that sends with BBR (else it has \
+         CUBIC), the others are of `--cc`. Cells that break a rule are in bold.\n\n{}\n{}\n{} runs did not do their work.\n\n{}\nPrograms:\n\n{}\n\
          Paths, each with a droptail buffer of one BDP:\n\n{solos}",
         words.concat(),
         arguments.runs,

@@ -3,7 +3,7 @@
 
 use super::{
     Failure,
-    axes::{Law, Path},
+    axes::{Law, Path, Way},
     foreground::Foreground,
     job::Job,
     one_flow::crossed,
@@ -73,20 +73,24 @@ pub(crate) fn run(
     terms: &Terms,
 ) -> Result<(Run, String), Failure> {
     program.prepare(site, job)?;
-    site.choose_cubic(law.options.is_none())?;
-    let bytes = job.shape.total();
+    site.choose_law(match site.way {
+        // a route's law is set after Lowtide's
+        Way::Up => law.options.is_none().then_some("cubic"),
+        Way::Down => law.down,
+    })?;
+    let bytes = job.bytes;
     let deadline = match terms.condition {
         Condition::Idle => None,
         Condition::Far => Some(8.0 * 3600.0),
         Condition::Third => Some(terms.third(path, bytes)),
     };
     let (report, said) = (site.near(&format!("{}.json", job.name)), site.near(&format!("{}.log", job.name)));
-    let mut command = program.send(site, job);
+    let mut command = program.transfer(site, job);
     if let Some(options) = law.options {
-        command = under_lowtide(&command, options, deadline.map(|deadline| (bytes, deadline)), &report);
+        command = under_lowtide(&command, site.way, options, deadline.map(|deadline| (bytes, deadline)), &report);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&said)?);
-    site.link.a().enter_command(&mut command);
+    site.programs().enter_command(&mut command);
 
     let limit = terms.limit(path, program, bytes);
     let before = crossed(&site.link);
@@ -128,10 +132,19 @@ fn beside(site: &Site, command: &mut Command, limit: f64, stays: f64) -> Result<
     Ok((ended, rate))
 }
 
-fn under_lowtide(program: &Command, options: &[&str], due: Option<(u64, f64)>, report: &path::Path) -> Command {
+fn under_lowtide(
+    program: &Command,
+    way: Way,
+    options: &[&str],
+    due: Option<(u64, f64)>,
+    report: &path::Path,
+) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lowtide"));
     // as root also under sudo: the files of the site are root's
     command.args(["run", "--user", "root"]).args(options);
+    if way == Way::Down {
+        command.args(["--direction", "down"]);
+    }
     if let Some((bytes, seconds)) = due {
         command.args(["--size", &bytes.to_string(), "--deadline", &format!("{seconds}s")]);
     }

@@ -179,7 +179,7 @@ fn legend(condition: Condition) -> &'static str {
              the curls). Then the foreground ends, and the program goes on alone."
         }
         Condition::Third => {
-            "Seconds to the last acknowledged byte, of those given (`plain`: seconds to the program's end, without a deadline); foreground \
+            "Seconds to the last byte, of those given (`plain`: seconds to the program's end, without a deadline); foreground \
              throughput kept; how often the outlook was another. *One CUBIC flow*: seconds until one plain CUBIC connection has delivered as \
              many bytes as the program put on the idle link, in its place; for a program of one connection `plain` is that. *Not feasible*: \
              one of these two takes more than 85 % of the time given. *On course*: said in the last tenth of a deadline that was missed. The time given is \

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A link with a server at its far end. Both ends see the same files, so what has arrived can be compared without the
-//! link.
+//! A link with a server at one end, and the programs at the other. Both ends see the same files, so what has arrived
+//! can be compared without the link.
 
 use super::{
     Failure,
-    axes::Path,
+    axes::{Path, Way},
+    job::DATA,
     process::{Server, succeed},
 };
 use lowtide_emu::{Config, DEVICE, Emulator, Namespace};
 use std::{
     cell::Cell,
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
+    io::Write,
     net::{Ipv4Addr, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::{self, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
@@ -19,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Who receives.
+/// The server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Far {
     /// OpenSSH with a key of its own: rsync, scp, sftp, borg and git.
@@ -30,6 +33,12 @@ pub(crate) enum Far {
     Restic,
     /// connections.py, which answers with a hash.
     Hash,
+    /// nginx: files to download.
+    Nginx,
+    /// A registry of container images.
+    Registry,
+    /// PostgreSQL, whose cluster is what is transferred.
+    Postgres,
 }
 
 /// Private to the namespace, so anything will do.
@@ -39,32 +48,49 @@ pub(crate) struct Site {
     // in the order in which they go: what runs in the namespaces before these
     _server: Server,
     pub(crate) link: Emulator,
+    pub(crate) way: Way,
     directory: tempfile::TempDir,
-    by_route: Cell<bool>,
+    by_route: Cell<Option<&'static str>>,
 }
 
 impl Site {
-    pub(crate) fn start(path: &Path, far: Far) -> Result<Site, Failure> {
+    pub(crate) fn start(path: &Path, way: Way, far: Far) -> Result<Site, Failure> {
         let link = link(path)?;
         let directory = tempfile::Builder::new().prefix("life-").tempdir()?;
         fs::create_dir(directory.path().join("far"))?;
+        let (namespace, address) = servers(&link, way);
         let mut command = match far {
-            Far::Ssh => sshd(directory.path(), link.b4())?,
-            Far::WebDav => serve("webdav", &["--dir-cache-time", "0s"], directory.path(), link.b4()),
-            Far::Restic => serve("restic", &[], directory.path(), link.b4()),
+            Far::Ssh => sshd(directory.path(), address)?,
+            Far::WebDav => serve("webdav", &["--dir-cache-time", "0s"], directory.path(), address),
+            Far::Restic => serve("restic", &[], directory.path(), address),
             Far::Hash => {
                 let mut command = python("connections.py");
-                command.args(["serve", &link.b4().to_string(), &PORT.to_string()]);
+                command.args(["serve", &address.to_string(), &PORT.to_string()]);
                 command
             }
+            Far::Nginx => nginx(directory.path(), address)?,
+            Far::Registry => registry(directory.path(), address)?,
+            Far::Postgres => postgres(directory.path(), address)?,
         };
         let log = directory.path().join("server.log");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
-        let server = Server::start(link.b().enter_command(&mut command))?;
-        let site = Site { _server: server, link, directory, by_route: Cell::new(false) };
-        wait_for(site.link.b(), site.link.b4())
+        let server = Server::start(namespace.enter_command(&mut command))?;
+        wait_for(namespace, address)
             .map_err(|error| format!("{far:?}: {error}: {}", fs::read_to_string(&log).unwrap_or_default()))?;
-        Ok(site)
+        Ok(Site { _server: server, link, way, directory, by_route: Cell::new(None) })
+    }
+
+    /// Where the programs run.
+    pub(crate) fn programs(&self) -> &Namespace {
+        match self.way {
+            Way::Up => self.link.a(),
+            Way::Down => self.link.b(),
+        }
+    }
+
+    /// Where the server runs.
+    pub(crate) fn servers(&self) -> &Namespace {
+        servers(&self.link, self.way).0
     }
 
     /// A file or directory of the near end.
@@ -79,12 +105,12 @@ impl Site {
 
     /// Address and port of the server.
     pub(crate) fn address(&self) -> (String, String) {
-        (self.link.b4().to_string(), PORT.to_string())
+        (servers(&self.link, self.way).1.to_string(), PORT.to_string())
     }
 
     /// What is at the far end's server under this name.
     pub(crate) fn url(&self, name: &str) -> String {
-        format!("http://{}:{PORT}/{name}", self.link.b4())
+        format!("http://{}:{PORT}/{name}", servers(&self.link, self.way).1)
     }
 
     /// The words that call ssh for whatever goes over it; its host is `life`.
@@ -92,19 +118,19 @@ impl Site {
         format!("ssh -F {}", self.near("ssh_config").display())
     }
 
-    /// Whether connections to the far end that choose no law have CUBIC; else they have the system's. By the route: the
-    /// namespace's sysctl takes only laws that the whole machine allows to users. A route's law is set after Lowtide's,
-    /// so it is there only without Lowtide.
-    pub(crate) fn choose_cubic(&self, cubic: bool) -> Result<(), Failure> {
+    /// The law with which A sends to B on connections that choose none; without one they have the system's. By the
+    /// route: the namespace's sysctl takes only laws that the whole machine allows to users. A route's law is set after
+    /// Lowtide's.
+    pub(crate) fn choose_law(&self, law: Option<&'static str>) -> Result<(), Failure> {
         let far = self.link.b4().to_string();
         let route = |action: &str, law: &[&str]| {
             let mut ip = Command::new("ip");
             succeed(ip.args(["-n", self.link.a().name(), "route", action, &far, "dev", DEVICE]).args(law))
         };
-        match (self.by_route.replace(cubic), cubic) {
-            (false, true) => route("add", &["congctl", "cubic"]),
-            (true, false) => route("delete", &[]),
-            _ => Ok(()),
+        match (self.by_route.replace(law), law) {
+            (before, now) if before == now => Ok(()),
+            (_, Some(law)) => route("replace", &["congctl", law]),
+            (_, None) => route("delete", &[]),
         }
     }
 
@@ -113,6 +139,14 @@ impl Site {
         let mut command = Command::new(program);
         command.env("HOME", self.directory.path()).current_dir(self.directory.path());
         command
+    }
+}
+
+/// Data go from A to B: the server of a download is at A.
+fn servers(link: &Emulator, way: Way) -> (&Namespace, Ipv4Addr) {
+    match way {
+        Way::Up => (link.b(), link.b4()),
+        Way::Down => (link.a(), link.a4()),
     }
 }
 
@@ -178,6 +212,72 @@ fn sshd(directory: &path::Path, address: Ipv4Addr) -> Result<Command, Failure> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script]).arg(at("sshd_config"));
     Ok(command)
+}
+
+fn nginx(directory: &path::Path, address: Ipv4Addr) -> Result<Command, Failure> {
+    let configuration = directory.join("nginx.conf");
+    fs::write(
+        &configuration,
+        format!(
+            "daemon off;\nuser root;\npid {};\nerror_log stderr;\nevents {{}}\nhttp {{\n    access_log off;\n    sendfile on;\n    \
+             server {{ listen {address}:{PORT}; root {}; }}\n}}\n",
+            directory.join("nginx.pid").display(),
+            directory.join("far").display()
+        ),
+    )?;
+    let mut command = Command::new("/usr/sbin/nginx");
+    command.args(["-e", "stderr", "-c"]).arg(configuration);
+    Ok(command)
+}
+
+fn registry(directory: &path::Path, address: Ipv4Addr) -> Result<Command, Failure> {
+    let configuration = directory.join("registry.yml");
+    fs::write(
+        &configuration,
+        format!(
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '{address}:{PORT}'}}\n",
+            directory.join("far/registry").display()
+        ),
+    )?;
+    let mut command = Command::new("docker-registry");
+    command.arg("serve").arg(configuration);
+    Ok(command)
+}
+
+/// PostgreSQL with a new cluster. It refuses to run as root.
+fn postgres(directory: &path::Path, address: Ipv4Addr) -> Result<Command, Failure> {
+    for place in [directory.to_owned(), directory.join("far")] {
+        fs::set_permissions(place, fs::Permissions::from_mode(0o755))?;
+    }
+    let data = directory.join("far").join(DATA);
+    succeed(Command::new("install").args(["-d", "-o", "postgres", "-m", "700"]).arg(&data))?;
+    let as_postgres = |program: path::PathBuf| {
+        let mut command = Command::new("setpriv");
+        // a change of user clears the signal that it gets when the battery ends
+        command.args(["--reuid", "postgres", "--regid", "postgres", "--init-groups", "--pdeathsig", "SIGTERM", "--"]);
+        command.arg(program).arg("-D").arg(&data);
+        command
+    };
+    let initdb = ["-U", ROLE, "--auth", "trust", "--wal-segsize", "1", "--no-instructions"];
+    succeed(as_postgres(postgresql("initdb")?).args(initdb))?;
+    let mut access = OpenOptions::new().append(true).open(data.join("pg_hba.conf"))?;
+    writeln!(access, "host replication all all trust")?;
+    let mut command = as_postgres(postgresql("postgres")?);
+    command.args(["-p", &PORT.to_string(), "-c", &format!("listen_addresses={address}")]);
+    command.args(["-c", "unix_socket_directories=", "-c", "fsync=off"]);
+    Ok(command)
+}
+
+/// Whom the cluster belongs to.
+pub(crate) const ROLE: &str = "life";
+
+/// A program of PostgreSQL's newest version.
+pub(crate) fn postgresql(program: &str) -> Result<PathBuf, Failure> {
+    let versions = fs::read_dir("/usr/lib/postgresql").map_err(|error| format!("/usr/lib/postgresql: {error}"))?;
+    let number = |folder: &PathBuf| folder.file_name()?.to_str()?.parse::<u32>().ok();
+    let folders = versions.filter_map(|entry| Some(entry.ok()?.path())).filter(|folder| number(folder).is_some());
+    let newest = folders.max_by_key(number).ok_or("no version of PostgreSQL is in /usr/lib/postgresql")?;
+    Ok(newest.join("bin").join(program))
 }
 
 /// Until the server accepts a connection.

@@ -19,10 +19,6 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn total(&self) -> u64 {
-        self.count * self.bytes
-    }
-
     /// Random files, so that no program can compress or deduplicate them.
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
         fs::create_dir_all(directory)?;
@@ -32,6 +28,18 @@ impl Shape {
             io::copy(&mut (&chance).take(self.bytes), &mut file).map(|_| ())
         })
     }
+}
+
+/// The bytes of all files of a directory.
+pub(crate) fn size(root: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
+    for entry in WalkDir::new(root) {
+        let entry = entry?;
+        if entry.file_type().is_file() {
+            bytes += entry.metadata()?.len();
+        }
+    }
+    Ok(bytes)
 }
 
 /// Whether two directories hold the same files, by the SHA-256 of each.

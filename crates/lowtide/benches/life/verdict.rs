@@ -55,7 +55,7 @@ pub(crate) struct Run {
     pub(crate) seconds: f64,
     /// The foreground's rate meanwhile, as part of its solo rate.
     pub(crate) kept: Option<f64>,
-    /// What it sent over the link without headers, bytes. Not known of a program that has a foreground beside it.
+    /// What its data took on the link without headers, bytes. Not known of a program that has a foreground beside it.
     pub(crate) carried: Option<u64>,
     /// Without Lowtide there is none.
     pub(crate) due: Option<Due>,
