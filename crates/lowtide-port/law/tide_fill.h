@@ -219,7 +219,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 {
 	struct tide_round *r;
 	struct tide_fill *f;
-	u64 own, longer, bursts, steps, sent;
+	u64 own, own_packets, longer, bursts, steps, sent;
 	bool grows;
 	s64 queue;
 
@@ -250,8 +250,10 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	/*
 	 * Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
 	 * by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
+	 * Of packets that leave together, RTTs differ by up to two packet times from one to the next.
 	 */
-	if (tide_noise(&t->path) > at_least(tide_packet(&t->path), TIDE_SAME) && tide_spread_ask(&t->path.spread)) {
+	own_packets = tide_packet(&t->path) << t->path.unspaced;
+	if (tide_noise(&t->path) > at_least(own_packets, TIDE_SAME) && tide_spread_ask(&t->path.spread)) {
 		tide_begin_listen(t, a->now_us, a->nxt, 0);
 		t->safe_window_q16 = 0;
 		return 0;
