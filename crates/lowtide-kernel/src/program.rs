@@ -6,18 +6,15 @@ use std::{
     fs,
     io::{self, Write},
     os::{
-        fd::{BorrowedFd, OwnedFd},
+        fd::{AsRawFd, BorrowedFd, OwnedFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
     process::{Child, Command, ExitStatus},
 };
 
 use nix::{
-    sys::{
-        signal::{self, SigHandler, SigSet, SigmaskHow, Signal},
-        wait::{WaitStatus, waitpid},
-    },
-    unistd::{self, ForkResult, Pid},
+    sys::signal::{self, SigHandler, SigSet, SigmaskHow, Signal},
+    unistd::Pid,
 };
 
 use crate::{
@@ -247,32 +244,13 @@ pub fn inherited_tcp_sockets() -> usize {
 pub(crate) fn probe_options(cgroup: &Cgroup) -> Result<()> {
     const SOL_LOWTIDE: libc::c_int = 0x4c54;
     const STATUS: libc::c_int = 2;
-    let mut entrance = cgroup.entrance()?;
-    let mut ask = || -> io::Result<()> {
-        entrance.write_all(b"0")?;
-        // SAFETY: system calls; the buffer is as long as is said, the socket goes with the process.
-        unsafe {
-            let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
-            let (mut status, mut length) = ([0u64; 8], 64);
-            check(fd)?;
-            check(libc::getsockopt(fd, SOL_LOWTIDE, STATUS, status.as_mut_ptr().cast(), &raw mut length))
-        }
+    let socket = cgroup.socket()?;
+    let (mut status, mut length) = ([0u64; 8], 64);
+    // SAFETY: the buffer is as long as is said.
+    let asked = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), SOL_LOWTIDE, STATUS, status.as_mut_ptr().cast(), &raw mut length)
     };
-    // SAFETY: the child makes system calls only, and ends without returning.
-    match unsafe { unistd::fork() }.map_err(|error| Error::system("fork")(error.into()))? {
-        ForkResult::Child => {
-            let code = ask().map_or_else(|error| error.raw_os_error().unwrap_or(libc::EIO), |()| 0);
-            // SAFETY: ends the process and does nothing else.
-            unsafe { libc::_exit(code) }
-        }
-        ForkResult::Parent { child } => match waitpid(child, None) {
-            Ok(WaitStatus::Exited(_, 0)) => Ok(()),
-            Ok(WaitStatus::Exited(_, code)) => {
-                Err(Error::system("asking a socket for its status")(io::Error::from_raw_os_error(code)))
-            }
-            other => Err(Error::system("asking a socket for its status")(io::Error::other(format!("{other:?}")))),
-        },
-    }
+    check(asked).map_err(Error::system("asking a socket for its status"))
 }
 
 fn protocol(fd: i32) -> Option<i32> {

@@ -25,7 +25,7 @@ pub(super) fn directory(site: &Site, job: &Job) -> Result<(), Failure> {
 }
 
 pub(super) fn files(site: &Site, job: &Job) -> Result<bool, Failure> {
-    same(&site.near(DATA), &site.far(&job.name))
+    same(&site.sent(DATA), &site.arrived(&job.name))
 }
 
 /// The sender compared the digests that its receiver gave back.

@@ -23,7 +23,7 @@ mod site;
 mod tree;
 mod verdict;
 
-use axes::{CONDITIONS, LAWS, Law, ONE_FLOW, PATHS, PLAIN, Path, WAYS, Way, chosen};
+use axes::{CONDITIONS, LAWS, Law, ONE_FLOW, PATHS, PLAIN, Path, WAYS, chosen};
 use job::{DATA, Job};
 use lowtide_kernel::Need;
 use measure::Terms;
@@ -157,10 +157,7 @@ fn measure_unit(unit: &Unit, arguments: &Arguments) -> Result<Vec<Cell>, Failure
     let way = unit.program.way;
     let site = Site::start(unit.path, way, unit.program.far)?;
     let shape = (unit.program.shape)(unit.path);
-    let data = match way {
-        Way::Up => site.near(DATA),
-        Way::Down => site.far(DATA),
-    };
+    let data = site.sent(DATA);
     shape.write(&data)?;
     let bytes = tree::size(&data)?;
     let laws: Vec<&Law> =

@@ -74,7 +74,6 @@ pub(crate) fn run(
 ) -> Result<(Run, String), Failure> {
     program.prepare(site, job)?;
     site.choose_law(match site.way {
-        // a route's law is set after Lowtide's
         Way::Up => law.options.is_none().then_some("cubic"),
         Way::Down => law.down,
     })?;

@@ -4,7 +4,7 @@
 use super::{
     Failure,
     axes::Way,
-    calls::{committed, git_in, nothing, parts, rclone, restic, restic_backup},
+    calls::{committed, files, git_in, nothing, parts, rclone, restic, restic_backup, restic_init},
     job::{DATA, Job},
     process::succeed,
     programs::{BESIDE, Program},
@@ -30,7 +30,7 @@ pub(crate) const PULLS: [Program; 9] = [
         transfer: |site, job| {
             let mut command = site.command("curl");
             command.args(["-sSf", "--parallel", "--parallel-immediate", "--create-dirs", "-o"]);
-            command.arg(arrives(site, job).join("file-000#1"));
+            command.arg(site.arrived(&job.name).join("file-000#1"));
             command.arg(site.url(&format!("{DATA}/file-000[0-{}]", job.shape.count - 1)));
             command
         },
@@ -47,7 +47,7 @@ pub(crate) const PULLS: [Program; 9] = [
         prepare: nothing,
         transfer: |site, job| {
             let mut command = site.command("wget");
-            command.args(["-nv", "-P"]).arg(arrives(site, job)).arg(site.url(&format!("{DATA}/file-0000")));
+            command.args(["-nv", "-P"]).arg(site.arrived(&job.name)).arg(site.url(&format!("{DATA}/file-0000")));
             command
         },
         arrived: files,
@@ -63,11 +63,11 @@ pub(crate) const PULLS: [Program; 9] = [
         prepare: |site, job| {
             let (repository, state) = (site.far(&job.name), apt_state(site, job));
             let mut make = Command::new("sh");
-            succeed(make.arg(beside("packages.sh")).arg(site.far(DATA)).arg(&repository))?;
+            succeed(make.arg(beside("packages.sh")).arg(site.sent(DATA)).arg(&repository))?;
             for folder in ["state/lists/partial", "cache/archives/partial", "etc/apt.conf.d", "etc/preferences.d"] {
                 fs::create_dir_all(state.join(folder))?;
             }
-            fs::create_dir(arrives(site, job))?;
+            fs::create_dir(site.arrived(&job.name))?;
             fs::write(state.join("status"), "")?;
             fs::write(state.join("sources.list"), format!("deb [trusted=yes] {} ./\n", site.url(&job.name)))?;
             fs::write(
@@ -84,10 +84,10 @@ pub(crate) const PULLS: [Program; 9] = [
         transfer: |site, job| {
             let mut command = apt_get(site, job);
             command.arg("download").args((0..job.shape.count).map(|number| format!("file-{number:04}")));
-            command.current_dir(arrives(site, job));
+            command.current_dir(site.arrived(&job.name));
             command
         },
-        arrived: |site, job| same(&site.far(&job.name).join("pool"), &arrives(site, job)),
+        arrived: |site, job| same(&site.far(&job.name).join("pool"), &site.arrived(&job.name)),
     },
     Program {
         name: "rclone-pull",
@@ -112,7 +112,7 @@ pub(crate) const PULLS: [Program; 9] = [
         prepare: nothing,
         transfer: |site, job| {
             let mut command = site.command("rsync");
-            command.args(["-a", "-e", &site.ssh(), &format!("life:{}/", site.far(DATA).display()), &job.name]);
+            command.args(["-a", "-e", &site.ssh(), &format!("life:{}/", site.sent(DATA).display()), &job.name]);
             command
         },
         arrived: files,
@@ -126,8 +126,8 @@ pub(crate) const PULLS: [Program; 9] = [
         far: Far::Restic,
         shape: |path| parts(path, 8),
         prepare: |site, job| {
+            restic_init(site, job)?;
             let repository = site.far(&job.name).display().to_string();
-            succeed(restic(site, &repository).arg("init"))?;
             succeed(restic_backup(site, &repository, &[]).current_dir(site.far("")))
         },
         transfer: |site, job| {
@@ -135,7 +135,7 @@ pub(crate) const PULLS: [Program; 9] = [
             command.args(["restore", "latest", "--target", &job.name]);
             command
         },
-        arrived: |site, job| same(&site.far(DATA), &arrives(site, job).join(DATA)),
+        arrived: |site, job| same(&site.sent(DATA), &site.arrived(&job.name).join(DATA)),
     },
     Program {
         name: "pg_basebackup",
@@ -156,7 +156,7 @@ pub(crate) const PULLS: [Program; 9] = [
         },
         // the files of the cluster go on changing: by the SHA-256 of each as it was sent
         arrived: |site, job| {
-            Ok(Command::new(postgresql("pg_verifybackup")?).arg("-q").arg(arrives(site, job)).status()?.success())
+            Ok(Command::new(postgresql("pg_verifybackup")?).arg("-q").arg(site.arrived(&job.name)).status()?.success())
         },
     },
     Program {
@@ -168,7 +168,7 @@ pub(crate) const PULLS: [Program; 9] = [
         far: Far::Ssh,
         shape: |path| parts(path, 8),
         prepare: |site, job| {
-            let git = || git_in(site, &site.far(&job.name), &site.far(DATA));
+            let git = || git_in(site, &site.far(&job.name), &site.sent(DATA));
             committed(git)?;
             // the server is started without our options
             succeed(git().args(["config", "core.compression", "0"]))?;
@@ -182,7 +182,7 @@ pub(crate) const PULLS: [Program; 9] = [
             command
         },
         arrived: |site, job| {
-            fs::remove_dir_all(arrives(site, job).join(".git"))?;
+            fs::remove_dir_all(site.arrived(&job.name).join(".git"))?;
             files(site, job)
         },
     },
@@ -196,35 +196,26 @@ pub(crate) const PULLS: [Program; 9] = [
         shape: |path| parts(path, 4),
         prepare: |site, job| {
             let image = site.far(&job.name);
-            succeed(Command::new("sh").arg(beside("image.sh")).arg(site.far(DATA)).arg(&image))?;
+            succeed(Command::new("sh").arg(beside("image.sh")).arg(site.sent(DATA)).arg(&image))?;
             let mut push = skopeo(site, "--dest-tls-verify=false");
             push.arg(format!("dir:{}", image.display())).arg(image_url(site, job));
             succeed(site.servers().enter_command(&mut push))
         },
         transfer: |site, job| {
             let mut command = skopeo(site, "--src-tls-verify=false");
-            command.arg(image_url(site, job)).arg(format!("dir:{}", arrives(site, job).display()));
+            command.arg(image_url(site, job)).arg(format!("dir:{}", site.arrived(&job.name).display()));
             command
         },
         arrived: |site, job| {
             let out = site.near(&format!("out-{}", job.name));
             fs::create_dir(&out)?;
-            for layer in layers(&arrives(site, job))? {
+            for layer in layers(&site.arrived(&job.name))? {
                 succeed(Command::new("tar").arg("-xf").arg(layer).arg("-C").arg(&out))?;
             }
-            same(&site.far(DATA), &out)
+            same(&site.sent(DATA), &out)
         },
     },
 ];
-
-/// Where the data of a run arrive.
-fn arrives(site: &Site, job: &Job) -> PathBuf {
-    site.near(&job.name)
-}
-
-fn files(site: &Site, job: &Job) -> Result<bool, Failure> {
-    same(&site.far(DATA), &arrives(site, job))
-}
 
 fn apt_state(site: &Site, job: &Job) -> PathBuf {
     site.near(&format!("apt-{}", job.name))

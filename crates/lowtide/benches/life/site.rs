@@ -103,6 +103,22 @@ impl Site {
         self.directory.path().join("far").join(name)
     }
 
+    /// What is to be transferred, at the end that sends it.
+    pub(crate) fn sent(&self, name: &str) -> PathBuf {
+        match self.way {
+            Way::Up => self.near(name),
+            Way::Down => self.far(name),
+        }
+    }
+
+    /// What has arrived, at the other end.
+    pub(crate) fn arrived(&self, name: &str) -> PathBuf {
+        match self.way {
+            Way::Up => self.far(name),
+            Way::Down => self.near(name),
+        }
+    }
+
     /// Address and port of the server.
     pub(crate) fn address(&self) -> (String, String) {
         (servers(&self.link, self.way).1.to_string(), PORT.to_string())
