@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A record per live socket of the transfer, in any network namespace, for the controller to read. */
+/* A record per live socket of the transfer, for the controller to read. */
 #ifndef LOWTIDE_OBSERVE_H
 #define LOWTIDE_OBSERVE_H
 
@@ -9,12 +9,9 @@
 
 #define PATH_EVIDENCE 16	/* segments delivered before a connection's path counts as one of the transfer's */
 
-SEC("iter/bpf_sk_storage_map")
-int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
+static __always_inline int observe(struct bpf_iter_meta *meta, struct sock *sk, struct lt_socket *s)
 {
 	struct lt_socket_record record = {};
-	struct lt_socket *s = ctx->value;
-	struct sock *sk = ctx->sk;
 	struct tcp_sock *tp;
 	u8 state;
 
@@ -44,8 +41,25 @@ int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (s->member.number && tp->delivered >= PATH_EVIDENCE)
 		record.path = s->member.path;
 	download_observed(sk, &record);
-	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	bpf_seq_write(meta->seq, &record, sizeof(record));
 	return 0;
+}
+
+/* The sockets of all network namespaces. */
+SEC("iter/bpf_sk_storage_map")
+int lt_observe(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	return observe(ctx->meta, ctx->sk, ctx->value);
+}
+
+/* Those of the namespace of the process that opens it, where the kernel refuses the other one (src/observer.rs). */
+SEC("iter/tcp")
+int lt_observe_tcp(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct sock *sk = common ? (struct sock *)bpf_skc_to_tcp_sock(common) : NULL;
+
+	return observe(ctx->meta, sk, sk ? bpf_sk_storage_get(&sockets, sk, NULL, 0) : NULL);
 }
 
 #endif

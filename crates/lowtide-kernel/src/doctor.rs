@@ -14,6 +14,7 @@ use libbpf_rs::{libbpf_sys, query::ProgInfoIter};
 use crate::{
     Cgroup, Controller, Direction, Error, KernelLaw, Setup, Transfer, foreign,
     leftover::free_downloads,
+    observer::walks_states,
     program::probe_options,
     release::{LINKS_SINCE, release, release_text, version},
 };
@@ -126,7 +127,12 @@ fn cgroup() -> Feature {
 }
 
 fn phantom_signals() -> Feature {
-    let state = try_law(KernelLaw::Kernel("reno".to_owned())).map(|()| "load and attach".to_owned()).map_err(|error| Missing {
+    let found = || match walks_states() {
+        true => "load and attach".to_owned(),
+        false => "load and attach; this kernel refuses iterators over maps, so sockets are read per network namespace"
+            .to_owned(),
+    };
+    let state = try_law(KernelLaw::Kernel("reno".to_owned())).map(|()| found()).map_err(|error| Missing {
         why: error.to_string(),
         consequence: RUN_AT_ALL,
         fix: fix(

@@ -17,8 +17,8 @@ use crate::{
     foreign,
     hierarchy::processes_below,
     libbpf_log::LibbpfLog,
+    networks::Networks,
     programs::attached,
-    takeover::Networks,
 };
 
 /// Of the programs for downloads the one that limits windows, and its map with a record per connection.

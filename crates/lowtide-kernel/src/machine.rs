@@ -4,8 +4,7 @@
 //! a group.
 
 use std::{
-    fs,
-    io::{self, Read},
+    fs, io,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -19,6 +18,8 @@ use crate::{
     bpf_skel::types,
     law::is_available,
     libbpf_log::LibbpfLog,
+    networks::Networks,
+    observer::Observer,
     programs::{Programs, text_of},
 };
 
@@ -38,7 +39,7 @@ const LOOKS: usize = 1000;
 /// A law that is there as long as this value, or, once pinned, until it is unloaded or the machine ends.
 pub struct MachineLaw {
     registration: Link,
-    sockets: Link,
+    sockets: Observer,
     programs: Programs,
     name: String,
 }
@@ -85,7 +86,7 @@ impl MachineLaw {
         let directory = bpffs()?.join(DIRECTORY).join(&self.name);
         fs::create_dir_all(&directory).map_err(Error::system("making a directory in bpffs"))?;
         let [law, sockets, setup, variables] = PINS.map(|pin| directory.join(pin));
-        let pinned = self.registration.pin(law).and_then(|()| self.sockets.pin(sockets));
+        let pinned = self.registration.pin(law).and_then(|()| self.sockets.0.pin(sockets));
         let pinned = pinned.and_then(|()| self.programs.pin_setup(&setup));
         let pinned = pinned.and_then(|()| self.programs.pin_variables(&variables));
         pinned.map_err(|error| {
@@ -142,8 +143,8 @@ impl Pinned {
     /// [`Error::Observe`], [`Error::System`]: a pin is missing or cannot be read.
     pub fn about(&self) -> Result<About> {
         let [_, sockets, setup, variables] = PINS.map(|pin| self.directory.join(pin));
-        let mut records = Vec::new();
-        fs::File::open(sockets).and_then(|mut file| file.read_to_end(&mut records)).map_err(Error::Observe)?;
+        let sockets = Link::open(sockets).map_err(|error| Error::Observe(io::Error::other(error)))?;
+        let records = Observer(sockets).read(&Networks::of_machine())?;
         let [setup, variables] = [contents(&setup)?, contents(&variables)?];
         if setup.len() != size_of::<types::rodata_setup>() || variables.len() != size_of::<types::bss>() {
             return Err(Error::Observe(io::ErrorKind::InvalidData.into()));

@@ -23,6 +23,7 @@ use crate::{
     fixed::{Q16, pressure_value},
     foreign::{self, Foreign},
     libbpf_log::LibbpfLog,
+    observer::{OBSERVERS, Observer, observer, walks_states},
     takeover::Selection,
 };
 
@@ -196,9 +197,14 @@ impl Programs {
     }
 
     /// What reads all sockets.
-    pub(crate) fn observe(&self, log: &LibbpfLog) -> Result<Link> {
-        let sockets = self.skeleton.maps.sockets.as_fd();
-        attached("the socket iterator", self.skeleton.progs.lt_observe.attach_iter(sockets), log)
+    pub(crate) fn observe(&self, log: &LibbpfLog) -> Result<Observer> {
+        let programs = &self.skeleton.progs;
+        let iterator = if walks_states() {
+            programs.lt_observe.attach_iter(self.skeleton.maps.sockets.as_fd())
+        } else {
+            programs.lt_observe_tcp.attach()
+        };
+        attached("the socket iterator", iterator, log).map(Observer)
     }
 
     pub(crate) fn maps(&self) -> &TransferMaps<'static> {
@@ -274,7 +280,7 @@ fn choose(
             ProgramType::StructOps => {
                 program.set_autoload(prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix)));
             }
-            ProgramType::Tracing if name == "lt_observe" => {}
+            ProgramType::Tracing if OBSERVERS.contains(&&*name) => program.set_autoload(name == observer()),
             ProgramType::Tracing => program.set_autoload(place == Place::Existing && !name.starts_with(DOWNLOADS)),
             _ => program.set_autoload(place != Place::Machine && (downloads || !name.starts_with(DOWNLOADS))),
         }

@@ -3,14 +3,14 @@
 
 use std::{
     collections::HashSet,
-    io::Read,
     mem::offset_of,
     os::fd::AsFd,
-    thread,
+    path::PathBuf,
+    process, thread,
     time::{Duration, Instant},
 };
 
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, ObjectBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, ObjectBuilder, OpenObject};
 
 use crate::{
     Cgroup, Direction, Download, Error, Flows, Result, Setup, Steering,
@@ -18,10 +18,13 @@ use crate::{
     clock::monotonic_now,
     fixed::{Q16, Q32},
     goals::{GoalRecord, SocketDecision, decision_value, goal_record},
+    hierarchy::processes_below,
     libbpf_log::LibbpfLog,
+    networks::Networks,
+    observer::{OBSERVERS, Observer, observer, walks_states},
     programs::{Programs, apply, text_of},
     socket_record::{in_flight, is_sending, record},
-    takeover::{Networks, Selection, Taken},
+    takeover::{Selection, Taken},
 };
 
 /// `LT_ONE_WAY` and `LT_ROUND_TRIPS` of `bpf/shared.h`.
@@ -158,14 +161,17 @@ impl Snapshot {
 struct Takeover {
     take: Link,
     give_back: Link,
-    networks: Networks,
 }
 
 /// The programs of one transfer, in the kernel as long as this value. If the process dies the kernel removes them, all
 /// but a law that came by [`Registration::Plain`].
 pub struct Transfer {
     // before the skeleton: a law without a link is deleted through its map
-    observer: Link,
+    observer: Observer,
+    /// The directory of the group.
+    group: PathBuf,
+    /// Those that its processes were found in.
+    networks: Networks,
     /// Of a group that was there before.
     takeover: Option<Takeover>,
     /// To the group.
@@ -234,9 +240,11 @@ impl Transfer {
         }
         let observer = programs.observe(&log)?;
         let takeover = existing.map(|_| programs.takeover(&log)).transpose()?;
-        let takeover = takeover.map(|[take, give_back]| Takeover { take, give_back, networks: Networks::default() });
+        let takeover = takeover.map(|[take, give_back]| Takeover { take, give_back });
         Ok(Transfer {
             observer,
+            group: cgroup.path().to_owned(),
+            networks: Networks::default(),
             takeover,
             links,
             _law: law,
@@ -253,9 +261,9 @@ impl Transfer {
     /// # Errors
     /// [`Error::Observe`]: no right to enter a namespace, or the kernel does not tell its sockets.
     pub fn take(&mut self, cgroup: &Cgroup) -> Result<Taken> {
-        let Some(Takeover { take, networks, .. }) = &mut self.takeover else { return Ok(Taken::default()) };
-        let (new, left_out) = networks.look(&cgroup.processes());
-        Ok(Taken { left_out, ..networks.read(take, &new)? })
+        let Some(Takeover { take, .. }) = &self.takeover else { return Ok(Taken::default()) };
+        let (new, left_out) = self.networks.look(&cgroup.processes());
+        Ok(Taken { left_out, ..Taken::from_answers(&self.networks.read(take, &new)?) })
     }
 
     /// Ends it: connections of a group that was there before have what they had then.
@@ -263,10 +271,10 @@ impl Transfer {
     /// # Errors
     /// See [`Transfer::take`].
     pub fn give_back(&mut self, cgroup: &Cgroup) -> Result<Taken> {
-        let Some(Takeover { give_back, networks, .. }) = &mut self.takeover else { return Ok(Taken::default()) };
+        let Some(Takeover { give_back, .. }) = &self.takeover else { return Ok(Taken::default()) };
         self.links.clear(); // so that no new one gets the law meanwhile
-        networks.look(&cgroup.processes());
-        networks.read(give_back, &networks.all())
+        self.networks.look(&cgroup.processes());
+        self.networks.read(give_back, &self.networks.all()).map(|answers| Taken::from_answers(&answers))
     }
 
     /// Applies new values and [shows](Transfer::beat) that the controller lives.
@@ -357,13 +365,13 @@ impl Transfer {
     }
 
     /// A record per socket; on this occasion sockets with goals take what was decided about them.
-    fn look(&self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        Iter::new(&self.observer)
-            .map_err(std::io::Error::other)
-            .and_then(|mut iter| iter.read_to_end(&mut bytes))
-            .map_err(Error::Observe)?;
-        Ok(bytes)
+    fn look(&mut self) -> Result<Vec<u8>> {
+        if self.takeover.is_none() && !walks_states() {
+            // PROGRAM begins in our own, where data of it may be in flight when it has ended
+            let processes = processes_below(&self.group).into_iter().chain([process::id() as i32]);
+            self.networks.look(&processes.collect::<Vec<_>>());
+        }
+        self.observer.read(&self.networks)
     }
 
     /// The programs in the kernel, and how many instructions its verifier went through for each; it refuses more than a
@@ -392,6 +400,20 @@ impl Transfer {
     }
 }
 
+/// A compiled BPF object with what this kernel takes of it, not loaded yet. The tests try variants with it.
+///
+/// # Errors
+/// The object is none.
+#[doc(hidden)]
+pub fn open_object(object: &[u8]) -> libbpf_rs::Result<OpenObject> {
+    let mut open = ObjectBuilder::default().open_memory(object)?;
+    for mut program in open.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        program.set_autoload(!OBSERVERS.contains(&&*name) || name == observer());
+    }
+    Ok(open)
+}
+
 /// Whether this kernel takes a compiled BPF object; nothing of it stays. The tests try broken variants with it.
 ///
 /// # Errors
@@ -400,7 +422,7 @@ impl Transfer {
 pub fn load_object(object: &[u8]) -> Result<()> {
     let log = LibbpfLog::listen();
     let load = || -> libbpf_rs::Result<()> {
-        let mut open = ObjectBuilder::default().open_memory(object)?;
+        let mut open = open_object(object)?;
         // under a setup of zeros the verifier would drop most of the code unseen
         let mut setup = open.maps_mut().find(|map| map.name() == ".rodata.setup").expect("the programs have a setup");
         let bytes = setup.initial_value_mut().expect("a setup has a value");

@@ -16,9 +16,11 @@ use std::{
 };
 
 use libbpf_cargo::SkeletonBuilder;
-use libbpf_rs::{MapCore, ObjectBuilder};
+use libbpf_rs::MapCore;
 use lowtide_deadline::{Goal, Governor, Policy, Time};
-use lowtide_kernel::{Cgroup, Controller, Direction, KernelLaw, Need, Setup, Transfer, diagnose, load_object};
+use lowtide_kernel::{
+    Cgroup, Controller, Direction, KernelLaw, Need, Setup, Transfer, diagnose, load_object, open_object,
+};
 use nix::{
     sched::{CloneFlags, CpuSet, sched_setaffinity, unshare},
     sys::socket::{
@@ -264,7 +266,7 @@ fn a_connection_outlives_an_empty_segment() {
         ),
     ];
     let object = variant("tide_ops.h", &changes);
-    let mut object = ObjectBuilder::default().open_memory(&object).unwrap().load().unwrap();
+    let mut object = open_object(&object).unwrap().load().unwrap();
     let mut law = object.maps_mut().find(|map| map.name() == "lt_tide").unwrap();
     let _link = law.attach_struct_ops().unwrap();
     std::thread::scope(|scope| {
