@@ -214,7 +214,7 @@ void BPF_PROG(cdg_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		return;
 	}
 	if (window_limited(tp, s)) {
-		s->window_q16 = cdg_grow(&s->cdg, p, s->window_q16, cdg_ssthresh_q16(s, tp), acked, s->round_end != round_end,
+		IN_PLACE s->window_q16 = cdg_grow(&s->cdg, p, s->window_q16, cdg_ssthresh_q16(s, tp), acked, s->round_end != round_end,
 					 pressure_on(s)->increase_q16, n, now / NSEC_PER_USEC);
 		clamp = tp->snd_cwnd_clamp;
 		if (s->window_q16 >> 16 > clamp)

@@ -16,6 +16,7 @@
 
 #include "state.h"
 #include "flows.h"
+#define DOWNLOAD_LAW_OF_FLOW(f) setup.download_law
 #include "law/download.h"
 
 #define DOWNLOAD_UNIT 256	/* bytes: the unit of windows */
@@ -39,7 +40,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, FLOWS);
 	__type(key, struct lt_path);
-	__type(value, struct lt_flow);
+	__type(value, struct lt_download_flow);
 } download_flows SEC(".maps");
 
 u64 download_numbers = 0;
@@ -49,9 +50,11 @@ static inline bool downloads_are_governed(u64 now_ns)
 	return (steering.download_held || steering.download_weight_q16 < Q16_ONE) && controller_alive(now_ns);
 }
 
-static __always_inline struct lt_flow *download_flow(struct lt_download *d)
+static const u64 no_download_yet[sizeof(struct lt_download_flow) / sizeof(u64)];
+
+static __always_inline struct lt_download_flow *download_flow(struct lt_download *d)
 {
-	struct lt_flow *f = d->number ? bpf_map_lookup_elem(&download_flows, &d->path) : NULL;
+	struct lt_download_flow *f = d->number ? bpf_map_lookup_elem(&download_flows, &d->path) : NULL;
 
 	return f ? f : &d->flow;
 }
@@ -96,15 +99,15 @@ static __always_inline bool download_parse(struct __sk_buff *skb, struct segment
 /* Data have arrived. */
 static __always_inline void download_data(struct lt_download *d, const struct segment *s, u64 now_ns)
 {
-	struct lt_flow *f = download_flow(d);
+	struct lt_download_flow *f = download_flow(d);
 
 	d->arrived_ns = now_ns;
-	if (!flow_enter(f, now_ns)) {
+	if (!flow_enter(&f->flow, now_ns)) {
 		grant_unseen(&d->grants);
 		return;
 	}
-	download_arrives(f, d, s, law_parameters, steering.download_weight_q16, steering.download_held);
-	flow_exit(f);
+	download_arrives(f, d, s, law_parameters, steering.download_weight_q16, steering.download_held, bpf_get_prandom_u32());
+	flow_exit(&f->flow);
 }
 
 SEC("cgroup_skb/ingress")
@@ -201,7 +204,7 @@ static inline void download_begins(struct bpf_sock_ops *ops)
 	if (!d || !tp)
 		return;
 	IN_PLACE path = path_of(&tp->inet_conn.icsk_inet.sk.__sk_common, &d->path);
-	if (path && flow_exists(&download_flows, &d->path))
+	if (path && flow_exists(&download_flows, &d->path, no_download_yet))
 		d->number = __sync_fetch_and_add(&download_numbers, 1) + 1;
 	d->clamped = 1;	/* at connect */
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
@@ -253,7 +256,7 @@ int lt_download_free(struct bpf_iter__tcp *ctx)
 static inline void download_observed(struct sock *sk, struct lt_socket_record *record)
 {
 	struct lt_download *d = bpf_sk_storage_get(&downloads, sk, NULL, 0);
-	struct lt_flow *f;
+	struct lt_download_flow *f;
 
 	if (!d)
 		return;
@@ -262,21 +265,21 @@ static inline void download_observed(struct sock *sk, struct lt_socket_record *r
 	record->window = d->granted;
 	record->download_srtt_us = d->grants.srtt_us;
 	record->download_delay_us = d->delay_us;
-	record->download_base_us = tide_base(&f->tide.path) >> 8;
+	record->download_base_us = download_base_us(f, d);
 	record->download_mss = d->grants.mss;
 	if (d->number && d->begun)
 		record->download_path = d->path;
 	if (d->begun)
-		record->download_limited = bpf_ktime_get_ns() - d->wanted_ns < flow_unused_ns(f);
+		record->download_limited = bpf_ktime_get_ns() - d->wanted_ns < flow_unused_ns(&f->flow);
 	if (d->begun)
-		record->download_state = !d->clamped ? LT_DOWNLOAD_FREE : f->tide.listens ? LT_DOWNLOAD_YIELDS : LT_DOWNLOAD_FILLS;
+		record->download_state = !d->clamped ? LT_DOWNLOAD_FREE : f->flow.tide.listens ? LT_DOWNLOAD_YIELDS : LT_DOWNLOAD_FILLS;
 }
 
 static inline void download_ends(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct lt_download *d = sk ? bpf_sk_storage_get(&downloads, sk, NULL, 0) : NULL;
-	struct lt_flow *f;
+	struct lt_download_flow *f;
 
 	if (!d || ops->args[1] != BPF_TCP_CLOSE || !d->number)
 		return;

@@ -54,10 +54,10 @@ static const struct lt_path no_path;
  * Makes sure that this path has a flow. Paths for which there is no room share one. Otherwise each connection of a
  * program with many networks would be a flow. False: there is no flow at all.
  */
-static __always_inline bool flow_exists(void *map, struct lt_path *path)
+static __always_inline bool flow_exists(void *map, struct lt_path *path, const void *none_yet)
 {
-	bpf_map_update_elem(map, &no_path, no_flow_yet, BPF_NOEXIST);
-	bpf_map_update_elem(map, path, no_flow_yet, BPF_NOEXIST);
+	bpf_map_update_elem(map, &no_path, none_yet, BPF_NOEXIST);
+	bpf_map_update_elem(map, path, none_yet, BPF_NOEXIST);
 	if (bpf_map_lookup_elem(map, path))
 		return true;
 	*path = no_path;
@@ -85,7 +85,7 @@ static inline void flow_begin(struct lt_socket *s, const struct sock_common *sk)
 	__builtin_memset(&s->flow, 0, offsetof(struct lt_flow, all));
 	if (setup.whole_machine || !path_of(sk, &s->member.path))
 		return;
-	if (flow_exists(&flows, &s->member.path))
+	if (flow_exists(&flows, &s->member.path, no_flow_yet))
 		s->member.number = ((u64)setup.transfer << 32) + __sync_fetch_and_add(&group.numbers, 1) + 1;
 }
 

@@ -56,6 +56,8 @@ struct lt_setup {
 	u32 keep_law;		/* 1: a program's own TCP_CONGESTION is ignored, 0: obeyed and counted */
 	u32 set_tos;
 	u32 tos;		/* IP_TOS / traffic class octet; used if set_tos */
+	u32 download_law;	/* enum law_number: the law of what is received */
+	u32 unused;		/* padding to a multiple of eight bytes */
 	char law[LT_CC_NAME];
 	char law_text[LT_LAW_TEXT];	/* the law with its parameters, for messages */
 	/* in the order of the law's structure; empty: none can be set on single sockets */

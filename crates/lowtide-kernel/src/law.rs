@@ -119,6 +119,19 @@ impl KernelLaw {
         self.is_tide()
     }
 
+    /// Whether it governs what is received, too.
+    pub fn governs_downloads(&self) -> bool {
+        matches!(self, KernelLaw::Own(ported) if ported.governs_downloads())
+    }
+
+    /// The place of a law of ours among them, as the programs for downloads know it.
+    pub(crate) fn number(&self) -> u32 {
+        match self {
+            KernelLaw::Own(ported) => ported.number(),
+            KernelLaw::Kernel(_) => 0,
+        }
+    }
+
     /// Whether a congestion signal lowers its window, whatever it finds on the link itself.
     pub fn answers_any_signal(&self) -> bool {
         !self.is_tide()

@@ -86,6 +86,7 @@ impl Programs {
             fixed.keep_law = setup.keep_law.into();
             fixed.set_tos = setup.dscp.octet().is_some().into();
             fixed.tos = setup.dscp.octet().unwrap_or(0);
+            fixed.download_law = setup.law.number();
             if let Some((cgroup, selection)) = group {
                 fixed.group_id = cgroup.id();
                 fixed.selective = (*selection != Selection::default()).into();

@@ -75,7 +75,7 @@ static inline bool cdg_flow_ack(struct cdg_flow *f, const struct cdg_flow_parame
 		return true;
 	}
 	if (a->window_limited)
-		w->cwnd_q16 = cdg_grow(c, p, w->cwnd_q16, w->ssthresh_q16, a->packets, over, Q16_ONE, 1, a->now_us);
+		IN_PLACE w->cwnd_q16 = cdg_grow(c, p, w->cwnd_q16, w->ssthresh_q16, a->packets, over, Q16_ONE, 1, a->now_us);
 	else
 		cdg_unused(c, w->cwnd_q16);
 	return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Tide at the receiver, without kernel access: what it makes of data that answer grants (grant.h), and the window that
- * each connection offers for it. The BPF programs (bpf/download.h of lowtide-kernel) and the simulator's receiver call
- * the same functions:
+ * A law at the receiver, without kernel access: what it makes of data that answer grants (grant.h), and the window that
+ * each connection offers for it. Tide is the usual law; download_law.h has the others. The BPF programs (bpf/download.h
+ * of lowtide-kernel) and the simulator's receiver call the same functions:
  *
  *   download_arrives  data have arrived
  *   download_clamp    the greatest window of the ACK that is about to leave
@@ -12,22 +12,31 @@
 #ifndef LOWTIDE_LAW_DOWNLOAD_H
 #define LOWTIDE_LAW_DOWNLOAD_H
 
+#include "download_law.h"
 #include "flow.h"
 #include "grant.h"
 #include "network.h"
-
-/* Checked by the verifier where it is called, but no part of its caller: that would be too long. */
-#ifdef __bpf__
-#define NOT_INLINE __attribute__((noinline))
-#else
-#define NOT_INLINE inline
-#endif
 
 #define DOWNLOAD_WINDOW_MOST (1 << 30)	/* bytes: no limit by Lowtide */
 #define DOWNLOAD_IDLE_US 1000000	/* idle time, or four RTTs, after which cross traffic may have begun */
 /* bytes of a flow that arrive without probes first, as in slow start, unless cross traffic is known or data are lost */
 #define DOWNLOAD_SHORT (256 << 10)
 #define DOWNLOAD_PARTED_Q16 (2 * Q16_ONE)	/* least part of the window that keeps up a flow of ACKs */
+
+/* What the connections of a transfer share over one path: to the network they are one flow. */
+struct lt_download_flow {
+	struct lt_flow flow;	/* with Tide's state */
+	struct download_law law;	/* that of another law */
+	u64 window_q16;		/* of whichever law */
+	u64 whole;		/* segments in the windows of its connections */
+	u64 started;		/* segments that came before Tide (re)started */
+	u64 number;		/* enum law_number */
+};
+
+/* In BPF a constant: bpf/download.h of lowtide-kernel. */
+#ifndef DOWNLOAD_LAW_OF_FLOW
+#define DOWNLOAD_LAW_OF_FLOW(f) ((f)->number)
+#endif
 
 /* A connection. */
 struct lt_download {
@@ -51,8 +60,13 @@ struct lt_download {
 	u32 granted;		/* window in the latest ACK, bytes */
 	u32 whole;		/* segments of the flow's window that it may have in flight */
 	u32 delay_us;		/* delay of the forward path, as an RTT */
-	struct lt_flow flow;	/* its own */
+	struct lt_download_flow flow;	/* its own */
 };
+
+static inline bool download_by_tide(const struct lt_download_flow *f)
+{
+	return DOWNLOAD_LAW_OF_FLOW(f) == LAW_NUMBER_tide;
+}
 
 static inline u32 download_bytes(const struct lt_download *d, u64 segments_q16)
 {
@@ -75,15 +89,16 @@ static inline u32 download_pause_us(const struct lt_flow *f, const void *p, u32 
  * How the connection uses its part of the window. It needs the token if one connection is enough, or if the parts of
  * all would be too small for a flow of ACKs.
  */
-static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool limited, u64 now_ns)
+static inline u32 download_use(struct lt_download_flow *flow, struct lt_download *d, bool limited, u64 now_ns)
 {
+	struct lt_flow *f = &flow->flow;
 	u64 wanting = at_least(f->all.wanting, 1);
 	bool wants, probes = flow_probes(f), token, over;
 
 	if (limited)
 		d->wanted_ns = now_ns;
 	wants = limited || now_ns - d->wanted_ns < flow_unused_ns(f);
-	token = d->number && (probes || f->tide.shown_q16 < wanting * DOWNLOAD_PARTED_Q16);
+	token = d->number && (probes || flow->window_q16 < wanting * DOWNLOAD_PARTED_Q16);
 	d->waits = 0;
 	if (!wants)
 		__sync_val_compare_and_swap(&f->token_holder, d->number, 0);
@@ -104,16 +119,16 @@ static inline u32 download_use(struct lt_flow *f, struct lt_download *d, bool li
 }
 
 /* The connection's window takes this many segments of the flow's. */
-static inline void download_take(struct lt_flow *f, struct lt_download *d, u32 whole)
+static inline void download_take(struct lt_download_flow *f, struct lt_download *d, u32 whole)
 {
 	__sync_fetch_and_add(&f->whole, (u64)whole - d->whole);
 	d->whole = whole;
 }
 
 /* The connection's part of the flow's window, segments. */
-static inline u32 download_part(struct lt_flow *f, struct lt_download *d)
+static inline u32 download_part(struct lt_download_flow *f, struct lt_download *d)
 {
-	u64 part = grant_stretched(&d->grants, d->part.grant_q16), window = grant_stretched(&d->grants, f->tide.shown_q16);
+	u64 part = grant_stretched(&d->grants, d->part.grant_q16), window = grant_stretched(&d->grants, f->window_q16);
 	u64 whole = at_least(grant_whole(part, window, f->whole - d->whole), 2);
 
 	download_take(f, d, d->part.use == AGGREGATE_MODEST ? at_most(whole, d->part.in_flight) : whole);
@@ -121,139 +136,201 @@ static inline u32 download_part(struct lt_flow *f, struct lt_download *d)
 }
 
 /* Sets the connection's window from now on. */
-static inline void download_decide(struct lt_flow *f, struct lt_download *d, const void *p)
+static inline void download_decide(struct lt_download_flow *f, struct lt_download *d, const void *p)
 {
-	u32 burst = tide_least_burst(&f->tide);
+	u32 burst = download_by_tide(f) ? tide_least_burst(&f->flow.tide) : 1;
 
-	d->probes = flow_probes(f);
+	d->probes = flow_probes(&f->flow);
 	d->burst = download_bytes(d, (u64)burst << 16);
 	if (d->probes || d->waits)
 		download_take(f, d, 0);
 	if (d->probes) {
 		d->want = d->burst;
-		d->pause_us = download_pause_us(f, p, d->burst);
+		d->pause_us = download_pause_us(&f->flow, p, d->burst);
 	} else {
 		d->want = download_bytes(d, (u64)download_part(f, d) << 16);
 		d->pause_us = 0;
 	}
 }
 
-static inline struct law_window download_window(const struct lt_flow *f, u32 now_us)
+/*
+ * A window that senders do not use must not be left to them until cross traffic has the link. It is reduced to a
+ * quarter more than they use (RFC 7661 does this for a sender).
+ */
+static inline u64 download_used_q16(const struct lt_download_flow *f)
 {
-	struct law_window w = { .cwnd_q16 = f->tide.shown_q16, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
+	u64 used = f->flow.all.granted_q16;
+
+	return at_most(f->window_q16, used + used / 4 + LAW_INITIAL_WINDOW * Q16_ONE);
+}
+
+static inline struct law_window download_window(const struct lt_download_flow *f, u32 now_us)
+{
+	struct law_window w = { .cwnd_q16 = f->window_q16, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
 
 	w.nxt = now_us;
 	return w;
 }
 
-/*
- * A window that senders do not use must not be left to them until cross traffic has the link. It is reduced to a
- * quarter more than they use (RFC 7661 does this for a sender).
- */
-static inline u64 download_used_q16(const struct lt_flow *f)
+/* Tide acts on what has arrived. */
+static inline void download_tide_hears(struct lt_download_flow *f, struct law_ack *a, const void *p, u64 weight_q16, bool full)
 {
-	u64 used = f->all.granted_q16;
+	struct law_weight weight = download_weight(weight_q16);
+	struct law_window w = download_window(f, a->now_us);
+	struct tide *t = &f->flow.tide;
 
-	return at_most(f->tide.shown_q16, used + used / 4 + LAW_INITIAL_WINDOW * Q16_ONE);
+	if (!full && !t->listens)
+		w.cwnd_q16 = download_used_q16(f);
+	a->cwnd_q16 = w.cwnd_q16;
+	t->path.unspaced = 1;
+	tide_sample(t, p, a);
+	if (a->lost && aggregate_loses_anew(&f->flow.all, a->now_us)) {
+		f->flow.all.reduced_us = a->now_us;
+		tide_reduce(t, p, &weight, &w, LAW_LOSS, 0);
+	}
+	IN_PLACE tide_ack(t, p, &weight, &w, a);
+	f->window_q16 = t->shown_q16;
+}
+
+/* Another law does. */
+static inline void download_other_hears(struct lt_download_flow *f, struct law_ack *a, const void *p, u64 weight_q16, bool full)
+{
+	struct download_law *l = &f->law;
+
+	if (!full)
+		l->window.cwnd_q16 = download_used_q16(f);
+	a->cwnd_q16 = l->window.cwnd_q16;
+	/* LEDBAT's window grows by what is in flight, which is at least what connections may have in flight */
+	a->in_flight = at_least(a->in_flight, f->flow.all.granted_q16 >> 16);
+	download_law_hears(DOWNLOAD_LAW_OF_FLOW(f), l, p, weight_q16, a);
+	f->window_q16 = l->window.cwnd_q16;
 }
 
 /* The law acts on what has arrived. `full`: its window is used. */
-static NOT_INLINE int download_hears(struct lt_flow *f, struct lt_download *d, const void *p, u64 weight_q16, bool full)
+static NOT_INLINE int download_hears(struct lt_download_flow *f, struct lt_download *d, const void *p, u64 weight_q16, bool full)
 {
-	struct law_weight weight = { .weight_q16 = weight_q16, .ratio_q16 = Q16_ONE, .kept_q16 = Q16_ONE };
 	struct law_ack *a = &d->ack;
-	struct law_window w;
 	u32 delay_us = a->rtt_us;
 
 	if (!f || !d || !p)
 		return 0;
 	/* rounds last until a window has an effect, so they use the whole RTT */
 	a->rtt_us = d->loop_us;
-	aggregate_ack(&f->all, a);
+	aggregate_ack(&f->flow.all, a);
 	a->rtt_us = delay_us;
-	w = download_window(f, a->now_us);
-	if (!full && !f->tide.listens)
-		w.cwnd_q16 = download_used_q16(f);
-	a->cwnd_q16 = w.cwnd_q16;
-	f->tide.path.unspaced = 1;
-	tide_sample(&f->tide, p, a);
-	if (a->lost && aggregate_loses_anew(&f->all, a->now_us)) {
-		f->all.reduced_us = a->now_us;
-		tide_reduce(&f->tide, p, &weight, &w, LAW_LOSS, 0);
-	}
-	IN_PLACE tide_ack(&f->tide, p, &weight, &w, a);
+	if (download_by_tide(f))
+		download_tide_hears(f, a, p, weight_q16, full);
+	else
+		download_other_hears(f, a, p, weight_q16, full);
 	return 0;
 }
 
-/* The flow's part in data that answer a grant. */
-static NOT_INLINE int download_flow_ack(struct lt_flow *f, struct lt_download *d, const void *p, u64 weight_q16, u64 now_ns)
+/* The first connection of a path. */
+static inline void download_starts(struct lt_download_flow *f, struct lt_download *d, const void *p)
 {
-	struct law_ack *a = &d->ack;
+	u64 now_us = d->ack.now_us;
+
+	if (download_by_tide(f)) {
+		tide_starts(&f->flow, p, now_us, d->grants.srtt_us);
+		f->window_q16 = f->flow.tide.shown_q16;
+		return;
+	}
+	aggregate_begin(&f->flow.all, now_us, d->grants.srtt_us);
+	f->law.window = (struct law_window) {
+		.cwnd_q16 = LAW_INITIAL_WINDOW * Q16_ONE, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16,
+	};
+	f->window_q16 = f->law.window.cwnd_q16;
+	f->flow.begun = 1;
+}
+
+/* The path was idle for so long. */
+static inline void download_restarts(struct lt_download_flow *f, u64 now_us, u64 idle_us)
+{
 	struct law_window w;
+
+	if (!download_by_tide(f)) {
+		download_law_restarts(DOWNLOAD_LAW_OF_FLOW(f), &f->law, now_us, idle_us);
+		f->window_q16 = f->law.window.cwnd_q16;
+		return;
+	}
+	w = download_window(f, now_us);
+	w.cwnd_q16 = at_most(w.cwnd_q16, LAW_INITIAL_WINDOW * Q16_ONE);
+	tide_restart(&f->flow.tide, &w, now_us, idle_us);
+	f->window_q16 = f->flow.tide.shown_q16;
+	f->started = f->flow.all.delivered;
+}
+
+/* The flow's part in data that answer a grant. */
+static NOT_INLINE int download_flow_ack(struct lt_download_flow *f, struct lt_download *d, const void *p, u64 weight_q16, u64 now_ns)
+{
+	struct aggregate *all = &f->flow.all;
+	struct law_ack *a = &d->ack;
 	bool limited, full;
+	u64 idle_us;
 	u32 use;
 
 	if (!f || !d || !p)
 		return 0;
-	if (!f->begun)
-		tide_starts(f, p, a->now_us, d->grants.srtt_us);
-	if (!flow_probes(f) && a->now_us - f->all.acked_us > at_least(4 * d->grants.srtt_us, DOWNLOAD_IDLE_US)) {
-		w = download_window(f, a->now_us);
-		w.cwnd_q16 = at_most(w.cwnd_q16, LAW_INITIAL_WINDOW * Q16_ONE);
-		tide_restart(&f->tide, &w, a->now_us, a->now_us - f->all.acked_us);
-		f->started = f->all.delivered;
-	}
+	if (!f->flow.begun)
+		download_starts(f, d, p);
+	idle_us = a->now_us - all->acked_us;
+	if (!flow_probes(&f->flow) && idle_us > at_least(4 * d->grants.srtt_us, DOWNLOAD_IDLE_US))
+		download_restarts(f, a->now_us, idle_us);
 	if (a->lost)	/* the link is full: a short download, too, waits for probes */
-		f->started = f->all.delivered - DOWNLOAD_SHORT;
+		f->started = all->delivered - DOWNLOAD_SHORT;
 	limited = a->window_limited;
 	d->part.in_flight = a->rate_delivered;
 	/* the stack has not opened the window as far as it may */
 	if (!d->probes && d->granted + 2 * d->grants.mss < d->want)
 		a->window_limited = 0;
-	full = aggregate_is_full(&f->all, f->tide.shown_q16);
-	if (!flow_probes(f) && !full)
+	full = aggregate_is_full(all, f->window_q16);
+	if (!flow_probes(&f->flow) && !full)
 		a->window_limited = 0;
 	use = download_use(f, d, limited, now_ns);
 	if (d->waits || (d->probes && !a->rtt_us)) {	/* parts of segments say nothing about the link */
-		f->all.delivered += a->packets;
+		all->delivered += a->packets;
 		if (d->waits)
-			aggregate_leave(&f->all, &d->part);
+			aggregate_leave(all, &d->part);
 	} else {
 		download_hears(f, d, p, weight_q16, full);
-		if (flow_probes(f)) {
-			d->part.grant_q16 = f->tide.shown_q16;
-			aggregate_count(&f->all, &d->part, 0, use);
+		if (flow_probes(&f->flow)) {
+			d->part.grant_q16 = f->window_q16;
+			aggregate_count(all, &d->part, 0, use);
 		} else {
-			aggregate_grant(&f->all, &d->part, f->tide.shown_q16, a->packets, use);
+			aggregate_grant(all, &d->part, f->window_q16, a->packets, use);
 		}
 	}
 	download_decide(f, d, p);
 	return 0;
 }
 
-/* Data have arrived. While downloads are paused they say nothing about the link. `p`: Tide's parameters. */
-static inline void download_arrives(struct lt_flow *f, struct lt_download *d, const struct segment *s, const void *p, u64 weight_q16,
-				    bool paused)
+/*
+ * Data have arrived. While downloads are paused they say nothing about the link. `p`: the law's parameters. `random`:
+ * uniform over 32 bits.
+ */
+static inline void download_arrives(struct lt_download_flow *f, struct lt_download *d, const struct segment *s, const void *p,
+				    u64 weight_q16, bool paused, u32 random)
 {
 	if (!grant_arrives(&d->grants, s, &d->ack, &d->loop_us) || !d->ack.now_us || paused)
 		return;
 	d->delay_us = d->ack.rtt_us ? d->ack.rtt_us : d->delay_us;
-	d->ack.random = 0;
+	d->ack.random = random;
 	download_flow_ack(f, d, p, weight_q16, s->now_us * NSEC_PER_USEC);
 	d->begun = 1;
 }
 
 /*
- * The window of a download that may be short, bytes; 0: it is not. It does not wait for probes, which would take longer
+ * The window of a download that may be short, bytes; 0: it is not. It does not wait for Tide's probes, which would take longer
  * than its data. Its window grows as in slow start, until data are lost: a sender with BBR would go on. Connections
  * that begin together have the first DOWNLOAD_SHORT bytes together: many times as much would stand in the queue for
  * seconds, and be taken for cross traffic.
  */
-static inline u32 download_short(const struct lt_download *d, const struct lt_flow *f)
+static inline u32 download_short(const struct lt_download *d, const struct lt_download_flow *f)
 {
-	u32 arrived = f->all.delivered - (u32)f->started, mss = d->grants.mss;
+	u32 arrived = f->flow.all.delivered - (u32)f->started, mss = d->grants.mss;
+	const struct tide *t = &f->flow.tide;
 
-	if ((u64)arrived * mss >= DOWNLOAD_SHORT || (f->tide.listens && !f->tide.listen.first))
+	if (!download_by_tide(f) || (u64)arrived * mss >= DOWNLOAD_SHORT || (t->listens && !t->listen.first))
 		return 0;
 	return at_most(LAW_INITIAL_WINDOW * mss + d->grants.received, DOWNLOAD_SHORT);
 }
@@ -261,7 +338,7 @@ static inline u32 download_short(const struct lt_download *d, const struct lt_fl
 /*
  * The greatest window of the ACK that is about to leave, bytes. `held`: what has been granted and has not arrived.
  */
-static inline u32 download_clamp(const struct lt_flow *f, const struct lt_download *d, u64 now_us, u32 held, bool paused)
+static inline u32 download_clamp(const struct lt_download_flow *f, const struct lt_download *d, u64 now_us, u32 held, bool paused)
 {
 	u32 mss = d->grants.mss, want = d->want, burst = d->burst, slow_start = download_short(d, f);
 
@@ -287,12 +364,18 @@ static inline void download_leaves(struct lt_download *d, u64 now_us, u32 tsval,
 	grant_leaves(&d->grants, now_us, tsval, edge);
 }
 
-/* The connection ends. */
-static inline void download_leave(struct lt_flow *f, struct lt_download *d)
+/* The delay of an empty forward path, as an RTT; 0: not known. */
+static inline u32 download_base_us(const struct lt_download_flow *f, const struct lt_download *d)
 {
-	aggregate_leave(&f->all, &d->part);
+	return download_by_tide(f) ? tide_base(&f->flow.tide.path) >> 8 : d->grants.owd.rtt_min_us;
+}
+
+/* The connection ends. */
+static inline void download_leave(struct lt_download_flow *f, struct lt_download *d)
+{
+	aggregate_leave(&f->flow.all, &d->part);
 	download_take(f, d, 0);
-	__sync_val_compare_and_swap(&f->token_holder, d->number, 0);
+	__sync_val_compare_and_swap(&f->flow.token_holder, d->number, 0);
 }
 
 #endif

@@ -29,8 +29,6 @@ struct lt_flow {
 	u64 waiting;		/* connections that wait for the token */
 	u64 next;		/* the one of them that is next; 0: none */
 	u64 next_until_ns;	/* until then it is, unless it renews that */
-	u64 whole;		/* of a download: segments in the windows of its connections */
-	u64 started;		/* of a download: segments that came before the law (re)started */
 	u64 begun;
 	struct aggregate all;
 	struct tide tide;

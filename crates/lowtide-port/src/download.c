@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Tide at the receiver (law/download.h) as ordinary functions, for the simulator's receiver. */
+/* Laws at the receiver (law/download.h) as ordinary functions, for the simulator's receiver. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,7 +18,13 @@ u64 lowtide_download_size(void)
 
 u64 lowtide_download_flow_size(void)
 {
-	return sizeof(struct lt_flow);
+	return sizeof(struct lt_download_flow);
+}
+
+/* `number`: the place of the law in the table of laws. */
+void lowtide_download_flow_begin(struct lt_download_flow *f, u64 number)
+{
+	f->number = number;
 }
 
 void lowtide_download_begin(struct lt_download *d, u64 number)
@@ -26,13 +32,14 @@ void lowtide_download_begin(struct lt_download *d, u64 number)
 	d->number = number;
 }
 
-void lowtide_download_arrives(struct lt_flow *f, struct lt_download *d, const struct segment *s, const void *p, u64 weight_q16)
+void lowtide_download_arrives(struct lt_download_flow *f, struct lt_download *d, const struct segment *s, const void *p,
+			      u64 weight_q16, u32 random)
 {
-	download_arrives(f, d, s, p, weight_q16, false);
+	download_arrives(f, d, s, p, weight_q16, false, random);
 }
 
 /* 0: nothing has answered a grant so far. */
-u32 lowtide_download_clamp(const struct lt_flow *f, const struct lt_download *d, u64 now_us, u32 held)
+u32 lowtide_download_clamp(const struct lt_download_flow *f, const struct lt_download *d, u64 now_us, u32 held)
 {
 	return d->begun ? download_clamp(f, d, now_us, held, false) : 0;
 }
@@ -42,7 +49,7 @@ void lowtide_download_leaves(struct lt_download *d, u64 now_us, u32 tsval, u32 e
 	download_leaves(d, now_us, tsval, edge, nxt);
 }
 
-void lowtide_download_leave(struct lt_flow *f, struct lt_download *d)
+void lowtide_download_leave(struct lt_download_flow *f, struct lt_download *d)
 {
 	download_leave(f, d);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tide at the receiver: the C code by which `lowtide run --direction down` chooses the windows that sockets offer.
+//! Laws at the receiver: the C code by which `lowtide run --direction down` chooses the windows that sockets offer.
 
 use crate::{Ported, port::Q16};
-use lowtide_cc::{Law, Time};
+use lowtide_cc::{Random, Time};
 use std::{
     ffi::c_void,
     fmt,
@@ -34,8 +34,16 @@ pub struct Segment {
 unsafe extern "C" {
     fn lowtide_download_size() -> u64;
     fn lowtide_download_flow_size() -> u64;
+    fn lowtide_download_flow_begin(f: *mut c_void, number: u64);
     fn lowtide_download_begin(d: *mut c_void, number: u64);
-    fn lowtide_download_arrives(f: *mut c_void, d: *mut c_void, s: *const Segment, p: *const u32, weight: u64);
+    fn lowtide_download_arrives(
+        f: *mut c_void,
+        d: *mut c_void,
+        s: *const Segment,
+        p: *const u32,
+        weight: u64,
+        random: u32,
+    );
     fn lowtide_download_clamp(f: *const c_void, d: *const c_void, now_us: u64, held: u32) -> u32;
     fn lowtide_download_leaves(d: *mut c_void, now_us: u64, tsval: u32, edge: u32, nxt: u32);
     fn lowtide_download_leave(f: *mut c_void, d: *mut c_void);
@@ -53,10 +61,11 @@ pub struct Downloads {
 }
 
 struct Path {
-    /// `struct lt_flow`.
+    /// `struct lt_download_flow`.
     state: Box<[u64]>,
     /// Connections so far.
     connections: u64,
+    random: Random,
 }
 
 impl fmt::Debug for Downloads {
@@ -70,21 +79,20 @@ fn words(bytes: u64) -> Box<[u64]> {
 }
 
 impl Downloads {
-    /// Those of a receiver under this law with a weight in (0, 1]; `None`: without one.
+    /// Those of a receiver under this law, which [governs](Ported::governs_downloads) them, with a weight in (0, 1];
+    /// `None`: without one. `seed`: of the law's chances.
     ///
-    /// # Errors
-    /// The law is not Tide, or the port has not these parameters.
-    pub fn new(law: &Law, weight: Option<f64>) -> Result<Self, String> {
-        if !matches!(law, Law::Tide(_)) {
-            return Err(format!("{} does not govern what is received; tide does", law.name()));
-        }
-        let ported = Ported::new(law).map_err(|refusal| refusal.to_string())?;
-        let state = words(unsafe { lowtide_download_flow_size() });
-        Ok(Self {
-            path: Arc::new(Mutex::new(Path { state, connections: 0 })),
-            parameters: ported.parameters().as_slice().into(),
+    /// # Panics
+    /// The law does not govern downloads.
+    pub fn new(law: &Ported, weight: Option<f64>, seed: u64) -> Self {
+        assert!(law.governs_downloads(), "{law:?}");
+        let mut state = words(unsafe { lowtide_download_flow_size() });
+        unsafe { lowtide_download_flow_begin(state.as_mut_ptr().cast(), law.number().into()) };
+        Self {
+            path: Arc::new(Mutex::new(Path { state, connections: 0, random: Random::new(seed) })),
+            parameters: law.parameters().as_slice().into(),
             weight_q16: weight.map_or(0, |weight| ((weight * Q16) as u64).max(1)),
-        })
+        }
     }
 
     /// Another connection.
@@ -119,9 +127,10 @@ impl Download {
     /// Data have arrived, before they are acknowledged.
     pub fn arrives(&mut self, segment: &Segment) {
         let mut path = self.downloads.lock();
+        let random = (path.random.uniform() * 4_294_967_296.0) as u32;
         let (flow, state) = (path.state.as_mut_ptr().cast(), self.state.as_mut_ptr().cast());
         let (parameters, weight) = (self.downloads.parameters.as_ptr(), self.downloads.weight_q16);
-        unsafe { lowtide_download_arrives(flow, state, segment, parameters, weight) };
+        unsafe { lowtide_download_arrives(flow, state, segment, parameters, weight, random) };
     }
 
     /// The greatest window that an ACK may offer now, bytes, never below `held`, what has been granted and has not

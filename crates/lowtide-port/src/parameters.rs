@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A law's parameters as the port has them.
 
-use crate::table::{Entry, Form, LAWS, Parameter};
+use crate::table::{Entry, Form, Hooks, LAWS, Parameter};
 use lowtide_cc::{EcnUse, Law, Value};
 use std::time::Duration;
 
@@ -199,6 +199,17 @@ impl Ported {
     /// Whether the law goes by the one-way delay, where there is one.
     pub fn takes_one_way_delay(&self) -> bool {
         self.entry().takes_one_way_delay
+    }
+
+    /// Whether it governs what a receiver receives, too (`law/download.h`). A law of marks does not: a sender that
+    /// knows ECN gets the same marks, and reduces its window whatever the receiver makes of them.
+    pub fn governs_downloads(&self) -> bool {
+        self.entry().hooks != Hooks::Marks
+    }
+
+    /// Its place in the table of laws: `enum law_number` of `law/download_law.h`.
+    pub fn number(&self) -> u32 {
+        self.index() as u32
     }
 
     /// α of rate ∝ price^(−1/α), for the law's own price.

@@ -72,7 +72,11 @@ pub(crate) fn host(flow: &Flow, tcp: Option<&Tcp>, request: &Request, laws: &str
 
 /// The law by which the receiver of a flow governs it, or why it cannot.
 pub(crate) fn receiver(flow: &Flow) -> Result<Option<KernelLaw>, String> {
-    flow.receiver.as_ref().map(ported).transpose()
+    let law = flow.receiver.as_ref().map(ported).transpose()?;
+    match law {
+        Some(law) if !law.governs_downloads() => Err(format!("{} does not govern what is received", law.name())),
+        law => Ok(law),
+    }
 }
 
 /// A law as published, in the form that this kernel has it.

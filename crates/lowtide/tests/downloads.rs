@@ -468,8 +468,8 @@ fn what_cannot_be_is_refused_in_a_sentence() {
             "--direction down: --cc cubic governs only what is sent; leave --cc out, as tide governs what is received, too",
         ),
         (
-            &["--direction", "both", "--cc", "cdg"],
-            "--direction both: --cc cdg governs only what is sent; leave --cc out, as tide governs what is received, too",
+            &["--direction", "both", "--cc", "dctcp"],
+            "--direction both: --cc dctcp governs only what is sent; leave --cc out, as tide governs what is received, too",
         ),
         (
             &["--direction", "down", "--size-of", "/etc", "--deadline", "1h"],
@@ -478,6 +478,14 @@ fn what_cannot_be_is_refused_in_a_sentence() {
         (
             &["--cc", "cubic", "--download-size", "1GB"],
             "--download-size: --cc cubic governs only what is sent; leave --cc out, as tide governs what is received, too",
+        ),
+        (
+            &["--direction", "down", "--cc", "ledbatpp", "--size", "1GB", "--deadline", "1h"],
+            "--deadline: --cc ledbatpp knows no weight, which is how a deadline presses for what is received; leave --cc out, or take cdg, vegas or eclipse",
+        ),
+        (
+            &["--direction", "down", "--cc", "vegas", "--control", "mbc"],
+            "--control mbc: there is no model of what is received; take --control pid",
         ),
         (
             &["--direction", "up", "--download-size", "1GB"],

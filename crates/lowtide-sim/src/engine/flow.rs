@@ -16,7 +16,7 @@ use crate::{
 };
 use lowtide_cc::{Actuator, CongestionControl, Random, SharedLaw};
 use lowtide_net::Time;
-use lowtide_port::{Download, Downloads};
+use lowtide_port::{Download, Downloads, Ported};
 use std::time::Duration;
 
 /// Counts of connections.
@@ -177,7 +177,8 @@ impl<'a> FlowState<'a> {
     /// What governs the window of its next connection at the receiver.
     pub(super) fn download(&mut self) -> Option<Download> {
         let law = self.flow.receiver.as_ref()?;
-        let new = || Downloads::new(law, self.flow.weight).expect("the scenario was checked");
+        let (weight, seed) = (self.flow.weight, self.seeds.bits());
+        let new = || Downloads::new(&Ported::new(law).expect("the scenario was checked"), weight, seed);
         Some(self.downloads.get_or_insert_with(new).connect())
     }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use lowtide_cc::{Actuator, Flow as Controlled, Law, LawError};
 use lowtide_net::{Class, units::format_duration};
-use lowtide_port::{Downloads, Ported};
+use lowtide_port::Ported;
 use std::{path::Path, time::Duration};
 
 /// What a flow is read against.
@@ -192,7 +192,9 @@ fn actuator(table: &Table, transport: &Transport) -> Result<Option<Actuator>, Sc
 fn receiver(table: &Table, transport: &Transport, deadline: bool) -> Result<Option<Law>, ScenarioError> {
     let read = |text: &str| {
         let law: Law = text.parse().map_err(|error: LawError| error.to_string())?;
-        Downloads::new(&law, None).map(|_| law)
+        let ported = Ported::new(&law).map_err(|refusal| refusal.to_string())?;
+        let able = ported.governs_downloads().then_some(law);
+        able.ok_or_else(|| format!("{} does not govern what is received; tide does", ported.law().name()))
     };
     let Some(law) = table.read("receiver", read)? else { return Ok(None) };
     match transport {
@@ -204,6 +206,11 @@ fn receiver(table: &Table, transport: &Transport, deadline: bool) -> Result<Opti
         }
         Transport::Tcp(_) => Ok(Some(law)),
     }
+}
+
+/// Whether a law at the receiver takes a weight: there the law itself has to.
+fn weighs(law: &Law) -> bool {
+    Ported::new(law).is_ok_and(|ported| ported.takes_weight())
 }
 
 /// What is wrong with both.
@@ -222,7 +229,10 @@ fn weight(
     let Some(weight) = table.read("weight", read)? else { return Ok(None) };
     match transport {
         _ if deadline => Err(table.error("weight", WEIGHT_AND_DEADLINE)),
-        _ if receiver.is_some() => Ok(Some(weight)),
+        _ if receiver.is_some_and(weighs) => Ok(Some(weight)),
+        _ if let Some(law) = receiver => {
+            Err(table.error("weight", format!("weight: {} takes none at the receiver; tide does", law.name())))
+        }
         Transport::Tcp(tcp) if tcp.law.takes_weight() => Ok(Some(weight)),
         Transport::Tcp(tcp) => {
             let law = tcp.law.name();

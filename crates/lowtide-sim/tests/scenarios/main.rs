@@ -86,9 +86,11 @@ fn a_receiver_can_have_a_law() {
     assert!(governed.bottlenecks[0].utilisation > 0.9);
     let sized = with("cc = \"reno\"", "cc = \"cubic\"\nsize = \"1MB\"\ndeadline = \"30s\"\nreceiver = \"tide\"");
     let datagrams = with("cc = \"reno\"", "source = \"cbr:rate=1mbit\"\nreceiver = \"tide\"");
-    let reno = with("cc = \"reno\"", "cc = \"reno\"\nreceiver = \"ledbat\"");
+    let reno = with("cc = \"reno\"", "cc = \"reno\"\nreceiver = \"dctcp\"");
+    let unweighted = with("cc = \"reno\"", "cc = \"reno\"\nreceiver = \"ledbat\"\nweight = 0.5");
     for (text, sentence) in [
-        (reno, "receiver: ledbat does not govern what is received; tide does"),
+        (reno, "receiver: dctcp does not govern what is received; tide does"),
+        (unweighted, "weight: ledbat takes none at the receiver; tide does"),
         (sized, "receiver: a deadline steers the sender; give this flow a weight instead"),
         (datagrams, "receiver: it needs TCP; name the sender's law, like cc = \"cubic\""),
     ] {

@@ -105,7 +105,7 @@ fn plan(arguments: &AttachArguments, caller: &Caller, what: &str) -> Result<Plan
             setup.law.name()
         );
     }
-    let policy = control::policy(&arguments.law, &setup)?;
+    let policy = control::policy(&arguments.law, &setup, Direction::Up)?;
     let limits = limits(&arguments.limits, Direction::Up)?;
     let kept = Some(&arguments.history).filter(|file| file.as_os_str() != "none");
     Ok(Plan {

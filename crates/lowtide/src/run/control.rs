@@ -37,8 +37,7 @@ fn actuator(arguments: &LawArguments, law: &KernelLaw) -> Result<KernelActuator>
 
 /// The direction asked for, which the law has to govern.
 pub(super) fn direction(arguments: &RunArguments, law: &KernelLaw) -> Result<Direction> {
-    // so far the others are wired to what is sent alone
-    let able = law.shares_a_flow();
+    let able = law.governs_downloads();
     let direction = match arguments.direction {
         None if arguments.download_size.is_some() => Direction::Both,
         None | Some(DirectionArgument::Up) => Direction::Up,
@@ -69,6 +68,17 @@ pub(super) fn direction(arguments: &RunArguments, law: &KernelLaw) -> Result<Dir
     Ok(direction)
 }
 
+/// Whether a law at the receiver can do what is asked: it takes a weight itself, or there is nothing to press for.
+pub(super) fn check_that_it_can_press(arguments: &RunArguments, law: &KernelLaw, about: Direction) -> Result<()> {
+    if about == Direction::Down && arguments.deadline.is_some() && !law.takes_weight() {
+        bail!(
+            "--deadline: --cc {} knows no weight, which is how a deadline presses for what is received; leave --cc out, or take cdg, vegas or eclipse",
+            law.name()
+        );
+    }
+    Ok(())
+}
+
 /// The way that size and deadline are about; both, where there is neither.
 pub(super) fn about(arguments: &RunArguments, direction: Direction) -> Direction {
     match direction {
@@ -79,8 +89,9 @@ pub(super) fn about(arguments: &RunArguments, direction: Direction) -> Direction
 }
 
 /// The policy that the command line asks for.
-pub(super) fn policy(arguments: &LawArguments, setup: &Setup) -> Result<Policy> {
+pub(super) fn policy(arguments: &LawArguments, setup: &Setup, about: Direction) -> Result<Policy> {
     let (law, actuator) = (&setup.law, setup.actuator);
+    let model = model(law, actuator, about);
     let bounds = Bounds::new(arguments.w_min, arguments.w_max).map_err(|error| anyhow!("--w-min, --w-max: {error}"))?;
     check_w_max(arguments.w_max, law, actuator)?;
     if arguments.w_max > 1.0 {
@@ -93,8 +104,8 @@ pub(super) fn policy(arguments: &LawArguments, setup: &Setup) -> Result<Policy> 
         bounds,
         alpha: law.exponent(None, None),
         response_round_trips: law.response_round_trips(),
-        control: control(arguments.control, law, actuator)?,
-        ratio: ratio(law, actuator),
+        control: control(arguments.control, model, (law, actuator, about))?,
+        ratio: ratio(model),
         ..Policy::default()
     })
 }
@@ -111,11 +122,23 @@ pub(super) fn check_w_max(w_max: f64, law: &KernelLaw, actuator: KernelActuator)
     Ok(())
 }
 
+/// What a weight means under this law; of what is received there is no model, as the prices are those of its sender.
+fn model(law: &KernelLaw, actuator: KernelActuator, about: Direction) -> Option<Model> {
+    actuator.model(law).filter(|_| about != Direction::Down)
+}
+
 /// The control asked for; else the one that meets more deadlines: docs/results/deadline-matrix.md.
-fn control(wanted: Option<ControlArgument>, law: &KernelLaw, actuator: KernelActuator) -> Result<Control> {
-    match (wanted, actuator.model(law)) {
+fn control(
+    wanted: Option<ControlArgument>,
+    model: Option<Model>,
+    (law, actuator, about): (&KernelLaw, KernelActuator, Direction),
+) -> Result<Control> {
+    match (wanted, model) {
         (Some(ControlArgument::Pid), _) | (None, None) => Ok(Control::Pid),
         (_, Some(model)) => Ok(Control::ModelBased(Some(model))),
+        (Some(ControlArgument::Mbc), None) if about == Direction::Down => {
+            bail!("--control mbc: there is no model of what is received; take --control pid")
+        }
         (Some(ControlArgument::Mbc), None) => bail!(
             "--control mbc: there is no model of --cc {} under --actuator {}; take --control pid, or --cc cdg, cubic or reno with their default actuator",
             law.name(),
@@ -126,8 +149,8 @@ fn control(wanted: Option<ControlArgument>, law: &KernelLaw, actuator: KernelAct
 
 /// Where a law's price is delay alone, the others on the path pay theirs in losses, and one weight does not mean the
 /// same to both.
-fn ratio(law: &KernelLaw, actuator: KernelActuator) -> Option<RatioPolicy> {
-    let own = actuator.model(law).filter(|model| matches!(model, Model::Vegas { .. }))?;
+fn ratio(model: Option<Model>) -> Option<RatioPolicy> {
+    let own = model.filter(|model| matches!(model, Model::Vegas { .. }))?;
     Some(RatioPolicy::new(RatioRule::Corrected { own, standard: Model::Cubic(Cubic::RFC_9438) }))
 }
 
@@ -169,14 +192,18 @@ mod tests {
     fn model_based_unless_there_is_no_model_or_pid_is_asked_for() {
         let cubic = KernelLaw::Kernel("cubic".into());
         let htcp = KernelLaw::Kernel("htcp".into());
-        for (wanted, law, actuator, expected) in [
-            (None, &cubic, KernelActuator::Phantom, Some("mbc")),
-            (None, &htcp, KernelActuator::Phantom, Some("pid")),
-            (Some(ControlArgument::Pid), &cubic, KernelActuator::Phantom, Some("pid")),
-            (Some(ControlArgument::Mbc), &cubic, KernelActuator::Phantom, Some("mbc")),
-            (Some(ControlArgument::Mbc), &htcp, KernelActuator::Phantom, None),
+        let actuator = KernelActuator::Phantom;
+        for (wanted, law, about, expected) in [
+            (None, &cubic, Direction::Up, Some("mbc")),
+            (None, &cubic, Direction::Down, Some("pid")),
+            (None, &htcp, Direction::Up, Some("pid")),
+            (Some(ControlArgument::Pid), &cubic, Direction::Up, Some("pid")),
+            (Some(ControlArgument::Mbc), &cubic, Direction::Both, Some("mbc")),
+            (Some(ControlArgument::Mbc), &cubic, Direction::Down, None),
+            (Some(ControlArgument::Mbc), &htcp, Direction::Up, None),
         ] {
-            assert_eq!(control(wanted, law, actuator).ok().map(name), expected, "{wanted:?} {law:?}");
+            let control = control(wanted, model(law, actuator, about), (law, actuator, about));
+            assert_eq!(control.ok().map(name), expected, "{wanted:?} {law:?} {about:?}");
         }
     }
 }

@@ -149,7 +149,9 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
     let law = control::law(&arguments.law)?;
     let direction = control::direction(arguments, &law)?;
     let setup = control::setup(&arguments.law, law, direction)?;
-    let policy = control::policy(&arguments.law, &setup)?;
+    let about = control::about(arguments, direction);
+    control::check_that_it_can_press(arguments, &setup.law, about)?;
+    let policy = control::policy(&arguments.law, &setup, about)?;
     let limits = limits(&arguments.limits, direction)?;
     let program = arguments.program.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let name = arguments.name.clone().unwrap_or_else(|| program.to_string_lossy().into_owned());
@@ -162,7 +164,7 @@ fn plan(arguments: &RunArguments, caller: &Caller, user: Option<User>) -> Result
         deadline: due.map(|when| clock.wall(clock.due(when))),
         clock,
         policy,
-        about: control::about(arguments, setup.direction),
+        about,
         setup,
         limits,
         user,

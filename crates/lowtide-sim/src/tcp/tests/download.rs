@@ -7,11 +7,16 @@ use super::{
 };
 use crate::scenario::Tcp;
 use lowtide_net::Time;
-use lowtide_port::Downloads;
+use lowtide_port::{Downloads, Ported};
 
 /// A download under Tide over a link of a megabyte per second and 40 ms.
 fn governed(settings: &Tcp, weight: Option<f64>) -> Path {
-    let downloads = Downloads::new(&"tide".parse().expect("it exists"), weight).expect("it governs downloads");
+    governed_by("tide", settings, weight)
+}
+
+fn governed_by(receiver: &str, settings: &Tcp, weight: Option<f64>) -> Path {
+    let ported = Ported::new(&receiver.parse().expect("it exists")).expect("it is ported");
+    let downloads = Downloads::new(&ported, weight, 1);
     let sender = Sender::new(settings, law(settings, None, 1));
     let receiver = Receiver::new(settings, settings.law.ecn_use()).governed(Some(downloads.connect()));
     Path::with(sender, receiver)
