@@ -200,6 +200,7 @@ static inline void download_other_hears(struct lt_download_flow *f, struct law_a
 	if (!full)
 		l->window.cwnd_q16 = download_used_q16(f);
 	a->cwnd_q16 = l->window.cwnd_q16;
+	a->weight_q16 = weight_q16;
 	/* LEDBAT's window grows by what is in flight, which is at least what connections may have in flight */
 	a->in_flight = at_least(a->in_flight, f->flow.all.granted_q16 >> 16);
 	download_law_hears(DOWNLOAD_LAW_OF_FLOW(f), l, p, weight_q16, a);

@@ -29,20 +29,22 @@ fn cubic() -> Tcp {
 
 #[test]
 fn no_edge_moves_left_and_the_sender_keeps_to_it() {
-    let mut path = governed(&cubic(), None).write(at(0), 1 << 40);
-    path.run(at(20_000));
-    let mut edge = 0;
-    for ack in &path.acks {
-        assert!(ack.ack + ack.window >= edge, "{edge} at {:?}", ack.sent);
-        assert!(ack.window > 0);
-        edge = ack.ack + ack.window;
-    }
-    let offered = |now: Time| {
-        let known = path.acks.iter().take_while(|ack| ack.sent + path.delay <= now);
-        known.map(|ack| ack.ack + ack.window).max().unwrap_or(0)
-    };
-    for (segment, _) in path.sent.iter().filter(|(segment, _)| segment.bytes > 0).step_by(97) {
-        assert!(segment.end() <= offered(segment.sent), "{segment:?}");
+    for law in ["tide", "cdg", "vegas", "eclipse", "ledbat", "ledbatpp", "cubic"] {
+        let mut path = governed_by(law, &cubic(), None).write(at(0), 1 << 40);
+        path.run(at(20_000));
+        let mut edge = 0;
+        for ack in &path.acks {
+            assert!(ack.ack + ack.window >= edge, "{law}: {edge} at {:?}", ack.sent);
+            assert!(ack.window > 0);
+            edge = ack.ack + ack.window;
+        }
+        let offered = |now: Time| {
+            let known = path.acks.iter().take_while(|ack| ack.sent + path.delay <= now);
+            known.map(|ack| ack.ack + ack.window).max().unwrap_or(0)
+        };
+        for (segment, _) in path.sent.iter().filter(|(segment, _)| segment.bytes > 0).step_by(97) {
+            assert!(segment.end() <= offered(segment.sent), "{law}: {segment:?}");
+        }
     }
 }
 
