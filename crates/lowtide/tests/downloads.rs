@@ -167,6 +167,27 @@ fn a_file_arrives_whole_and_the_size_and_the_deadline_are_about_what_is_received
     assert!(windows.max().unwrap() > 60_000, "an idle link is used: {report}");
 }
 
+/// Each of them limits the window to what the link holds with a full buffer, which the stack does not.
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn other_laws_govern_downloads_too() {
+    let scene = Scene::new("laws");
+    let program = scene.curl(scene.serves(6_000_000));
+    let largest_window = |options: &[&str]| {
+        let (ended, report) = scene.runs(options, &program);
+        scene.arrived_whole();
+        assert!(!ended.err.contains("not governed"), "{options:?}: {}", ended.err);
+        let rows = report["series"].as_array().unwrap().iter();
+        rows.map(|row| row["download_window_bytes"].as_u64().unwrap()).max().unwrap()
+    };
+    let ordinary = largest_window(&["--w-min", "1"]);
+    for law in ["cdg", "cdg_cubic", "vegas", "eclipse", "ledbat", "ledbatpp", "lt_cubic"] {
+        let governed = largest_window(&["--cc", law]);
+        println!("{law}: at most {governed} bytes, {ordinary} without a law");
+        assert!((10_000..ordinary / 2).contains(&governed), "{law}: {governed} of {ordinary} bytes");
+    }
+}
+
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn its_status_is_about_what_is_received() {

@@ -224,9 +224,10 @@ fn weight(
 ) -> Result<Option<f64>, ScenarioError> {
     let read = |text: &str| {
         let number = text.parse::<f64>().ok().filter(|weight| *weight > 0.0 && *weight <= 1.0);
-        number.ok_or_else(|| format!("\"{text}\" is not a weight; it has to be above 0 and at most 1"))
+        let number = if text == "none" { Some(None) } else { number.map(Some) };
+        number.ok_or_else(|| format!("\"{text}\" is not a weight; it has to be above 0 and at most 1, or none"))
     };
-    let Some(weight) = table.read("weight", read)? else { return Ok(None) };
+    let Some(weight) = table.read("weight", read)?.flatten() else { return Ok(None) };
     match transport {
         _ if deadline => Err(table.error("weight", WEIGHT_AND_DEADLINE)),
         _ if receiver.is_some_and(weighs) => Ok(Some(weight)),

@@ -209,7 +209,7 @@ fn a_flow_may_have_a_weight_and_an_actuator() {
     assert_eq!(steered(&["flow.weight=1"]), Some("phantom".into()));
     assert_eq!(steered(&["flow.size=1MB", "flow.deadline=5s", "flow.cc=cdg"]), Some("native".into()));
     for (overrides, sentence) in [
-        (&["flow.weight=0"][..], "weight: \"0\" is not a weight; it has to be above 0 and at most 1"),
+        (&["flow.weight=0"][..], "weight: \"0\" is not a weight; it has to be above 0 and at most 1, or none"),
         (&["flow.cc=bbr3", "flow.weight=1"], "weight: bbr3 takes none; cdg and cubic do"),
         (
             &["flow.actuator=native"],
