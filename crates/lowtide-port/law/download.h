@@ -321,10 +321,10 @@ static inline void download_arrives(struct lt_download_flow *f, struct lt_downlo
 }
 
 /*
- * The window of a download that may be short, bytes; 0: it is not. It does not wait for Tide's probes, which would take longer
- * than its data. Its window grows as in slow start, until data are lost: a sender with BBR would go on. Connections
- * that begin together have the first DOWNLOAD_SHORT bytes together: many times as much would stand in the queue for
- * seconds, and be taken for cross traffic.
+ * The window of a download that may be short, bytes; 0: it is not. It does not wait for Tide's probes, which would take
+ * longer than its data. Its window grows as in slow start, until data are lost: a sender with BBR would go on.
+ * Connections that begin together have the first DOWNLOAD_SHORT bytes together: many times as much would stand in the
+ * queue for seconds, and be taken for cross traffic.
  */
 static inline u32 download_short(const struct lt_download *d, const struct lt_download_flow *f)
 {

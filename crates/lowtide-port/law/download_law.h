@@ -11,7 +11,10 @@
 #define LOWTIDE_DOWNLOAD_LAW_H
 
 #include "law.h"
-#include <laws.h>
+
+#ifndef LOWTIDE_LAWS_H
+#error "include laws.h first, which build.rs writes from the table of laws"
+#endif
 
 /* Checked by the verifier where it is called, but no part of its caller: that would be too long. */
 #ifdef __bpf__

@@ -9,6 +9,7 @@ typedef int32_t s32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
+#include "laws.h"
 #include "download.h"
 
 u64 lowtide_download_size(void)
