@@ -23,8 +23,8 @@ type Verdict = Result<(), String>;
 /// Mbit/s of the link where the law does not need [`LINK`]: in a guest each packet takes the host's processor long.
 const SLOW: f64 = 10.0;
 
-/// Starts whose median is compared.
-const STARTS: u64 = 5;
+/// Starts whose mean is compared.
+const STARTS: u64 = 8;
 
 /// Runs `body` in the guest, with what it starts there.
 fn in_a_guest(body: impl FnOnce()) {
@@ -167,7 +167,8 @@ fn an_impossible_deadline_is_announced_and_pressed_no_harder_than_one_flow() {
             println!("Mbit/s {took:.1?}, of CUBIC in its place {one_flow:.1?}");
             println!("took {:.3} of one flow's, announced at {:.3} of the time", run.of_one_flow, run.announced);
             // w = 1 is to take 0.85 to 1.15 of what a second CUBIC flow takes. On this link, where CUBIC's unpaced
-            // packets meet delays that vary by a packet time, the medians of eight starts are 1.09 apart.
+            // packets meet delays that vary by a packet time, it takes 1.09 to 1.10 times as much. Medians of five
+            // starts were up to 1.16 apart.
             within("what it took of what one flow takes", run.of_one_flow, 0.60..=1.15)?;
             within("part of the time before the announcement", run.announced, ..=1.0 / 3.0)
         });

@@ -83,6 +83,7 @@ pub(crate) fn deadline(rate: f64, law: &str, control: &str, seconds: u32) -> Dea
 /// Twice a fair share requested.
 pub(crate) struct Impossible {
     /// What the transfer took, relative to an ordinary flow in its place: the kernel's CUBIC, as in the foreground.
+    /// Means of all starts.
     pub(crate) of_one_flow: f64,
     /// When, as part of the time, it was said that this cannot be; infinite if never.
     pub(crate) announced: f64,
@@ -90,8 +91,8 @@ pub(crate) struct Impossible {
     pub(crate) rates: [Vec<f64>; 2],
 }
 
-/// All of the link in `seconds`, beside a CUBIC flow. How two equals share a link depends on when they lose packets, so
-/// the medians of several starts are compared.
+/// All of the link in `seconds`, beside a CUBIC flow. How two equals share a link depends on when they lose packets:
+/// single starts of CUBIC differ by a quarter. So the means of several starts are compared.
 pub(crate) fn impossible(rate: f64, starts: u64, seconds: u32) -> Impossible {
     let (size, time) = (bytes(rate, 1.0, seconds), format!("{seconds}s"));
     let run = |lab: &Lab| -> Bulk {
@@ -106,7 +107,7 @@ pub(crate) fn impossible(rate: f64, starts: u64, seconds: u32) -> Impossible {
     let length = f64::from(seconds);
     let took = bulks.iter().map(|bulk| bulk.acknowledged_at(length) * 8e-6 / length).collect();
     let rates: [Vec<f64>; 2] = [took, one_flow];
-    let [took, of] = rates.each_ref().map(|rates| middle(rates.clone()));
+    let [took, of] = rates.each_ref().map(|rates| rates.iter().sum::<f64>());
     let announced = bulks.iter().map(|bulk| bulk.announced("cannot_finish").map_or(f64::INFINITY, |t| t / length));
     Impossible { of_one_flow: took / of, announced: middle(announced.collect()), rates }
 }
