@@ -19,7 +19,7 @@ use crate::{
     law::is_available,
     libbpf_log::LibbpfLog,
     networks::Networks,
-    observer::Observer,
+    observer::{Observer, walks_states},
     programs::{Programs, text_of},
 };
 
@@ -144,7 +144,8 @@ impl Pinned {
     pub fn about(&self) -> Result<About> {
         let [_, sockets, setup, variables] = PINS.map(|pin| self.directory.join(pin));
         let sockets = Link::open(sockets).map_err(|error| Error::Observe(io::Error::other(error)))?;
-        let records = Observer(sockets).read(&Networks::of_machine())?;
+        let networks = if walks_states() { Networks::default() } else { Networks::of_machine() };
+        let records = Observer(sockets).read(&networks)?;
         let [setup, variables] = [contents(&setup)?, contents(&variables)?];
         if setup.len() != size_of::<types::rodata_setup>() || variables.len() != size_of::<types::bss>() {
             return Err(Error::Observe(io::ErrorKind::InvalidData.into()));

@@ -237,10 +237,8 @@ static inline void download_starts(struct lt_download_flow *f, struct lt_downloa
 		return;
 	}
 	aggregate_begin(&f->flow.all, now_us, d->grants.srtt_us);
-	f->law.window = (struct law_window) {
-		.cwnd_q16 = LAW_INITIAL_WINDOW * Q16_ONE, .least_q16 = WINDOW_MIN_Q16, .ssthresh_q16 = LAW_NO_THRESHOLD_Q16,
-	};
-	f->window_q16 = f->law.window.cwnd_q16;
+	f->window_q16 = LAW_INITIAL_WINDOW * Q16_ONE;
+	f->law.window = download_window(f, now_us);
 	f->flow.begun = 1;
 }
 
