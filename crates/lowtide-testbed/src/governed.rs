@@ -175,6 +175,8 @@ impl Task {
             at += TICK;
             clock.sleep_until(self.flow.stop.map_or(at, |stop| stop.min(at)));
             let now = clock.now();
+            // before the counters are read: where the program has ended by now, they are final
+            let ended = program.poll()?;
             let (snapshot, control) = match care {
                 Care::Published(transfer) => {
                     let snapshot = transfer.observe()?;
@@ -193,7 +195,7 @@ impl Task {
                 return Ok(());
             }
             // at the end the receiver may have gone before it
-            match program.poll()? {
+            match ended {
                 Some(exit) if !clock.is_over() => bail!("the program that sends has ended: {exit:?}"),
                 _ => {}
             }
