@@ -245,7 +245,7 @@ void BPF_PROG(cdg_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
-	trace_owner(s, sk);
+	trace_owner(&s->traced, sk);
 	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = reduce(s, tp, clock_ns(tp));
 		TRACE(trace_cdg, s, tp, LT_TRACE_MISSED);

@@ -16,6 +16,7 @@
 
 #include "state.h"
 #include "flows.h"
+#include "trace.h"
 #define DOWNLOAD_LAW_OF_FLOW(f) setup.download_law
 #include "law/download.h"
 
@@ -42,6 +43,19 @@ struct {
 	__type(key, struct lt_path);
 	__type(value, struct lt_download_flow);
 } download_flows SEC(".maps");
+
+/* A connection during a trace. */
+struct download_traced {
+	struct traced round;
+	u64 round_end_us;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct download_traced);
+} downloads_traced SEC(".maps");
 
 u64 download_numbers = 0;
 
@@ -96,10 +110,71 @@ static __always_inline bool download_parse(struct __sk_buff *skb, struct segment
 	return true;
 }
 
+static inline u32 download_state(const struct lt_download_flow *f, const struct lt_download *d)
+{
+	return !d->clamped ? LT_DOWNLOAD_FREE : f->flow.tide.listens ? LT_DOWNLOAD_YIELDS : LT_DOWNLOAD_FILLS;
+}
+
+static __noinline void download_record(struct lt_download *d, struct lt_download_flow *f, const struct sock *sk, struct traced *round, u32 event)
+{
+	const struct lt_tracing *t = traces(sk);
+	struct lt_trace_record *r;
+	u32 mss = d->grants.mss;
+
+	if (!t || !mss)
+		return;
+	r = trace_reserve(t, sk, round, event);
+	if (!r)
+		return;
+	r->cwnd_q16 = ((u64)d->want << 16) / mss;
+	r->ssthresh_q16 = LAW_NO_THRESHOLD_Q16;
+	r->weight = steering.download_weight_q16;
+	r->srtt_us = d->grants.srtt_us;
+	r->delivered = (d->grants.received - round->delivered) / mss;
+	r->marked = round->delivered_ce;
+	r->in_flight = (d->grants.edge - d->grants.next_seq) / mss;
+	r->stack_cwnd = d->granted / mss;
+	r->state = download_state(f, d);
+	r->receives = 1;
+	r->values_count = download_inspect(f, law_parameters, steering.download_weight_q16, r->values);
+	bpf_ringbuf_submit(r, 0);
+}
+
+/* Data have arrived during a trace. `reduced`: the law had its window reduced before. */
+static __noinline void download_trace(struct lt_download *d, struct lt_download_flow *f, struct bpf_sock *bpf_sk, bool reduced)
+{
+	struct download_traced *traced = bpf_sk_storage_get(&downloads_traced, bpf_sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(bpf_sk);
+	const struct sock *sk = (struct sock *)tp;
+	const struct law_ack *a = &d->ack;
+	struct traced *round;
+
+	if (!traced || !tp || !d->begun)
+		return;
+	round = &traced->round;
+	trace_owner(round, sk);
+	if (!round->connection)
+		round->connection = trace_next_connection();
+	trace_rtt(round, d->loop_us);
+	round->delivered_ce += a->marked;
+	if (a->lost)
+		download_record(d, f, sk, round, LT_TRACE_LOSS);
+	else if (!reduced && download_is_reduced(f))
+		download_record(d, f, sk, round, a->marked ? LT_TRACE_MARK : LT_TRACE_BACKOFF);
+	if (a->now_us < traced->round_end_us)
+		return;
+	if (traced->round_end_us)
+		download_record(d, f, sk, round, LT_TRACE_ROUND);
+	traced->round_end_us = a->now_us + d->grants.srtt_us;
+	round->rtt_min_us = round->rtt_max_us = round->delivered_ce = 0;
+	round->delivered = d->grants.received;
+}
+
 /* Data have arrived. */
-static __always_inline void download_data(struct lt_download *d, const struct segment *s, u64 now_ns)
+static __always_inline void download_data(struct bpf_sock *sk, struct lt_download *d, const struct segment *s, u64 now_ns)
 {
 	struct lt_download_flow *f = download_flow(d);
+	bool reduced = download_is_reduced(f);
 
 	d->arrived_ns = now_ns;
 	if (!flow_enter(&f->flow, now_ns)) {
@@ -107,6 +182,8 @@ static __always_inline void download_data(struct lt_download *d, const struct se
 		return;
 	}
 	download_arrives(f, d, s, law_parameters, steering.download_weight_q16, steering.download_held, bpf_get_prandom_u32());
+	if (tracing())
+		download_trace(d, f, sk, reduced);
 	flow_exit(&f->flow);
 }
 
@@ -138,7 +215,7 @@ int lt_download_in(struct __sk_buff *skb)
 	d->stamped = 1;
 	now_ns = bpf_ktime_get_ns();
 	s.now_us = now_ns / NSEC_PER_USEC;
-	download_data(d, &s, now_ns);
+	download_data(sk, d, &s, now_ns);
 	return PASS;
 }
 
@@ -272,7 +349,7 @@ static inline void download_observed(struct sock *sk, struct lt_socket_record *r
 	if (d->begun)
 		record->download_limited = bpf_ktime_get_ns() - d->wanted_ns < flow_unused_ns(&f->flow);
 	if (d->begun)
-		record->download_state = !d->clamped ? LT_DOWNLOAD_FREE : f->flow.tide.listens ? LT_DOWNLOAD_YIELDS : LT_DOWNLOAD_FILLS;
+		record->download_state = download_state(f, d);
 }
 
 static inline void download_ends(struct bpf_sock_ops *ops)

@@ -140,7 +140,7 @@ int lt_egress(struct __sk_buff *skb)
 	ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 	count(segments, segments);
 	if (has_kernel_law(s))
-		trace_owner(s, &tp->inet_conn.icsk_inet.sk);
+		trace_owner(&s->traced, &tp->inet_conn.icsk_inet.sk);
 	note_activity(s, now, tp->srtt_us >> 3);
 	note_losses(s, tp, ca_state, now);
 	if (has_kernel_law(s))

@@ -207,7 +207,7 @@ struct lt_trace_record {
 	u64 cgroup;
 	u64 cwnd_q16;		/* window of the law, segments */
 	u64 ssthresh_q16;	/* threshold of the law; from 0x7fffffff segments on: none */
-	u64 weight;		/* w: the bits of a double; 0: none */
+	u64 weight;		/* w: the bits of a double, of a download 2^-16; 0: none */
 	s64 values[LT_TRACE_VALUES];	/* the law's values */
 	u32 values_count;
 	u32 source;		/* as in lt_tracing */
@@ -216,9 +216,10 @@ struct lt_trace_record {
 	u32 srtt_us;
 	u32 rtt_min_us, rtt_max_us;	/* since the latest round; 0: no sample */
 	u32 delivered, marked;	/* segments since the latest round, and those of them with CE */
-	u32 in_flight;		/* segments */
-	u32 stack_cwnd;		/* segments */
-	u32 ca_state;		/* state of the stack */
+	u32 in_flight;		/* segments; of a download those granted */
+	u32 stack_cwnd;		/* segments; of a download the window that was advertised last */
+	u32 state;		/* of the stack, as in tcp_ca_state; of a download enum lt_download_state */
+	u32 receives;		/* a download: the law is at its receiver */
 	u32 ipv6;
 	u16 local_port, remote_port;
 	u8 remote[16];		/* peer address; IPv4 uses the first four bytes */

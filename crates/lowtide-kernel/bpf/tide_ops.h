@@ -277,7 +277,7 @@ void BPF_PROG(tide_acked_on, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
-	trace_owner(s, sk);
+	trace_owner(&s->traced, sk);
 	s->begun = 1;	/* sequence numbers are valid */
 	if (ssthresh_missed(s, tp)) {
 		tp->snd_ssthresh = tide_answer(s, tp);

@@ -52,28 +52,38 @@ static __always_inline const struct lt_tracing *tracing(void)
  * Notes the owner of a socket, at the head of a program. Records do not look it up: the kernel's verifier searches all
  * its types by name for each pointer that is followed, which took a third of the time to load Tide.
  */
-static inline void trace_owner(struct lt_socket *s, const struct sock *sk)
+static inline void trace_owner(struct traced *round, const struct sock *sk)
 {
-	if (s->traced.inode)
+	if (round->inode)
 		return;
-	s->traced.cgroup = sk->sk_cgrp_data.cgroup->kn->id;
+	round->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
 	if (sk->sk_socket && sk->sk_socket->file)	/* none before accept() */
-		s->traced.inode = sk->sk_socket->file->f_inode->i_ino;
+		round->inode = sk->sk_socket->file->f_inode->i_ino;
+}
+
+static inline void trace_rtt(struct traced *round, u32 rtt_us)
+{
+	if (rtt_us && (!round->rtt_min_us || rtt_us < round->rtt_min_us))
+		round->rtt_min_us = rtt_us;
+	if (rtt_us > round->rtt_max_us)
+		round->rtt_max_us = rtt_us;
+}
+
+static inline u32 trace_next_connection(void)
+{
+	return __sync_fetch_and_add(&trace_connections, 1) + 1;
 }
 
 /* Notes the RTT sample of an ACK; 0: none. True if it ended a round. Called only during a trace. */
 static inline bool trace_ack(struct lt_socket *s, const struct tcp_sock *tp, u32 rtt_us)
 {
-	if (rtt_us && (!s->traced.rtt_min_us || rtt_us < s->traced.rtt_min_us))
-		s->traced.rtt_min_us = rtt_us;
-	if (rtt_us > s->traced.rtt_max_us)
-		s->traced.rtt_max_us = rtt_us;
+	trace_rtt(&s->traced, rtt_us);
 	if (s->traced.connection)
 		return seq_after(tp->snd_una, s->traced.round_end);
 	s->traced.round_end = tp->snd_nxt;	/* the trace began later than the connection */
 	s->traced.delivered = tp->delivered;
 	s->traced.delivered_ce = tp->delivered_ce;
-	s->traced.connection = __sync_fetch_and_add(&trace_connections, 1) + 1;
+	s->traced.connection = trace_next_connection();
 	return false;
 }
 
@@ -97,26 +107,27 @@ static inline void trace_address(struct lt_trace_record *r, const struct sock_co
 		*(struct in6_addr *)r->remote = sk->skc_v6_daddr;
 }
 
-/* A record without the law's own values, to be submitted; NULL: none. */
-static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
+/* Whether connections of this socket are traced. */
+static __always_inline const struct lt_tracing *traces(const struct sock *sk)
 {
-	const struct sock *sk = &tp->inet_conn.icsk_inet.sk;
 	const struct lt_tracing *t = tracing();
+
+	if (!t || (t->port && t->port != sk->__sk_common.skc_num && t->port != bpf_ntohs(sk->__sk_common.skc_dport)))
+		return NULL;
+	return t;
+}
+
+/* A record with what connections of both directions have, to be filled in and submitted; NULL: none. */
+static __always_inline struct lt_trace_record *trace_reserve(const struct lt_tracing *t, const struct sock *sk, const struct traced *round, u32 event)
+{
 	struct lt_trace_record *r;
-	struct traced round;
 	u32 zero = 0;
 	u64 *drops;
 	void *ring;
 
-	if (!t || (t->port && t->port != sk->__sk_common.skc_num && t->port != bpf_ntohs(sk->__sk_common.skc_dport)))
-		return NULL;
 	ring = bpf_map_lookup_elem(&lt_trace, &zero);
 	if (!ring)
 		return NULL;
-	trace_ack(s, tp, 0);	/* this may be the connection's first event in the trace */
-	round = s->traced;
-	if (event == LT_TRACE_ROUND)
-		trace_next_round(s, tp);
 	r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);
 	/* Test once and return: Linux 6.1 forgets that a record is not NULL if a second test is compiled. */
 	if (!r) {
@@ -126,25 +137,46 @@ static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s,
 		return NULL;
 	}
 	r->time_ns = bpf_ktime_get_ns();
-	r->inode = round.inode;
-	r->cgroup = round.cgroup;
+	r->inode = round->inode;
+	r->cgroup = round->cgroup;
+	r->source = t->source;
+	r->connection = round->connection;
+	r->event = event;
+	r->rtt_min_us = round->rtt_min_us;
+	r->rtt_max_us = round->rtt_max_us;
+	r->values_count = 0;
+	trace_address(r, &sk->__sk_common);
+	__builtin_memset(r->values, 0, sizeof(r->values));
+	return r;
+}
+
+/* A record without the law's own values, to be submitted; NULL: none. */
+static __always_inline struct lt_trace_record *trace_record(struct lt_socket *s, const struct tcp_sock *tp, u32 event)
+{
+	const struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	const struct lt_tracing *t = traces(sk);
+	struct lt_trace_record *r;
+	struct traced round;
+
+	if (!t)
+		return NULL;
+	trace_ack(s, tp, 0);	/* this may be the connection's first event in the trace */
+	round = s->traced;
+	if (event == LT_TRACE_ROUND)
+		trace_next_round(s, tp);
+	r = trace_reserve(t, sk, &round, event);
+	if (!r)
+		return NULL;
 	r->cwnd_q16 = setup.ours && !s->without_ecn && !s->own_law ? s->window_q16 : (u64)tp->snd_cwnd << 16;
 	r->ssthresh_q16 = (u64)tp->snd_ssthresh << 16;
 	r->weight = s->decision.governed ? s->decision.weight : steering.weight;
-	r->values_count = 0;
-	r->source = t->source;
-	r->connection = round.connection;
-	r->event = event;
 	r->srtt_us = tp->srtt_us >> 3;
-	r->rtt_min_us = round.rtt_min_us;
-	r->rtt_max_us = round.rtt_max_us;
 	r->delivered = tp->delivered - round.delivered;
 	r->marked = tp->delivered_ce - round.delivered_ce;
 	r->in_flight = in_flight(tp);
 	r->stack_cwnd = tp->snd_cwnd;
-	r->ca_state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
-	trace_address(r, &sk->__sk_common);
-	__builtin_memset(r->values, 0, sizeof(r->values));
+	r->state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
+	r->receives = 0;
 	return r;
 }
 

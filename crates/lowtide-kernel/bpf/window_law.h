@@ -64,7 +64,7 @@ void LAW_PROG(acked_on, struct sock *sk, const struct ack_sample *sample)
 
 	if (!s)
 		return;
-	trace_owner(s, sk);
+	trace_owner(&s->traced, sk);
 	if (!s->begun) {	/* only now sequence numbers are valid */
 		w = window_of(s, tp);
 		OF_LAW(begin)(&s->LAW, PARAMETERS, &w, tp->snd_nxt);

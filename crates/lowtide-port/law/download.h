@@ -8,6 +8,7 @@
  *   download_clamp    the greatest window of the ACK that is about to leave
  *   download_leaves   an ACK has left
  *   download_leave    the connection ends
+ *   download_inspect  values for a trace
  */
 #ifndef LOWTIDE_LAW_DOWNLOAD_H
 #define LOWTIDE_LAW_DOWNLOAD_H
@@ -367,6 +368,24 @@ static inline void download_leaves(struct lt_download *d, u64 now_us, u32 tsval,
 static inline u32 download_base_us(const struct lt_download_flow *f, const struct lt_download *d)
 {
 	return download_by_tide(f) ? tide_base(&f->flow.tide.path) >> 8 : d->grants.owd.rtt_min_us;
+}
+
+/* Whether the law keeps its window reduced: Tide has left the link, another law is in an episode. */
+static inline bool download_is_reduced(const struct lt_download_flow *f)
+{
+	return download_by_tide(f) ? f->flow.tide.listens : f->law.reducing;
+}
+
+/* For a trace, as X_inspect of law.h. */
+static NOT_INLINE u32 download_inspect(const struct lt_download_flow *f, const void *p, u64 weight_q16, s64 *values)
+{
+	struct law_weight weight = download_weight(weight_q16);
+
+	if (!f || !p || !values)
+		return 0;
+	if (download_by_tide(f))
+		return tide_inspect(&f->flow.tide, p, &weight, values);
+	return download_law_inspect(DOWNLOAD_LAW_OF_FLOW(f), &f->law, p, &weight, values);
 }
 
 /* The connection ends. */

@@ -132,4 +132,18 @@ static inline void download_law_restarts(u32 number, struct download_law *l, u64
 	}
 }
 
+#define DOWNLOAD_CASE_INSPECT(law)                                                                                     \
+	case LAW_NUMBER_##law:                                                                                         \
+		return law##_inspect(&l->law, p, weight, values);
+#define DOWNLOAD_INSPECT(law, hooks) DOWNLOAD_##hooks(DOWNLOAD_CASE_INSPECT, law)
+
+/* For a trace, as X_inspect of law.h. */
+static inline u32 download_law_inspect(u32 number, const struct download_law *l, const void *p, const struct law_weight *weight, s64 *values)
+{
+	switch (number) {
+		LAWS(DOWNLOAD_INSPECT)
+	}
+	return 0;
+}
+
 #endif

@@ -188,6 +188,41 @@ fn other_laws_govern_downloads_too() {
     }
 }
 
+/// A trace has the rounds of a download, and when its law leaves the link.
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn a_trace_shows_what_the_law_does_with_a_download() {
+    let scene = Scene::new("trace");
+    let program = scene.curl(scene.serves(100_000_000));
+    for law in ["tide", "cdg_cubic"] {
+        let run = scene.run(&["--cc", law], &program);
+        until("data", || scene.window());
+        let foreground = scene.foreground(3);
+        let file = scene.directory.path().join(law);
+        let mut trace = lowtide(["trace", "--for", "4s", "--law", law, "--pid", &run.pid().to_string(), "-o"]);
+        let ended = finish(trace.arg(&file));
+        assert!(ended.status.success() && ended.err.contains(" of 1 connection in "), "{law}: {ended:?}");
+        let text = fs::read_to_string(&file).unwrap();
+        let records: Vec<Value> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        for record in &records {
+            assert_eq!(record["direction"], "down", "{record}");
+            assert!(["fills", "yields"].contains(&record["state"].as_str().unwrap()), "{record}");
+            assert!(record["srtt_us"].as_f64() > Some(40_000.0) && record["cwnd"].as_f64() > Some(0.0), "{record}");
+            assert!(record["values"].as_object().is_some_and(|values| !values.is_empty()), "{record}");
+        }
+        // 100 round trips of 40 ms, or half of them where the queue is full
+        let rounds = records.iter().filter(|record| record["event"] == "round");
+        assert!((20..=150).contains(&rounds.clone().count()), "{law}: {} rounds", rounds.count());
+        let delivered: u64 = rounds.filter_map(|round| round["delivered"].as_u64()).sum();
+        assert!((50..10_000).contains(&delivered), "{law}: {delivered} segments");
+        let left = records.iter().any(|record| record["event"] == "backoff" && record["state"] == "yields");
+        assert_eq!(left, law == "tide", "{law} leaves the link: {left}");
+        rate(foreground);
+        run.signal(Signal::SIGTERM);
+        run.end();
+    }
+}
+
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn its_status_is_about_what_is_received() {

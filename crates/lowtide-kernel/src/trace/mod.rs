@@ -9,5 +9,5 @@ mod tracer;
 
 pub use find::Traceable;
 pub use lowtide_port::values as names;
-pub use record::{EVENTS, Record, STATES};
+pub use record::{DOWNLOAD_STATES, EVENTS, Record, STATES};
 pub use tracer::Tracer;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::{bpf_skel::types::lt_trace_record, fixed::Q16};
+use crate::{Direction, bpf_skel::types::lt_trace_record, fixed::Q16};
 
 /// Why there is a record: `enum lt_trace_event` of `bpf/shared.h`, in its order.
 pub const EVENTS: [&str; 11] =
@@ -11,6 +11,9 @@ pub const EVENTS: [&str; 11] =
 
 /// The states of the kernel's stack: its `enum tcp_ca_state`.
 pub const STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
+
+/// What a law does with a download: `enum lt_download_state`.
+pub const DOWNLOAD_STATES: [&str; 4] = ["", "ordinary", "fills", "yields"];
 
 /// Thresholds from here on are none: TCP_INFINITE_SSTHRESH.
 const NO_THRESHOLD: u64 = 0x7fff_ffff << 16;
@@ -30,13 +33,15 @@ pub struct Record {
     pub inode: Option<u64>,
     /// Its socket's cgroup.
     pub cgroup: u64,
+    /// Whether the law governs what the connection sends (`Up`) or what it receives (`Down`).
+    pub direction: Direction,
     /// The law's window, in segments; where the law is the kernel's, the stack's.
     pub cwnd: f64,
     /// Slow-start threshold in segments, if there is one yet.
     pub ssthresh: Option<f64>,
-    /// The stack's window, in segments.
+    /// The stack's window, in segments; of a download the one that was advertised last.
     pub stack_cwnd: u32,
-    /// Segments in flight.
+    /// Segments in flight; of a download those that the sender may have in flight.
     pub in_flight: u32,
     /// Smoothed round trip, µs.
     pub srtt_us: Option<u32>,
@@ -50,7 +55,7 @@ pub struct Record {
     pub marked: u32,
     /// w, if there is one.
     pub weight: Option<f64>,
-    /// The stack's state, one of [`STATES`].
+    /// The stack's state, one of [`STATES`]; of a download one of [`DOWNLOAD_STATES`].
     pub state: &'static str,
     /// Port of this end.
     pub local_port: u16,
@@ -72,7 +77,10 @@ impl Record {
 
     fn decode(raw: &lt_trace_record) -> Option<Record> {
         let measured = |value: u32| (value > 0).then_some(value);
-        let weight = f64::from_bits(raw.weight);
+        let (direction, weight, states) = match raw.receives {
+            0 => (Direction::Up, f64::from_bits(raw.weight), &STATES[..]),
+            _ => (Direction::Down, raw.weight as f64 / Q16, &DOWNLOAD_STATES[..]),
+        };
         let address: IpAddr = match raw.ipv6 {
             0 => Ipv4Addr::new(raw.remote[0], raw.remote[1], raw.remote[2], raw.remote[3]).into(),
             _ => Ipv6Addr::from(raw.remote).to_canonical(),
@@ -84,6 +92,7 @@ impl Record {
             event: EVENTS.get(raw.event as usize)?,
             inode: (raw.inode > 0).then_some(raw.inode),
             cgroup: raw.cgroup,
+            direction,
             cwnd: raw.cwnd_q16 as f64 / Q16,
             ssthresh: (raw.ssthresh_q16 < NO_THRESHOLD).then_some(raw.ssthresh_q16 as f64 / Q16),
             stack_cwnd: raw.stack_cwnd,
@@ -94,7 +103,7 @@ impl Record {
             delivered: raw.delivered,
             marked: raw.marked,
             weight: (weight > 0.0).then_some(weight),
-            state: STATES.get(raw.ca_state as usize)?,
+            state: states.get(raw.state as usize)?,
             local_port: raw.local_port,
             remote: SocketAddr::new(address, raw.remote_port),
             values: raw.values.get(..raw.values_count as usize)?.to_vec(),
@@ -125,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_has_every_event() {
+    fn the_documentation_has_every_event_and_state() {
         let page = include_str!("../../../../docs/tracing.md");
-        for event in EVENTS {
-            assert!(page.contains(&format!("`{event}`")), "{event}");
+        for word in EVENTS.iter().chain(&STATES).chain(&DOWNLOAD_STATES[1..]) {
+            assert!(page.contains(&format!("`{word}`")), "{word}");
         }
     }
 
@@ -139,6 +148,12 @@ mod tests {
         assert_eq!((record.ssthresh, record.weight, record.inode), (None, Some(0.25), None));
         assert_eq!((record.rtt_min_us, record.rtt_max_us), (Some(40_000), None));
         assert_eq!((record.remote.to_string().as_str(), &record.values[..]), ("192.0.2.7:443", &[1, -2][..]));
+    }
+
+    #[test]
+    fn a_download_has_a_weight_and_states_of_its_own() {
+        let record = Record::decode(&lt_trace_record { receives: 1, weight: 1 << 14, state: 3, ..raw() }).unwrap();
+        assert_eq!((record.direction, record.weight, record.state), (Direction::Down, Some(0.25), "yields"));
     }
 
     #[test]

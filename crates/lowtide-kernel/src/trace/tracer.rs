@@ -19,7 +19,8 @@ pub struct Tracer {
     sources: Vec<Traceable>,
     ring: MapHandle,
     listener: RingBuffer<'static>,
-    heard: Rc<RefCell<Vec<Record>>>,
+    /// `None`: what is no record of this version.
+    heard: Rc<RefCell<Vec<Option<Record>>>>,
     port: u16,
     /// Dropped before it began, of each source.
     before: Vec<u64>,
@@ -56,7 +57,7 @@ impl Tracer {
         let sink = heard.clone();
         let mut builder = RingBufferBuilder::new();
         let hear = move |bytes: &[u8]| {
-            sink.borrow_mut().extend(Record::read(bytes));
+            sink.borrow_mut().push(Record::read(bytes));
             0
         };
         builder.add(&ring, hear).map_err(unread)?;
@@ -93,7 +94,7 @@ impl Tracer {
     /// Waits for records, for this long at most, and gives what came. To be called at least once a second.
     ///
     /// # Errors
-    /// [`Error::Trace`].
+    /// [`Error::Trace`]. [`Error::OtherVersion`]: programs of another version write other records.
     pub fn listen(&mut self, patience: Duration) -> Result<Vec<Record>> {
         self.renew()?;
         match self.listener.poll_raw(patience) {
@@ -101,7 +102,7 @@ impl Tracer {
             code if code == -libc::EINTR => {} // as after a stop; the records are still there
             code => return Err(unread(io::Error::from_raw_os_error(-code))),
         }
-        Ok(self.heard.take())
+        self.taken()
     }
 
     /// Whether something of what is traced is still in the kernel.
@@ -124,11 +125,15 @@ impl Tracer {
     /// Switches everything off, and gives what came until then.
     ///
     /// # Errors
-    /// [`Error::Trace`].
+    /// As [`Tracer::listen`].
     pub fn stop(&mut self) -> Result<Vec<Record>> {
         self.switch_off()?;
         self.listener.consume().map_err(unread)?;
-        Ok(self.heard.take())
+        self.taken()
+    }
+
+    fn taken(&self) -> Result<Vec<Record>> {
+        self.heard.take().into_iter().collect::<Option<_>>().ok_or(Error::OtherVersion)
     }
 
     fn switch_off(&mut self) -> Result<()> {

@@ -61,7 +61,7 @@ fn timeline(connection: &Connection, subtitle: String, end: f64) -> Timeline {
     let points = &connection.points;
     let panels = [Some(windows(points)), round_trips(points), events(points, end)];
     Timeline {
-        title: format!("{}, to {}", connection.law, connection.peer),
+        title: format!("{}, {} {}", connection.law, if connection.receives { "from" } else { "to" }, connection.peer),
         subtitle,
         duration: Duration::from_secs_f64(end),
         marks: Vec::new(),
@@ -147,6 +147,7 @@ mod tests {
         let connection = |_| Connection {
             law: "vegas".to_owned(),
             peer: "192.0.2.1:5201".to_owned(),
+            receives: false,
             points: vec![point(0.0, "round", 10.0), point(1.0, "loss", 5.0), point(1.1, "loss", 5.0)],
         };
         Trace { connections: (1..=connections).map(|n| (n, connection(n))).collect(), ..Trace::default() }

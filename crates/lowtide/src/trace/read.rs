@@ -28,6 +28,8 @@ pub(super) struct Trace {
 pub(super) struct Connection {
     pub(super) law: String,
     pub(super) peer: String,
+    /// The law is at this end, which receives.
+    pub(super) receives: bool,
     pub(super) points: Vec<Point>,
 }
 
@@ -80,6 +82,7 @@ fn take(trace: &mut Trace, record: &Value) -> Result<()> {
     let connection = trace.connections.entry(whole(record, "connection")?).or_default();
     connection.law = law.to_owned();
     connection.peer = peer.to_owned();
+    connection.receives = record["direction"] == "down";
     connection.points.push(point);
     Ok(())
 }

@@ -17,24 +17,25 @@ use super::read::VERSION;
 use crate::cli::TraceFormat;
 
 /// The fields of each record but for the law's own, with units.
-const FIELDS: [(&str, &str); 19] = [
+const FIELDS: [(&str, &str); 20] = [
     ("t_us", "µs since the trace began, of the monotonic clock"),
     ("connection", "number in this trace"),
     ("law", ""),
     ("event", ""),
     ("local_port", ""),
     ("peer", "address and port"),
+    ("direction", "up: what this end sends is governed; down: what it receives"),
     ("cwnd", "segments"),
     ("ssthresh", "segments"),
-    ("stack_cwnd", "segments"),
-    ("in_flight", "segments"),
+    ("stack_cwnd", "segments; of a download the window in its latest ACK"),
+    ("in_flight", "segments; of a download those that the sender may have in flight"),
     ("srtt_us", "µs"),
     ("rtt_min_us", "µs, since the round began"),
     ("rtt_max_us", "µs, since the round began"),
     ("delivered", "segments, since the round began"),
     ("marked", "of those, with CE"),
     ("weight", "w"),
-    ("state", "of the stack"),
+    ("state", "of the stack; of a download what the law does with it"),
     ("inode", "of the socket"),
     ("dropped", "records that did not fit into the buffer, in records of the event dropped"),
 ];
@@ -229,6 +230,7 @@ impl<W: Write> Writer<W> {
             Cell::word(record.event),
             Cell::Whole(record.local_port.into()),
             Cell::Word(record.remote.to_string()),
+            Cell::word(record.direction.name()),
             Cell::Number(record.cwnd),
             record.ssthresh.map_or(Cell::Nothing, Cell::Number),
             Cell::Whole(record.stack_cwnd.into()),
@@ -303,7 +305,7 @@ fn columns(sources: &[Source]) -> impl Iterator<Item = (&str, &'static Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_kernel::trace::names;
+    use lowtide_kernel::{Direction, trace::names};
 
     fn source(law: &str) -> Source {
         Source { law: law.to_owned(), text: format!("{law}:x=1"), values: names::values(law, true) }
@@ -317,6 +319,7 @@ mod tests {
             event: "loss",
             inode: None,
             cgroup: 1,
+            direction: Direction::Up,
             cwnd: 2.5,
             ssthresh: None,
             stack_cwnd: 2,
