@@ -29,6 +29,7 @@
 #define GRANT_WAIT_ROUNDS 2	/* RTTs for which ACKs wait before that counts */
 /* of the base RTT: if the wait of ACKs falls by more, the data that are released cause a queue */
 #define GRANT_FREED_PART 8
+#define GRANT_HELD_BACK 4	/* segments that Linux may hold back to send more at once (tcp_tso_should_defer()) */
 #define GRANT_LEAST_WINDOW 1152	/* bytes: Linux offers no less */
 
 /* A segment that arrives. */
@@ -73,7 +74,8 @@ struct grants {
 	u32 freed_from_us;	/* how long ACKs waited before they waited less */
 	u32 freed_us;		/* how much less they wait now */
 	u64 freed_until_us;	/* when the data that this has released have arrived */
-	u64 limited_us;		/* when data last came up to the edge; 0: never */
+	u64 limited_us;		/* when data last came near the edge; 0: never */
+	u64 used_up_us;		/* when data last came up to the edge; 0: never */
 	s64 offset_us;		/* our clock less the sender's, with an empty forward path */
 	u64 rose_us;		/* when that last rose for drift */
 	u32 clocked;		/* it is known */
@@ -286,6 +288,7 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 {
 	u32 end = s->seq + s->payload, segments, window;
 	const struct grant *grant;
+	s32 unused;
 	bool whole;
 	u64 at_us;
 
@@ -331,14 +334,29 @@ static inline bool grant_arrives(struct grants *g, const struct segment *s, stru
 	a->has_delay = a->rtt_us != 0;
 	a->srtt_us = g->srtt_us;
 	window = g->edge - end;
-	if ((s32)(grant->edge - end) <= (s32)at_least(2 * g->mss, at_most(window, 1 << 30) / 8))
+	unused = grant->edge - end;
+	if (unused <= (s32)at_least(2 * g->mss, at_most(window, 1 << 30) / 8))
 		g->limited_us = s->now_us;
+	if (unused <= (s32)at_least(GRANT_HELD_BACK * g->mss, at_most(window, 1 << 30) / GRANTS_PER_ROUND_TRIP))
+		g->used_up_us = s->now_us;
 	a->window_limited = g->limited_us && s->now_us - g->limited_us <= g->srtt_us;
 	a->app_limited = a->rate_app_limited = !a->window_limited;
 	a->in_flight = at_most(window, 1 << 30) / g->mss + segments;
 	a->rate_interval_us = grant_without_back(g, grant_interval_us(g, grant, *loop_us));
 	a->rate_delivered = grant_without_back(g, g->received - grant->received) / g->mss;
 	return true;
+}
+
+/* What the delays in `a` are exact to: a tick of the sender's clock where it measures them. */
+static inline u32 grant_tick_us(const struct grants *g)
+{
+	return g->owd.use == OWD_ONE_WAY ? g->owd.tick_us : 0;
+}
+
+/* Whether the sender has used all of its window in the latest RTT, but for what one ACK grants. */
+static inline bool grant_used_up(const struct grants *g, u64 now_us)
+{
+	return g->used_up_us && now_us - g->used_up_us <= g->srtt_us;
 }
 
 /* A packet passed while another processor was at the flow: segments that are missing then are not lost. */

@@ -250,9 +250,10 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	/*
 	 * Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
 	 * by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
-	 * Of packets that leave together, RTTs differ by up to two packet times from one to the next.
+	 * Of packets that leave together, RTTs differ by up to two packet times from one to the next. Those that are
+	 * exact to a tick of a clock differ by half of one.
 	 */
-	own_packets = tide_packet(&t->path) << t->path.unspaced;
+	own_packets = (tide_packet(&t->path) << t->path.unspaced) + t->path.tick / 2;
 	if (tide_noise(&t->path) > at_least(own_packets, TIDE_SAME) && tide_spread_ask(&t->path.spread)) {
 		tide_begin_listen(t, a->now_us, a->nxt, 0);
 		t->safe_window_q16 = 0;
@@ -342,6 +343,15 @@ static inline void tide_find(struct tide *t, const struct law_ack *a, u64 own)
 	f->found = found && f->growth_q16 ? f->found + 1 : 0;
 }
 
+/*
+ * Whether the latest samples allow growth. Unspaced packets of a ramp queue behind each other in each RTT, so up to the
+ * safe window only a queue that lasts for an RTT counts, which the filters find.
+ */
+static inline bool tide_may_grow(const struct tide *t)
+{
+	return (t->path.unspaced && t->window_q16 < tide_safe_q16(t)) || 4 * t->fill.found < tide_samples(&t->path, t->window_q16);
+}
+
 /* Whether the window has just grown past `window_q16`. */
 static inline bool tide_crosses(const struct tide *t, u64 before, u64 window_q16)
 {
@@ -374,7 +384,7 @@ VERIFIED_APART int tide_fill_ack(struct tide *t, const struct tide_parameters *p
 	cross_traffic = tide_cross_traffic_queue(&t->path) + (a->beside + a->burst + tide_fair_burst(&t->fair) - 1) * tide_packet(&t->path);
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
-	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && 4 * f->found < tide_samples(&t->path, t->window_q16)) {
+	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && tide_may_grow(t)) {
 		t->window_q16 += f->growth_q16 * at_most(a->packets, LAW_PACKETS_MAX);
 		t->round.grew = 1;
 	}

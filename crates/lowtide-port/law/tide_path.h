@@ -48,6 +48,7 @@ struct tide_path {
 	u32 rounds;		/* rounds of FILL that measured noise */
 	u32 queued;		/* a queue has been seen, so the rate may be that of the link */
 	u32 unspaced;		/* packets are not paced: they queue behind others of their flow for less than an RTT */
+	u64 tick;		/* what RTTs are exact to, 2^-8 us; 0: our clock measures them */
 };
 
 static inline void tide_extreme_add(struct tide_extreme *e, u64 now_us, u64 value, u64 span_us, bool least)

@@ -106,6 +106,22 @@ fn slow_and_fast_links_are_used_and_left() {
     table.check();
 }
 
+/// In the third second after the foreground's end, as its packets that leave together are no queue of others.
+#[test]
+fn over_a_long_path_a_download_comes_back_within_seconds() {
+    let mut table = Table::default();
+    for server in ["cubic", "reno"] {
+        let text = format!(
+            "duration = \"25s\"\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"150ms\"\nbuffer = \"1bdp\"\n\
+             [[flow]]\nname = \"bg\"\ncc = \"{server}\"\nreceiver = \"tide\"\n\
+             [[flow]]\nname = \"fg\"\ncc = \"cubic\"\nstart = \"10s\"\nstop = \"22s\"\n\
+             [[span]]\nfrom = \"24s\"\nto = \"25s\"\n"
+        );
+        table.row(server, part(&outcome(&text), 0, "bg", 20.0), 0.9..=1.001);
+    }
+    table.check();
+}
+
 /// Between nothing and an ordinary flow, which has half.
 #[test]
 fn a_weight_is_a_share() {
