@@ -215,6 +215,15 @@ static inline void tide_meet(struct tide *t, u32 nxt)
 	t->last_full_rate_q32 = rate;
 }
 
+/*
+ * Whether the sender has paused for most of the round, which a receiver is not told: then there was no queue to grow
+ * into. A ramp delivers half of the window.
+ */
+static inline bool tide_round_has_pause(const struct tide *t)
+{
+	return t->path.unspaced && (u64)t->round.packets << 18 < t->window_q16;
+}
+
 VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *p, const struct law_ack *a)
 {
 	struct tide_round *r;
@@ -287,7 +296,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 		tide_meet(t, a->nxt);
 	} else if (queue > (s64)own) {
 		tide_give_way(t, queue, own);
-	} else if (!r->limited) {
+	} else if (!r->limited || tide_round_has_pause(t)) {
 		tide_pause_growth(t, a->nxt);
 	} else if (queue * 4 < (s64)own * 3) {
 		tide_regrow(t);
