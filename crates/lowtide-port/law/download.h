@@ -154,24 +154,38 @@ static inline void download_decide(struct lt_download_flow *f, struct lt_downloa
 	}
 }
 
-/* The BDP that Tide knows; 0: none. */
+/* The BDP of the link that Tide knows; 0: none. */
 static inline u64 download_bdp_q16(const struct lt_download_flow *f)
 {
-	return download_by_tide(f) ? tide_bdp_q16(&f->flow.tide.path) : 0;
+	return download_by_tide(f) ? tide_link_bdp_q16(&f->flow.tide.path) : 0;
+}
+
+/*
+ * Whether the connection uses its window. Beyond the BDP the window adds to the queue, so there all of it has to be in
+ * use: a sender with BBR that keeps to the BDP for a while would fill the rest at once.
+ */
+static inline bool download_uses_window(const struct lt_download_flow *f, const struct lt_download *d)
+{
+	u64 bdp = download_bdp_q16(f);
+
+	return !bdp || f->window_q16 <= bdp || grant_used_up(&d->grants, d->ack.now_us);
 }
 
 /*
  * A window that senders do not use must not be left to them until cross traffic has the link. It is reduced to a
- * quarter more than they use (RFC 7661 does this for a sender). Beyond the BDP it is reduced to what they use: the rest
- * would become a queue that the law cannot reduce.
+ * quarter more than they use (RFC 7661 does this for a sender), and beyond the BDP soon to what they use: the rest would
+ * become a queue that the law cannot reduce.
  */
-static inline u64 download_used_q16(const struct lt_download_flow *f)
+static inline u64 download_used_q16(const struct lt_download_flow *f, const struct lt_download *d, bool full)
 {
-	u64 used = f->flow.all.granted_q16, bdp = download_bdp_q16(f), most = used + used / 4 + LAW_INITIAL_WINDOW * Q16_ONE;
+	u64 used = f->flow.all.granted_q16, most = f->window_q16;
 
-	if (bdp)
-		most = at_most(most, at_least(bdp, used + GRANT_HELD_BACK * Q16_ONE));
-	return at_most(f->window_q16, most);
+	if (!full)
+		most = at_most(most, used + used / 4 + LAW_INITIAL_WINDOW * Q16_ONE);
+	if (download_uses_window(f, d))
+		return most;
+	used = used - d->part.counted_q16 + ((u64)(d->part.in_flight + GRANT_HELD_BACK) << 16);
+	return at_most(most, at_least(download_bdp_q16(f), used));
 }
 
 static inline struct law_window download_window(const struct lt_download_flow *f, u32 now_us)
@@ -183,17 +197,18 @@ static inline struct law_window download_window(const struct lt_download_flow *f
 }
 
 /* Tide acts on what has arrived. */
-static inline void download_tide_hears(struct lt_download_flow *f, struct law_ack *a, const void *p, u64 weight_q16, bool full, u32 tick_us)
+static inline void download_tide_hears(struct lt_download_flow *f, struct lt_download *d, const void *p, u64 weight_q16, bool full)
 {
+	struct law_ack *a = &d->ack;
 	struct law_weight weight = download_weight(weight_q16);
 	struct law_window w = download_window(f, a->now_us);
 	struct tide *t = &f->flow.tide;
 
-	if (!full && !t->listens)
-		w.cwnd_q16 = download_used_q16(f);
+	if (!t->listens)
+		w.cwnd_q16 = download_used_q16(f, d, full);
 	a->cwnd_q16 = w.cwnd_q16;
 	t->path.unspaced = 1;
-	t->path.tick = tick_us << 8;
+	t->path.tick = grant_tick_us(&d->grants) << 8;
 	tide_sample(t, p, a);
 	if (a->lost && aggregate_loses_anew(&f->flow.all, a->now_us)) {
 		f->flow.all.reduced_us = a->now_us;
@@ -204,12 +219,12 @@ static inline void download_tide_hears(struct lt_download_flow *f, struct law_ac
 }
 
 /* Another law does. */
-static inline void download_other_hears(struct lt_download_flow *f, struct law_ack *a, const void *p, u64 weight_q16, bool full)
+static inline void download_other_hears(struct lt_download_flow *f, struct lt_download *d, const void *p, u64 weight_q16, bool full)
 {
+	struct law_ack *a = &d->ack;
 	struct download_law *l = &f->law;
 
-	if (!full)
-		l->window.cwnd_q16 = download_used_q16(f);
+	l->window.cwnd_q16 = download_used_q16(f, d, full);
 	a->cwnd_q16 = l->window.cwnd_q16;
 	a->weight_q16 = weight_q16;
 	/* LEDBAT's window grows by what is in flight, which is at least what connections may have in flight */
@@ -231,9 +246,9 @@ static NOT_INLINE int download_hears(struct lt_download_flow *f, struct lt_downl
 	aggregate_ack(&f->flow.all, a);
 	a->rtt_us = delay_us;
 	if (download_by_tide(f))
-		download_tide_hears(f, a, p, weight_q16, full, grant_tick_us(&d->grants));
+		download_tide_hears(f, d, p, weight_q16, full);
 	else
-		download_other_hears(f, a, p, weight_q16, full);
+		download_other_hears(f, d, p, weight_q16, full);
 	return 0;
 }
 
@@ -270,17 +285,6 @@ static inline void download_restarts(struct lt_download_flow *f, u64 now_us, u64
 	f->started = f->flow.all.delivered;
 }
 
-/*
- * Whether the connection uses its window. Beyond the BDP the window adds to the queue, so there all of it has to be in
- * use: a sender with BBR that keeps to the BDP for a while would fill the rest at once.
- */
-static inline bool download_uses_window(const struct lt_download_flow *f, const struct lt_download *d)
-{
-	u64 bdp = download_bdp_q16(f);
-
-	return !bdp || f->window_q16 <= bdp || grant_used_up(&d->grants, d->ack.now_us);
-}
-
 /* The flow's part in data that answer a grant. */
 static NOT_INLINE int download_flow_ack(struct lt_download_flow *f, struct lt_download *d, const void *p, u64 weight_q16, u64 now_ns)
 {
@@ -305,7 +309,7 @@ static NOT_INLINE int download_flow_ack(struct lt_download_flow *f, struct lt_do
 	/* the stack has not opened the window as far as it may, in steps of `burst` */
 	if (!d->probes && d->granted + at_least(2 * d->grants.mss, d->burst) < d->want)
 		a->window_limited = 0;
-	full = uses && aggregate_is_full(all, f->window_q16);
+	full = aggregate_is_full(all, f->window_q16);
 	if (!uses || (!flow_probes(&f->flow) && !full))
 		a->window_limited = 0;
 	use = download_use(f, d, limited, now_ns);
