@@ -173,8 +173,8 @@ static inline bool download_uses_window(const struct lt_download_flow *f, const 
 
 /*
  * A window that senders do not use must not be left to them until cross traffic has the link. It is reduced to a
- * quarter more than they use (RFC 7661 does this for a sender), and beyond the BDP soon to what they use: the rest would
- * become a queue that the law cannot reduce.
+ * quarter more than they use (RFC 7661 does this for a sender), and beyond the BDP soon to what they use: the rest
+ * would become a queue that the law cannot reduce.
  */
 static inline u64 download_used_q16(const struct lt_download_flow *f, const struct lt_download *d, bool full)
 {
