@@ -48,6 +48,7 @@ struct {
 struct download_traced {
 	struct traced round;
 	u64 round_end_us;
+	u64 reduced;		/* the law had its window reduced */
 };
 
 struct {
@@ -140,27 +141,44 @@ static __noinline void download_record(struct lt_download *d, struct lt_download
 	bpf_ringbuf_submit(r, 0);
 }
 
-/* Data have arrived during a trace. `reduced`: the law had its window reduced before. */
-static __noinline void download_trace(struct lt_download *d, struct lt_download_flow *f, struct bpf_sock *bpf_sk, bool reduced)
+/*
+ * Data have arrived during a trace. The program that calls this keeps nothing for it: with the law, it needs all of the
+ * stack that Linux 6.1 allows.
+ */
+static __noinline void download_trace(struct __sk_buff *skb)
 {
-	struct download_traced *traced = bpf_sk_storage_get(&downloads_traced, bpf_sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(bpf_sk);
-	const struct sock *sk = (struct sock *)tp;
-	const struct law_ack *a = &d->ack;
+	struct bpf_sock *bpf_sk = skb->sk ? bpf_sk_fullsock(skb->sk) : NULL;
+	struct download_traced *traced;
+	const struct law_ack *a;
+	struct lt_download_flow *f;
+	struct lt_download *d;
+	struct tcp_sock *tp;
 	struct traced *round;
+	struct sock *sk;
+	bool reduced;
 
-	if (!traced || !tp || !d->begun)
+	if (!bpf_sk)
 		return;
+	d = bpf_sk_storage_get(&downloads, bpf_sk, NULL, 0);
+	traced = bpf_sk_storage_get(&downloads_traced, bpf_sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	tp = bpf_skc_to_tcp_sock(bpf_sk);
+	if (!d || !traced || !tp || !d->begun)
+		return;
+	sk = (struct sock *)tp;
+	f = download_flow(d);
+	a = &d->ack;
 	round = &traced->round;
 	trace_owner(round, sk);
 	if (!round->connection)
 		round->connection = trace_next_connection();
 	trace_rtt(round, d->loop_us);
 	round->delivered_ce += a->marked;
+	reduced = download_is_reduced(f);
 	if (a->lost)
 		download_record(d, f, sk, round, LT_TRACE_LOSS);
-	else if (!reduced && download_is_reduced(f))
+	else if (reduced && !traced->reduced)
 		download_record(d, f, sk, round, a->marked ? LT_TRACE_MARK : LT_TRACE_BACKOFF);
+	traced->reduced = reduced;
 	if (a->now_us < traced->round_end_us)
 		return;
 	if (traced->round_end_us)
@@ -171,10 +189,9 @@ static __noinline void download_trace(struct lt_download *d, struct lt_download_
 }
 
 /* Data have arrived. */
-static __always_inline void download_data(struct bpf_sock *sk, struct lt_download *d, const struct segment *s, u64 now_ns)
+static __always_inline void download_data(struct lt_download *d, const struct segment *s, u64 now_ns)
 {
 	struct lt_download_flow *f = download_flow(d);
-	bool reduced = download_is_reduced(f);
 
 	d->arrived_ns = now_ns;
 	if (!flow_enter(&f->flow, now_ns)) {
@@ -182,8 +199,6 @@ static __always_inline void download_data(struct bpf_sock *sk, struct lt_downloa
 		return;
 	}
 	download_arrives(f, d, s, law_parameters, steering.download_weight_q16, steering.download_held, bpf_get_prandom_u32());
-	if (tracing())
-		download_trace(d, f, sk, reduced);
 	flow_exit(&f->flow);
 }
 
@@ -215,7 +230,9 @@ int lt_download_in(struct __sk_buff *skb)
 	d->stamped = 1;
 	now_ns = bpf_ktime_get_ns();
 	s.now_us = now_ns / NSEC_PER_USEC;
-	download_data(sk, d, &s, now_ns);
+	download_data(d, &s, now_ns);
+	if (tracing())
+		download_trace(skb);
 	return PASS;
 }
 

@@ -16,13 +16,6 @@
 #error "include laws.h first, which build.rs writes from the table of laws"
 #endif
 
-/* Checked by the verifier where it is called, but no part of its caller: that would be too long. */
-#ifdef __bpf__
-#define NOT_INLINE __attribute__((noinline))
-#else
-#define NOT_INLINE inline
-#endif
-
 /* The place of each law in the table of laws, LAW_NUMBER_tide for example. */
 #define LAW_NUMBER(law, hooks) LAW_NUMBER_##law,
 enum law_number { LAWS(LAW_NUMBER) };

@@ -13,6 +13,16 @@
 #define VERIFIED_APART static inline
 #endif
 
+/*
+ * Checked by the verifier where it is called, but no part of its caller: that would be too long, or take too much of
+ * the stack for the calls below it (512 bytes for all).
+ */
+#ifdef __bpf__
+#define NOT_INLINE __attribute__((noinline))
+#else
+#define NOT_INLINE inline
+#endif
+
 /* Before a call that must stay inline: the kernel limits the depth of calls to eight. */
 #ifdef __bpf__
 #define IN_PLACE [[clang::always_inline]]

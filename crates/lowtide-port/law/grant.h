@@ -284,7 +284,7 @@ static inline u32 grant_interval_us(const struct grants *g, const struct grant *
  * times in `a` are those of a flow of connections (aggregate.h). `loop_us` is the whole RTT, `a->rtt_us` the part of it
  * that the forward path explains.
  */
-static inline bool grant_arrives(struct grants *g, const struct segment *s, struct law_ack *a, u32 *loop_us)
+static NOT_INLINE bool grant_arrives(struct grants *g, const struct segment *s, struct law_ack *a, u32 *loop_us)
 {
 	u32 end = s->seq + s->payload, segments, window;
 	const struct grant *grant;
