@@ -44,7 +44,7 @@ class Program:
         self.package = os.path.basename(self.directory)
         self.name = f"{self.package} {artifact['target']['name']}"
         self.path = artifact["executable"]
-        self.seconds, self.counts, self.ok = 0.0, [0, 0, 0], False
+        self.seconds, self.counts, self.status, self.failures = 0.0, [0, 0, 0], None, ""
 
     def is_in(self, names):
         return self.name in names or self.package in names
@@ -60,11 +60,12 @@ class Program:
         text = ended.stdout.decode(errors="replace")
         for found in RESULT.findall(text):
             self.counts = [a + int(b) for a, b in zip(self.counts, found)]
-        self.ok = ended.returncode == 0
+        self.status = ended.returncode
+        self.failures = text[text.find("\nfailures:\n") + 1:].strip()
         with lock:
             print(f"\n     Running {self.name} ({self.path})\n{text.strip()}", flush=True)
-            if not self.ok:
-                print(f"{self.name} failed (status {ended.returncode})", flush=True)
+            if self.status != 0:
+                print(f"{self.name} failed (status {self.status})", flush=True)
 
 
 def built():
@@ -116,11 +117,15 @@ def main():
     for program in sorted(programs, key=lambda program: -program.seconds):
         print(f"{program.seconds:7.1f}  {program.name}: {', '.join(map(str, program.counts))}")
     passed, failed, ignored = (sum(counts) for counts in zip(*(it.counts for it in programs)))
-    wrong = [it.name for it in programs if not it.ok] + ["the documentation"] * (documentation.returncode != 0)
+    wrong = [it.name for it in programs if it.status != 0] + ["the documentation"] * (documentation.returncode != 0)
     print(
         f"built in {after_build - started:.0f} s, run in {time.monotonic() - after_build:.0f} s: "
         f"{passed} passed, {failed} failed, {ignored} ignored"
     )
+    # once more where it is seen: much has been printed since
+    for program in programs:
+        if program.status != 0:
+            print(f"\n{program.name}, status {program.status}:\n{program.failures}")
     sys.exit(f"failed: {', '.join(wrong)}" if wrong else 0)
 
 
