@@ -7,6 +7,7 @@
 
 #define TIDE_MS (1000ULL << 8)
 #define TIDE_EIGHT 8
+#define TIDE_SAME (TIDE_MS / 4)		/* RTTs that differ by less are alike */
 
 struct tide_eight {
 	u64 of[TIDE_EIGHT];

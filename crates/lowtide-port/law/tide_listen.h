@@ -33,7 +33,6 @@
 #define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
 /* the same later, where the ACKs of the first packets were for one packet each, and are for two now */
 #define TIDE_MANY 5
-#define TIDE_SAME (TIDE_MS / 4)		/* RTTs that differ by less are alike */
 #define TIDE_TRAINS 3			/* probes of four that measure the packet time */
 
 #define TIDE_LONG 32			/* base RTTs in LISTEN that are long */

@@ -181,15 +181,24 @@ static inline u64 tide_spread(const struct tide_path *p)
 	return tide_spread_of(&p->spread, tide_base(p));
 }
 
+/*
+ * As rounds of FILL have shown it. If probes of LISTEN, which has no packets of its own in the queue, do not find it, the
+ * packets of cross traffic were the cause. They would hide their own queue.
+ */
+static inline u64 tide_measured_noise(const struct tide_path *p)
+{
+	return at_most(p->noise, tide_spread_is_denied(&p->spread) ? TIDE_SAME : ~0ULL);
+}
+
 /* How much RTTs differ without a queue. If they differ at random, the mean is half of the spread above the least. */
 static inline u64 tide_noise(const struct tide_path *p)
 {
-	return at_least(p->noise, tide_spread(p) / 2);
+	return at_least(tide_measured_noise(p), tide_spread(p) / 2);
 }
 
 static inline u64 tide_allowance(const struct tide_path *p)
 {
-	return at_most(p->noise, tide_base(p) / 16);
+	return at_most(tide_measured_noise(p), tide_base(p) / 16);
 }
 
 /* The self-induced queue. */

@@ -42,6 +42,12 @@ static inline bool tide_spread_is_none(const struct tide_spread *s)
 	return !s->longer && s->probes > TIDE_SPREAD_PROBES;
 }
 
+/* Whether probes have found none as often as noise may ask for one. */
+static inline bool tide_spread_is_denied(const struct tide_spread *s)
+{
+	return tide_spread_is_none(s) & (s->asked >= TIDE_SPREAD_ASKS);
+}
+
 /*
  * A probe was measured. `reading`: the spread that the latest ones show; 1: there is none; 0: no reading. Readings
  * differ by chance, so each is averaged with the one before. `unsure`: they may show one, so more are needed.

@@ -4,7 +4,7 @@
 use crate::{Ack, Time};
 use std::{mem, time::Duration};
 
-use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, listen::Listen};
+use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, path::Path};
 
 /// Rounds until a change of the window shows: the rest of the present one, one until it is on the link, one until it is
 /// seen.
@@ -311,7 +311,7 @@ impl Tide {
         }
         // Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
         // by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
-        if self.path.noise() > self.path.packet().max(Listen::SAME) && self.path.spread.ask() {
+        if self.path.noise() > self.path.packet().max(Path::SAME) && self.path.spread.ask() {
             self.begin_listen(ack.now, ack.nxt, None);
             self.safe_window = None;
             return;

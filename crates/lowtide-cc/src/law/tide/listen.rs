@@ -98,8 +98,6 @@ impl Listen {
     const PACKETS: f64 = 3.0;
     /// Probes that suffice if their RTTs are alike.
     const FEW: u32 = 3;
-    /// RTTs that differ by less are alike, seconds.
-    pub(super) const SAME: f64 = 0.25e-3;
     /// The same later, where the ACKs of the first packets were for one packet each, and are for two now.
     const MANY: usize = 5;
     /// LISTEN lasts so long before the spread is measured anew, at least [`LONG`] base RTTs. Then twice as long, and so
@@ -165,7 +163,7 @@ impl Listen {
     /// seconds. `packet`: seconds. `None`: no reading, or the link is not free.
     pub(super) fn spread_reading(&mut self, base: f64, packet: f64) -> Option<f64> {
         let latest = &self.rtts[..(self.in_a_row as usize).min(Self::MANY)];
-        if self.in_a_row >= Self::FEW && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Self::SAME - 1e-9) {
+        if self.in_a_row >= Self::FEW && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Path::SAME - 1e-9) {
             return Some(0.0);
         }
         if (self.in_a_row as usize) < self.rtts.len() || !self.in_a_row.is_multiple_of(2) {
@@ -177,7 +175,7 @@ impl Listen {
         let (least, most) = (sorted[0], sorted[6]);
         let walk: f64 = self.rtts.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
         let spread = Self::SPREAD * (most - base).max(0.0);
-        let random = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Self::SAME);
+        let random = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Path::SAME);
         self.showed = self.showed << 1 | u32::from(random);
         let sure = self.showed & 0b100 != 0 || most - least > Self::PACKETS * packet;
         // the queue of cross traffic differs more over a long time than over a short one

@@ -109,6 +109,8 @@ pub(super) struct Path {
 impl Path {
     /// Packet time at 10 Mbit/s, seconds.
     const PACKET: f64 = 1.2e-3;
+    /// RTTs that differ by less are alike, seconds.
+    pub(super) const SAME: f64 = 0.25e-3;
     /// In packet times: RTTs of probes that differ by less did not wait for packets of cross traffic.
     pub(super) const ALIKE: f64 = 0.2;
     /// After twice that a base RTT no longer counts: routes change.
@@ -243,9 +245,11 @@ impl Path {
         self.measured_noise().max(Self::SPREAD_NOISE * self.spread())
     }
 
-    /// As rounds have shown it, seconds.
+    /// As rounds of FILL have shown it, seconds. If probes of LISTEN, which has no packets of its own in the queue, do
+    /// not find it, the packets of cross traffic were the cause. They would hide their own queue.
     fn measured_noise(&self) -> f64 {
-        self.noise.value().unwrap_or(0.0)
+        let noise = self.noise.value().unwrap_or(0.0);
+        if self.spread.is_denied() { noise.min(Self::SAME) } else { noise }
     }
 
     /// The spread, seconds; 0: none, or unknown.

@@ -57,6 +57,11 @@ impl Spread {
         self.seconds == 0.0 && self.probes > Self::PROBES
     }
 
+    /// Whether probes have found none as often as noise may ask for one.
+    pub(super) const fn is_denied(&self) -> bool {
+        self.is_none() && self.asked >= Self::ASKS
+    }
+
     /// What probes measured was a queue: it is measured anew.
     pub(super) fn forget(&mut self) {
         if self.seconds > 0.0 {
@@ -122,12 +127,12 @@ mod tests {
     fn noise_asks_twice_for_a_measurement_where_probes_found_no_spread() {
         let mut spread = measured(0.0);
         for _ in 0..2 {
-            assert!(!spread.is_due() && spread.ask() && spread.is_due());
+            assert!(!spread.is_denied() && !spread.is_due() && spread.ask() && spread.is_due());
             (0..=Spread::PROBES).for_each(|_| spread.on_probe(None, 0.04, false));
         }
-        assert!(!spread.ask());
+        assert!(!spread.ask() && spread.is_denied());
         spread.measure_again();
-        assert!(spread.is_due());
+        assert!(spread.is_due() && !spread.is_denied());
         assert!(!measured(0.01).ask());
     }
 }

@@ -9,6 +9,7 @@ use super::{
     fair::Fair,
     fill::Fill,
     listen::{LONG, Listen},
+    path::Path,
 };
 
 /// Good probes in a row that end LISTEN.
@@ -99,7 +100,7 @@ impl Tide {
             self.path.spread.measure_again();
         }
         let measures = alone && listen.measures_spread(&self.path, self.senders);
-        let look_back = (noise / Listen::SAME).clamp(1.0, 8.0) as usize;
+        let look_back = (noise / Path::SAME).clamp(1.0, 8.0) as usize;
         let known = look_back.min(listen.probes as usize);
         let (least, second) = least_two(&listen.rtts[..known]);
         // a single short RTT would make the verdicts good for as long as they look back
