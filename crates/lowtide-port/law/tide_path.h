@@ -182,8 +182,8 @@ static inline u64 tide_spread(const struct tide_path *p)
 }
 
 /*
- * As rounds of FILL have shown it. If probes of LISTEN, which has no packets of its own in the queue, do not find it, the
- * packets of cross traffic were the cause. They would hide their own queue.
+ * As rounds of FILL have shown it. If probes of LISTEN, which has no packets of its own in the queue, do not find it,
+ * the packets of cross traffic were the cause. They would hide their own queue.
  */
 static inline u64 tide_measured_noise(const struct tide_path *p)
 {
