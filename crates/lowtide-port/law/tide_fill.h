@@ -228,7 +228,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 {
 	struct tide_round *r;
 	struct tide_fill *f;
-	u64 own, own_packets, longer, bursts, steps, sent;
+	u64 own, longer, bursts, steps, sent;
 	bool grows;
 	s64 queue;
 
@@ -244,7 +244,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	steps = r->steps / at_least(r->samples - 1, 1);
 	/* in bursts packets wait for each other */
 	if (!f->bursts.acks_burst)
-		tide_path_round(&t->path, a->now_us, at_least(longer - bursts, steps));
+		tide_path_round(&t->path, a->now_us, at_least(longer - bursts, steps), t->senders < 2 && !a->beside);
 	if (!f->settling)
 		f->ramped = 0;
 	sent = (u64)r->packets + r->lost;
@@ -259,11 +259,8 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	/*
 	 * Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
 	 * by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
-	 * Of packets that leave together, RTTs differ by up to two packet times from one to the next. Those that are
-	 * exact to a tick of a clock differ by half of one.
 	 */
-	own_packets = (tide_packet(&t->path) << t->path.unspaced) + t->path.tick / 2;
-	if (tide_noise(&t->path) > at_least(own_packets, TIDE_SAME) && tide_spread_ask(&t->path.spread)) {
+	if (tide_has_noise(&t->path) && tide_spread_ask(&t->path.spread)) {
 		tide_begin_listen(t, a->now_us, a->nxt, 0);
 		t->safe_window_q16 = 0;
 		return 0;

@@ -46,6 +46,7 @@ struct tide_path {
 	u64 noise;		/* that */
 	struct tide_spread spread;
 	u32 rounds;		/* rounds of FILL that measured noise */
+	u32 alone;		/* the latest of them in a row with no packets of the transfer's other connections */
 	u32 queued;		/* a queue has been seen, so the rate may be that of the link */
 	u32 unspaced;		/* packets are not paced: they queue behind others of their flow for less than an RTT */
 	u64 tick;		/* what RTTs are exact to, 2^-8 us; 0: our clock measures them */
@@ -196,6 +197,18 @@ static inline u64 tide_noise(const struct tide_path *p)
 	return at_least(tide_measured_noise(p), tide_spread(p) / 2);
 }
 
+/*
+ * Noise that own packets do not explain, and that is enough to hide a queue. Those of several connections queue behind
+ * each other. Of packets that leave together, RTTs differ by up to two packet times from one to the next. RTTs that are
+ * exact to a tick of a clock differ by half of one.
+ */
+static inline bool tide_has_noise(const struct tide_path *p)
+{
+	u64 packet = tide_packet(p), own = p->alone < TIDE_ROUNDS || p->unspaced ? packet << p->unspaced : at_most(packet, TIDE_MS);
+
+	return tide_noise(p) > at_least(own + p->tick / 2, TIDE_SAME);
+}
+
 static inline u64 tide_allowance(const struct tide_path *p)
 {
 	return at_most(tide_measured_noise(p), tide_base(p) / 16);
@@ -343,13 +356,14 @@ static inline void tide_path_forget_rate(struct tide_path *p)
 	p->train = p->fastest = 0;
 }
 
-/* A round of FILL has ended, of this noise. */
-VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 difference)
+/* A round of FILL has ended, of this noise. `alone`: with no packets of the transfer's other connections. */
+VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 difference, bool alone)
 {
 	u64 median;
 
 	if (!p)
 		return 0;
+	p->alone = alone ? p->alone + 1 : 0;
 	p->differences.of[p->rounds++ & (TIDE_ROUNDS - 1)] = difference;
 	median = tide_median(&p->differences);
 	if (p->rounds < TIDE_ROUNDS)

@@ -4,7 +4,7 @@
 use crate::{Ack, Time};
 use std::{mem, time::Duration};
 
-use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts, path::Path};
+use super::{Phase, Round, SMALL_BDP, Tide, bursts::Bursts};
 
 /// Rounds until a change of the window shows: the rest of the present one, one until it is on the link, one until it is
 /// seen.
@@ -292,7 +292,8 @@ impl Tide {
         let longer = if round.grew { 0.0 } else { (round.sum / samples - round.least - bursts).max(0.0) };
         // in bursts packets wait for each other
         if !fill.bursts.acks_burst() {
-            self.path.on_round(ack.now, longer.max(round.steps / (samples - 1.0).max(1.0)));
+            let alone = self.senders < 2 && ack.beside == 0;
+            self.path.on_round(ack.now, longer.max(round.steps / (samples - 1.0).max(1.0)), alone);
         }
         if fill.settling == 0 {
             fill.ramped = 0.0;
@@ -311,7 +312,7 @@ impl Tide {
         }
         // Several connections have skipped the measurement of the spread, or probes found none by chance. RTTs differ
         // by more than own packets explain, so it is due. What a wrong spread taught of the safe window does not count.
-        if self.path.noise() > self.path.packet().max(Path::SAME) && self.path.spread.ask() {
+        if self.path.has_noise() && self.path.spread.ask() {
             self.begin_listen(ack.now, ack.nxt, None);
             self.safe_window = None;
             return;

@@ -98,6 +98,8 @@ pub(super) struct Path {
     differences: [f64; Self::ROUNDS],
     /// Rounds that measured noise.
     rounds: usize,
+    /// The latest of them in a row with no packets of the transfer's other connections.
+    alone: usize,
     /// The least of their medians: cross traffic makes the noise of some rounds greater.
     noise: Extreme,
     pub(super) spread: Spread,
@@ -109,6 +111,8 @@ pub(super) struct Path {
 impl Path {
     /// Packet time at 10 Mbit/s, seconds.
     const PACKET: f64 = 1.2e-3;
+    /// The least self-induced queue, seconds.
+    pub(super) const OWN: f64 = 1e-3;
     /// RTTs that differ by less are alike, seconds.
     pub(super) const SAME: f64 = 0.25e-3;
     /// In packet times: RTTs of probes that differ by less did not wait for packets of cross traffic.
@@ -138,6 +142,7 @@ impl Path {
             fastest: None,
             differences: [0.0; Self::ROUNDS],
             rounds: 0,
+            alone: 0,
             noise: Extreme::least(Self::RATE_SPAN),
             spread: Spread::default(),
             fast: Filter::default(),
@@ -193,8 +198,9 @@ impl Path {
         (self.train, self.fastest) = (None, None);
     }
 
-    /// A round of FILL has ended, of this noise, seconds.
-    pub(super) fn on_round(&mut self, now: Time, difference: f64) {
+    /// A round of FILL has ended, of this noise, seconds. `alone`: with no packets of the transfer's other connections.
+    pub(super) fn on_round(&mut self, now: Time, difference: f64, alone: bool) {
+        self.alone = if alone { self.alone + 1 } else { 0 };
         self.differences.rotate_right(1);
         self.differences[0] = difference;
         let mut sorted = self.differences;
@@ -262,6 +268,14 @@ impl Path {
         self.spread() > 0.0
     }
 
+    /// Noise that own packets do not explain, and that is enough to hide a queue. Those of several connections queue
+    /// behind each other.
+    pub(super) fn has_noise(&self) -> bool {
+        let packet = self.packet();
+        let own = if self.alone < Self::ROUNDS { packet } else { packet.min(Self::OWN) };
+        self.noise() > own.max(Self::SAME)
+    }
+
     /// Whether rounds have measured the noise.
     pub(super) fn knows_noise(&self) -> bool {
         self.noise.value().is_some()
@@ -325,7 +339,7 @@ impl Path {
 
     /// The self-induced queue, seconds. Well below that at which AQM drops, and that which ends Hybrid Slow Start.
     pub(super) fn own(&self) -> f64 {
-        self.packet_at_most().max(1e-3) + self.allowance()
+        self.packet_at_most().max(Self::OWN) + self.allowance()
     }
 
     /// Two packets more may be self-induced: windows are of whole packets, and an ACK is for two.
@@ -370,7 +384,7 @@ mod tests {
         let now = Time::from_nanos(1_000_000_000);
         path.on_sample(now, 0.04, 10.0, false);
         assert_eq!(path.samples(100.0), 4);
-        (0..Path::ROUNDS).for_each(|_| path.on_round(now, 4e-3));
+        (0..Path::ROUNDS).for_each(|_| path.on_round(now, 4e-3, true));
         assert_eq!([2.0, 4.0, 8.0, 16.0, 100.0].map(|window| path.samples(window)), [4, 8, 16, 32, 32]);
     }
 
