@@ -212,11 +212,12 @@ fn a_trace_shows_what_the_law_does_with_a_download() {
             assert!(record["srtt_us"].as_f64() > Some(40_000.0) && record["cwnd"].as_f64() > Some(0.0), "{record}");
             assert!(record["values"].as_object().is_some_and(|values| !values.is_empty()), "{record}");
         }
-        // 100 round trips of 40 ms, half of them where the queue is full; a law that yields has about one per second
+        // 100 round trips of 40 ms, or half of them where the queue is full; while Tide yields it has one per second
+        let least = if law == "tide" { 3 } else { 20 };
         let rounds = records.iter().filter(|record| record["event"] == "round");
-        assert!((3..=150).contains(&rounds.clone().count()), "{law}: {} rounds", rounds.count());
+        assert!((least..=150).contains(&rounds.clone().count()), "{law}: {} rounds", rounds.count());
         let delivered: u64 = rounds.filter_map(|round| round["delivered"].as_u64()).sum();
-        assert!((6..10_000).contains(&delivered), "{law}: {delivered} segments");
+        assert!((50..10_000).contains(&delivered), "{law}: {delivered} segments");
         let left = records.iter().any(|record| record["event"] == "backoff" && record["state"] == "yields");
         assert_eq!(left, law == "tide", "{law} leaves the link: {left}");
         rate(foreground);
