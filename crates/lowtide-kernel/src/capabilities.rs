@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Giving up capabilities.
+//! Asking for capabilities, and giving them up.
 
 use std::io;
 
@@ -16,6 +16,19 @@ struct Capabilities {
 
 /// `_LINUX_CAPABILITY_VERSION_3`: of two such structures. The 0 means the calling thread.
 const HEADER: [u32; 2] = [0x2008_0522, 0];
+
+/// linux/capability.h.
+const CAP_SETGID: u32 = 6;
+const CAP_SETUID: u32 = 7;
+
+/// Whether this thread may become any user. Root may not where its bounding set lacks these two.
+pub(crate) fn may_become_others() -> bool {
+    const BOTH: u32 = 1 << CAP_SETGID | 1 << CAP_SETUID;
+    let mut sets = [Capabilities::default(), Capabilities::default()];
+    // SAFETY: a system call with structures as the kernel lays them out, which outlive the call.
+    let got = unsafe { libc::syscall(libc::SYS_capget, HEADER.as_ptr(), sets.as_mut_ptr()) };
+    got == 0 && sets[0].effective & BOTH == BOTH
+}
 
 /// Capabilities that Lowtide was given are not the program's: clears the ambient set and the inheritable one, by which
 /// alone they pass an exec. Makes system calls only.

@@ -135,7 +135,7 @@ impl Controller {
         }
         let (goals, gone) = self.goals.tick(self.transfer.goals(), &seen);
         let alpha = self.law.exponent(self.price.get(), snapshot.srtt.map(|rtt| rtt.as_secs_f64()));
-        let flows = if self.law.shares_a_flow() { snapshot.paths } else { snapshot.sending };
+        let flows = flows(&self.law, &snapshot);
         let budget = Budget::new(self.upload_weight(&decision), snapshot.sending, flows, &goals, alpha);
         let limit = self.limit(now, &snapshot);
         let steering = Steering { limit, ..self.steering(&snapshot, &decision, &budget) };
@@ -311,6 +311,11 @@ impl Peer {
     }
 }
 
+/// Flows that share the weight: under Tide one for each path, however many connections it has, else each connection.
+fn flows(law: &KernelLaw, snapshot: &Snapshot) -> u32 {
+    if law.shares_a_flow() { snapshot.paths } else { snapshot.sending }
+}
+
 /// The real congestion signals so far, for the price that the governor's model goes by.
 fn signals(snapshot: &Snapshot) -> Signals {
     let counted = |indications| Signal { indications, reduction: 0.0 };
@@ -326,6 +331,20 @@ fn signals(snapshot: &Snapshot) -> Signals {
 mod tests {
     use super::*;
     use crate::Totals;
+
+    #[test]
+    fn a_transfer_over_many_paths_has_one_share() {
+        let snapshot = Snapshot { sending: 40, paths: 8, ..Snapshot::default() };
+        let weight = Weight::new(0.2).unwrap();
+        for (name, flows) in [("tide", 8), ("cubic", 40)] {
+            let law = KernelLaw::parse(name).unwrap();
+            let alpha = law.exponent(None, None);
+            let budget = Budget::new(weight, snapshot.sending, super::flows(&law, &snapshot), &[], alpha);
+            // a flow's rate goes as its price to the power of -1/alpha, and the price as the weight's inverse
+            let together = f64::from(flows) * (budget.each_of_the_others().get() / weight.get()).powf(1.0 / alpha);
+            assert!((together - 1.0).abs() < 1e-9, "{name}: {together}");
+        }
+    }
 
     #[test]
     fn an_idle_transfer_waits_for_its_peer_while_there_are_signs_of_it() {

@@ -135,10 +135,7 @@ fn phantom_signals() -> Feature {
     let state = try_law(KernelLaw::Kernel("reno".to_owned())).map(|()| found()).map_err(|error| Missing {
         why: error.to_string(),
         consequence: RUN_AT_ALL,
-        fix: fix(
-            &error,
-            "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN; kernels need CONFIG_CGROUP_BPF",
-        ),
+        fix: fix(&error, "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON; kernels need CONFIG_CGROUP_BPF"),
     });
     Feature { name: "cgroup BPF programs", need: Need::Run, state }
 }

@@ -208,8 +208,10 @@ pub enum Error {
         /// As it stands there.
         uid: String,
     },
-    /// Only root becomes another user.
-    #[error("only root can run a program as another user, {user}; leave that out, or use sudo")]
+    /// Only root becomes another user, and not without these capabilities.
+    #[error(
+        "only root can run a program as another user, {user}, and needs CAP_SETUID and CAP_SETGID; leave that out, or use sudo"
+    )]
     OtherUser {
         /// The name.
         user: String,

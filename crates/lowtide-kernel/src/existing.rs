@@ -82,7 +82,10 @@ impl Target {
 /// A process's name and group. Both are of the one that has this number now, even if that ends and another one gets
 /// the number.
 fn process(pid: i32) -> io::Result<(String, PathBuf)> {
-    let directory = File::open(format!("/proc/{pid}"))?;
+    described_by(&File::open(format!("/proc/{pid}"))?)
+}
+
+fn described_by(directory: &File) -> io::Result<(String, PathBuf)> {
     let read = |file: &str| -> io::Result<String> {
         let mut text = Vec::new();
         File::open(format!("/proc/self/fd/{}/{file}", directory.as_raw_fd()))?.read_to_end(&mut text)?;
@@ -198,6 +201,13 @@ mod tests {
         assert_eq!(name, fs::read_to_string("/proc/self/comm").unwrap().trim());
         assert_eq!(Some(group), crate::hierarchy::group_of("self"));
         assert!(process(i32::MAX).is_err());
+        // the number may be another one's by now: its directory is not
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let directory = File::open(format!("/proc/{}", child.id())).unwrap();
+        assert_eq!(described_by(&directory).unwrap().0, "sleep");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(described_by(&directory).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     os::unix::fs::MetadataExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     thread,
 };
 
@@ -15,7 +15,7 @@ use nix::sched::{CloneFlags, setns};
 
 use crate::{Error, Result};
 
-/// The network namespaces of processes, each held by a file, by its number.
+/// The network namespaces of processes, and that of this thread, each held by a file, by its number.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
     known: BTreeMap<u64, File>,
@@ -28,13 +28,13 @@ const MOST_NETWORKS: usize = 256;
 const NEW_NETWORKS: usize = 16;
 
 impl Networks {
-    /// Those that these processes have come to be in since the last look, the numbers of the new ones; and how
-    /// many more there was no room for. Those without processes make room.
+    /// Those that these processes have come to be in since the last look, and this thread's, where PROGRAM begins and
+    /// may have data in flight when it has ended: the numbers of the new ones; and how many more there was no room for.
+    /// Those without processes make room.
     pub(crate) fn look(&mut self, processes: &[i32]) -> (Vec<u64>, u32) {
-        // one that has ended meanwhile is in none
-        let place = |pid: i32| PathBuf::from(format!("/proc/{pid}/ns/net"));
-        let number = |path: PathBuf| Some((fs::metadata(&path).ok()?.ino(), path));
-        let now: BTreeMap<u64, PathBuf> = processes.iter().filter_map(|pid| number(place(*pid))).collect();
+        // one that has ended meanwhile is in none; CAP_SYS_PTRACE shows another user's, which is here in most cases
+        let places = processes.iter().map(|pid| PathBuf::from(format!("/proc/{pid}/ns/net"))).chain([HERE.into()]);
+        let now: BTreeMap<u64, PathBuf> = places.filter_map(|path| Some((number(&path)?, path))).collect();
         let new: Vec<_> = now.iter().filter(|(number, _)| !self.known.contains_key(number)).collect();
         if self.known.len() + new.len() > MOST_NETWORKS {
             self.known.retain(|number, _| now.contains_key(number));
@@ -72,14 +72,30 @@ impl Networks {
     /// [`Error::Observe`]: no right to enter one, or the read fails; all others have been read then.
     pub(crate) fn read(&self, iterator: &Link, networks: &[u64]) -> Result<Vec<u8>> {
         let (mut bytes, mut failed) = (Vec::new(), None);
-        for network in networks.iter().filter_map(|number| self.known.get(number)) {
-            match read_in(network, iterator) {
+        let here = number(Path::new(HERE));
+        for (number, network) in networks.iter().filter_map(|number| self.known.get_key_value(number)) {
+            let answer = if Some(*number) == here { read_here(iterator) } else { read_in(network, iterator) };
+            match answer {
                 Ok(more) => bytes.extend(more),
                 Err(error) => failed = Some(error),
             }
         }
         failed.map_or(Ok(bytes), |error| Err(Error::Observe(error)))
     }
+}
+
+/// Where this thread is.
+const HERE: &str = "/proc/thread-self/ns/net";
+
+fn number(path: &Path) -> Option<u64> {
+    Some(fs::metadata(path).ok()?.ino())
+}
+
+/// Needs no CAP_SYS_ADMIN.
+fn read_here(iterator: &Link) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Iter::new(iterator).map_err(io::Error::other)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A thread of its own enters the namespace and ends with it: this one stays where it is.
@@ -92,9 +108,7 @@ fn read_in(network: &File, iterator: &Link) -> io::Result<Vec<u8>> {
     let read = move || {
         let shared = shared;
         setns(network, CloneFlags::CLONE_NEWNET)?;
-        let mut bytes = Vec::new();
-        Iter::new(shared.0).map_err(io::Error::other)?.read_to_end(&mut bytes)?;
-        Ok(bytes)
+        read_here(shared.0)
     };
     thread::scope(|scope| scope.spawn(read).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

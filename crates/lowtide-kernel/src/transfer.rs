@@ -6,7 +6,7 @@ use std::{
     mem::offset_of,
     os::fd::AsFd,
     path::PathBuf,
-    process, thread,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -367,9 +367,7 @@ impl Transfer {
     /// A record per socket; on this occasion sockets with goals take what was decided about them.
     fn look(&mut self) -> Result<Vec<u8>> {
         if self.takeover.is_none() && !walks_states() {
-            // PROGRAM begins in our own, where data of it may be in flight when it has ended
-            let processes = processes_below(&self.group).into_iter().chain([process::id() as i32]);
-            self.networks.look(&processes.collect::<Vec<_>>());
+            self.networks.look(&processes_below(&self.group));
         }
         self.observer.read(&self.networks)
     }

@@ -79,11 +79,9 @@ impl Caller {
     /// # Errors
     /// [`Error::OtherUser`]: no right to become that user.
     pub fn program_user(&self, named: Option<User>) -> Result<Option<User>> {
-        match named {
-            None => Ok(self.0.clone()),
-            Some(user) if user.is_this_process() => Ok(None),
-            Some(user) if unistd::geteuid().is_root() => Ok(Some(user)),
-            Some(User { name, .. }) => Err(Error::OtherUser { user: name }),
+        match named.or_else(|| self.0.clone()).filter(|user| !user.is_this_process()) {
+            Some(User { name, .. }) if !capabilities::may_become_others() => Err(Error::OtherUser { user: name }),
+            user => Ok(user),
         }
     }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files that are written anew. What has the name stays until the new one is ready, whatever goes wrong before.
 //! These are what users name for commands of their own, on every system: links are followed, pipes and devices written.
-//! What root writes for a caller goes by a directory held open instead (run/place.rs).
+//! A link that another user may have planted is refused. What root writes for a caller goes by a directory held open
+//! instead (run/place.rs).
 
 use std::{
     fs::{File, Metadata, OpenOptions},
@@ -32,10 +33,11 @@ impl Draft {
     /// Begins a file that is to have this name.
     ///
     /// # Errors
-    /// It is a directory or may not be written, or none can be made beside it.
+    /// It is a directory or may not be written, or none can be made beside it; or it is a link that another user made
+    /// where everyone may write.
     pub fn create(path: &Path) -> io::Result<Draft> {
         // a link stays a link: what it leads to is replaced
-        let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name = follow(path.to_owned())?;
         // one that may not be written is not replaced, either
         let before = match OpenOptions::new().write(true).open(&name) {
             Ok(file) => {
@@ -81,6 +83,53 @@ impl Draft {
         file.persist(&self.name).map_err(|error| error.error)?;
         Ok(())
     }
+}
+
+/// Links in a row that are followed (MAXSYMLINKS of Linux).
+const LINKS: usize = 40;
+
+/// The file that the name leads to; a link that leads to no name (a pipe of /proc/PID/fd) stays itself.
+fn follow(mut name: PathBuf) -> io::Result<PathBuf> {
+    for _ in 0..LINKS {
+        let directory = match name.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.canonicalize()?,
+            _ => PathBuf::from("."),
+        };
+        let Some(file) = name.file_name() else { return Ok(name) };
+        let here = directory.join(file);
+        let Ok(about) = here.symlink_metadata() else { return Ok(here) };
+        if !about.is_symlink() {
+            return Ok(here);
+        }
+        if is_planted(&about, &directory.metadata()?) {
+            return Err(io::Error::new(
+                ErrorKind::PermissionDenied,
+                "it is a link that another user made in a directory where everyone may write; remove it or take \
+                 another directory",
+            ));
+        }
+        let target = directory.join(here.read_link()?);
+        if target.symlink_metadata().is_err() {
+            return Ok(here);
+        }
+        name = target;
+    }
+    Err(io::Error::other("too many links lead on from it"))
+}
+
+/// Whether another user can have put this link there. The rule is that of Linux's `fs.protected_symlinks`, and holds
+/// without the sticky bit, too. (On other systems nothing of Lowtide needs root.)
+#[cfg(target_os = "linux")]
+fn is_planted(link: &Metadata, directory: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const ANYONE_WRITES: u32 = 0o002;
+    let ours = nix::unistd::geteuid().as_raw();
+    directory.mode() & ANYONE_WRITES != 0 && link.uid() != ours && link.uid() != directory.uid()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_planted(_link: &Metadata, _directory: &Metadata) -> bool {
+    false
 }
 
 /// A file that has no name any more, or never had one.
@@ -171,6 +220,31 @@ mod tests {
         assert_eq!(text, "new");
     }
 
+    /// As `lowtide demo --out /tmp` meets it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    #[ignore = "needs root: -- --include-ignored"]
+    fn a_link_that_another_user_planted_is_not_followed() {
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+        let shared = tempfile::tempdir().unwrap();
+        fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let (victim, link) = (shared.path().join("victim"), shared.path().join("link"));
+        fs::write(&victim, "precious").unwrap();
+        symlink("victim", &link).unwrap();
+        let on = shared.path().join("on"); // our own link, which leads to theirs
+        symlink("link", &on).unwrap();
+        lchown(&link, Some(65534), Some(65534)).unwrap();
+        for name in [&link, &on] {
+            let error = write(name, b"new").unwrap_err();
+            assert!(error.to_string().contains("a link that another user made"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        // where only root may write, root gave it to them
+        fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        write(&link, b"new").unwrap();
+        assert_eq!((fs::read_to_string(&victim).unwrap(), names(shared.path()).len()), ("new".to_owned(), 3));
+    }
+
     #[cfg(unix)]
     #[test]
     fn links_permissions_and_devices_stay() {
@@ -184,6 +258,9 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        let round = directory.path().join("round");
+        symlink("round", &round).unwrap();
+        assert!(write(&round, b"new").is_err());
         write(Path::new("/dev/null"), b"gone").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }

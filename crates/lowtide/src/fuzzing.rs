@@ -2,11 +2,11 @@
 //! Every kind of text that Lowtide reads, as a function of any bytes. None may panic, and what is read and printed has
 //! to read back as itself. The targets of fuzz/ drive them, and a test drives them with the texts of fuzz/corpus.
 
-use std::{fmt::Display, path::Path, str::FromStr};
+use std::{fmt::Display, path::Path, str::FromStr, time::Duration};
 
-use jiff::Zoned;
+use jiff::{Timestamp, Zoned};
 use lowtide_kernel::KernelLaw;
-use lowtide_lab::{Recording, experiment};
+use lowtide_lab::{Entry, Recording, experiment};
 use lowtide_net::{
     BufferSize, DelaySchedule, Discipline, Jitter, LossModel, Police, Rate, Reordering, Schedule, Time,
     units::parse_duration,
@@ -14,6 +14,7 @@ use lowtide_net::{
 use lowtide_sim::scenario::{ScenarioFile, Source};
 
 use crate::{
+    hours::{Cap, Hours, Rules},
     operate::{protocol, read_frames},
     progress,
     run::{history, past, restrictions},
@@ -41,6 +42,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("control", control),
     ("progress", progress),
     ("state", state),
+    ("hours", hours),
 ];
 
 /// What is wrong is one sentence.
@@ -183,7 +185,7 @@ pub fn mahimahi(bytes: &[u8]) {
     });
 }
 
-/// What a guest or another process has recorded.
+/// What a guest or another process has recorded, and what `lowtide lab` keeps of a run.
 ///
 /// # Panics
 /// It is wrong.
@@ -193,6 +195,13 @@ pub fn recording(bytes: &[u8]) {
             let text = recording.to_json();
             let again = Recording::from_json(text.as_bytes()).map(|recording| recording.to_json());
             assert_eq!(again.ok(), Some(text));
+        }
+        Err(error) => is_a_sentence(error),
+    }
+    match serde_json::from_slice::<Entry>(bytes) {
+        Ok(entry) => {
+            let printed = serde_json::to_vec(&entry).expect("it can be written");
+            assert_eq!(serde_json::from_slice::<Entry>(&printed).ok(), Some(entry));
         }
         Err(error) => is_a_sentence(error),
     }
@@ -305,6 +314,33 @@ pub fn state(bytes: &[u8]) {
             let said = error.to_string();
             assert!(!said.contains('\n'), "{said:?}");
             is_a_sentence(said);
+        }
+    });
+}
+
+/// `--window` and `--cap`, a line for each, and what they come to around a clock change.
+///
+/// # Panics
+/// It is wrong.
+pub fn hours(bytes: &[u8]) {
+    let now: Zoned = "2026-10-24T12:00:00+02:00[Europe/Berlin]".parse().expect("the day before the change");
+    let time_of = |at: Timestamp| {
+        let seconds = at.duration_since(now.timestamp()).as_secs_f64();
+        lowtide_deadline::Time::ZERO + Duration::from_secs_f64(seconds.max(0.0))
+    };
+    with_text(bytes, |text| {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.iter().for_each(|line| reads_back::<Hours>(line));
+        lines.iter().for_each(|line| reads_back::<Cap>(line));
+        let (caps, windows): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.contains('='));
+        match Rules::parse(&windows, &caps) {
+            Ok(rules) => {
+                let calendar = rules.calendar(now.timestamp(), now.timestamp(), None, now.time_zone(), time_of);
+                let week = Duration::from_secs(7 * 86_400);
+                let open = calendar.open_time(time_of(now.timestamp()), time_of(now.timestamp()) + week);
+                assert!(open <= week && (!windows.is_empty() || open == week), "{open:?}");
+            }
+            Err(error) => is_a_sentence(error),
         }
     });
 }

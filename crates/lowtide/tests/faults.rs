@@ -387,4 +387,12 @@ fn pins_that_somebody_removes() {
     within(Duration::from_secs(60), "the law's end", || (!listed_laws().contains("lt_vegas")).then_some(()));
     assert!(!pins.exists(), "its directory goes with the last law");
     assert_eq!(mounts(), mounted, "a file system that was mounted for pins goes with the last of them");
+    // where none is mounted, whatever this machine has
+    let script = "while umount -l /sys/fs/bpf 2>/dev/null; do :; done
+                  mounts() { grep -c ' /sys/fs/bpf bpf ' /proc/self/mounts; }
+                  mounts; \"$0\" cc load vegas --pin >/dev/null; mounts; \"$0\" cc unload vegas >/dev/null; mounts";
+    let mut elsewhere = Command::new("unshare");
+    elsewhere.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_lowtide")]);
+    assert_eq!(finish(&mut elsewhere).out.split_whitespace().collect::<Vec<_>>(), ["0", "1", "0"]);
+    within(Duration::from_secs(60), "the law's end", || (!listed_laws().contains("lt_vegas")).then_some(()));
 }

@@ -21,10 +21,10 @@ const ATTEMPTS: usize = 4;
 /// What counts that in the sender's namespace: timeouts, and what the receiver says to have got twice.
 const STALLS: [&str; 2] = ["TCPTimeouts", "TCPDSACKRecv"];
 
-/// A buffer that never overflows.
+/// A buffer that never overflows: it holds the longest of these transfers.
 fn link(test: &str, rate: &str, rtt: u64, loss: &str, queue: &str) -> Config {
     Config {
-        buffer: "2000p".parse().unwrap(),
+        buffer: "9000p".parse().unwrap(),
         loss: loss.parse().unwrap(),
         discipline: queue.parse().unwrap(),
         record: true,

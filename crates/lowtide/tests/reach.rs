@@ -296,6 +296,42 @@ fn capabilities_that_lowtide_was_given_are_not_the_programs() {
     assert_ne!(status["CapEff"], "0000000000000000", "root's own rights stay: {ended:?}");
 }
 
+#[test]
+#[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
+fn it_works_with_the_capabilities_that_the_page_on_security_names() {
+    needs_kernel();
+    // the hierarchy of this machine may be another user's, or nobody's to write
+    let fewest = ["-all", "+bpf", "+net_admin", "+perfmon", "+dac_override"];
+    let others = ["+setuid", "+setgid", "+kill"];
+    let space = namespace("capabilities");
+    let run = |capabilities: &[&str], options: &[&str]| {
+        let receiver = Receiver::start(&space, LOCALHOST);
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("report.json");
+        let mut command = Command::new("setpriv");
+        command.arg("--bounding-set").arg(capabilities.join(",")).args(["--inh-caps=-all", "--"]);
+        command.args([env!("CARGO_BIN_EXE_lowtide"), "run", "--quiet", "--report"]).arg(&file).args(options);
+        command.args(["--", "bash", "-c", &trickle(&[receiver.address])]);
+        command.env_remove("SUDO_UID").env("LOWTIDE_HISTORY", "none");
+        let run = Running::start(&mut inside(&space, command));
+        let law = laws(&space, receiver.port(), 1).remove(0);
+        until("some bytes", || (receiver.received() > 0).then_some(()));
+        run.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(run.end().err, "");
+        (law, report(&file)["acknowledged_bytes"].as_u64())
+    };
+    let all = [&fewest[..], &others[..]].concat();
+    for (capabilities, options) in [(&fewest[..], &[][..]), (&all[..], &["--user", "nobody"][..])] {
+        let (law, bytes) = run(capabilities, options);
+        assert!(law.starts_with("lt_tide_"), "{law}");
+        assert!(bytes > Some(0), "{bytes:?}");
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", &fewest.join(","), "--inh-caps=-all", "--", env!("CARGO_BIN_EXE_lowtide")]);
+    let refused = finish(command.args(["run", "--user", "nobody", "--", "true"]).env_remove("SUDO_UID"));
+    assert!(refused.status.code() == Some(125) && refused.sentence().contains("CAP_SETUID"), "{refused:?}");
+}
+
 /// Has PROGRAM connect to a receiver in a namespace by a command line that leads there; it has to be governed.
 fn is_governed_by(space: &Namespace, mut wrapper: Command) {
     let receiver = Receiver::start(space, LOCALHOST);

@@ -444,4 +444,16 @@ mod tests {
         fs::set_permissions(&directory.path, Permissions::from_mode(0o700)).unwrap();
         assert!(directory.claim("a").is_ok() && link.claim("a").is_err(), "a link is not followed");
     }
+
+    #[test]
+    #[ignore = "needs root: -- --include-ignored"]
+    fn a_directory_of_another_users_is_refused() {
+        let (_parent, directory) = place();
+        fs::create_dir(&directory.path).unwrap();
+        fs::set_permissions(&directory.path, Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::chown(&directory.path, Some(65534), None).unwrap();
+        let error = format!("{:#}", directory.claim("a").unwrap_err());
+        assert!(error.contains("has to belong to 0"), "{error}");
+        assert!(directory.names().is_err() && directory.connect("a").is_err());
+    }
 }

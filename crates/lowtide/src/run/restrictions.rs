@@ -114,6 +114,9 @@ mod tests {
             let found = read(&file).ok().flatten().map(|contents| contents.run.users);
             assert_eq!(found, expected, "{text:.80} {mode:o}");
         }
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
+        assert!(read(&file).unwrap_err().to_string().contains("belongs to root"));
     }
 
     #[test]

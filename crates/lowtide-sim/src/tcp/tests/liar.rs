@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A receiver that lies to its sender, and an honest CUBIC flow that shares the queue with it: what the lie gains.
-//! docs/security.md has the numbers.
+//! A receiver that lies to its sender, or a server that lies to a receiver whose law governs the download, and an
+//! honest CUBIC flow that shares the queue with them: what the lie gains. docs/security.md has the numbers.
 
 use super::{
     super::{Acknowledgement, Receiver, SackBlocks, Segment, Sender, law},
@@ -9,9 +9,10 @@ use super::{
 use crate::scenario::Tcp;
 use lowtide_cc::EcnUse;
 use lowtide_net::{Ecn, Time};
+use lowtide_port::{Downloads, Ported};
 use std::{collections::BTreeMap, time::Duration};
 
-/// What a receiver does.
+/// What a receiver does, or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     None,
@@ -23,6 +24,12 @@ enum Lie {
     AllMarked,
     /// Says that none was.
     NoneMarked,
+    /// The clock of the server runs at so many percent.
+    ServerClock(u64),
+    /// The server knows how long each segment is going to wait, and says that it was sent later by that.
+    NoQueue,
+    /// And it echoes a later time of the receiver's clock by that.
+    NoQueueNorEcho,
 }
 
 struct End {
@@ -31,6 +38,8 @@ struct End {
     lie: Lie,
     /// Bytes that arrived, new ones and others.
     arrived: u64,
+    /// When the segments were sent of which a server says something else, by what it says.
+    said: BTreeMap<Time, Time>,
 }
 
 enum Event {
@@ -61,6 +70,20 @@ const TO: u64 = 55_000;
 /// What the liar offers as its receive window: four pipes. Without one a lie about losses has no end.
 const WINDOW: u64 = 200 * MSS;
 
+impl End {
+    /// What the receiver gets to see of a segment that waits so long.
+    fn shown(&mut self, segment: Segment, queue: Duration) -> Segment {
+        let (sent, echo) = match self.lie {
+            Lie::ServerClock(percent) => (Time::from_nanos(segment.sent.as_nanos() / 100 * percent), segment.echo),
+            Lie::NoQueue => (segment.sent + queue, segment.echo),
+            Lie::NoQueueNorEcho => (segment.sent + queue, segment.echo + queue),
+            _ => return segment,
+        };
+        self.said.insert(sent, segment.sent);
+        Segment { sent, echo, ..segment }
+    }
+}
+
 impl Link {
     fn new(text: &str, weight: Option<f64>, lie: Lie, ecn: EcnUse) -> Link {
         let end = |text: &str, weight: Option<f64>, lie| {
@@ -71,16 +94,29 @@ impl Link {
                 law.weighted().expect("it takes a weight").set_weight(weight);
             }
             let receiver = Receiver::new(&tcp, ecn);
-            End { sender: Sender::new(&tcp, law), receiver, lie, arrived: 0 }
+            End { sender: Sender::new(&tcp, law), receiver, lie, arrived: 0, said: BTreeMap::new() }
         };
-        Link {
-            now: Time::ZERO,
-            ends: [end("cubic", None, Lie::None), end(text, weight, lie)],
-            marks: ecn != EcnUse::Off,
-            busy_until: Time::ZERO,
-            events: BTreeMap::new(),
-            sequence: 0,
-        }
+        Link::of([end("cubic", None, Lie::None), end(text, weight, lie)], ecn != EcnUse::Off)
+    }
+
+    /// The second connection is a download from a server with CUBIC. At its receiver is Tide with this weight; without
+    /// one it is an ordinary download.
+    fn download(weight: Option<f64>, lie: Lie) -> Link {
+        let law_of = |tcp: &Tcp| law(tcp, None, 1);
+        let end = |governed: Option<f64>, lie| {
+            let law = "cubic".parse().expect("it exists");
+            let tcp = Tcp { law, mss: 1448, ack_every: 2, receive_window: 6 << 20, ..settings() };
+            let receiver = Receiver::new(&tcp, EcnUse::Off).governed(governed.map(|weight| {
+                let ported = Ported::new(&"tide".parse().expect("it exists")).expect("it is ported");
+                Downloads::new(&ported, Some(weight), 1).connect()
+            }));
+            End { sender: Sender::new(&tcp, law_of(&tcp)), receiver, lie, arrived: 0, said: BTreeMap::new() }
+        };
+        Link::of([end(None, Lie::None), end(weight, lie)], false)
+    }
+
+    fn of(ends: [End; 2], marks: bool) -> Link {
+        Link { now: Time::ZERO, ends, marks, busy_until: Time::ZERO, events: BTreeMap::new(), sequence: 0 }
     }
 
     /// What the second connection's receiver got between [`FROM`] and [`TO`], and the honest first one's, of what the
@@ -135,8 +171,12 @@ impl Link {
                 let ack = end.receiver.on_segment(self.now, &segment, ce && end.lie != Lie::NoneMarked);
                 self.answer(which, ack);
             }
-            Event::Ack(which, ack) => {
-                self.ends[which].sender.on_acknowledgement(self.now, &ack);
+            Event::Ack(which, mut ack) => {
+                let end = &mut self.ends[which];
+                if let Some(sent) = end.said.get(&ack.echo) {
+                    ack.echo = *sent;
+                }
+                end.sender.on_acknowledgement(self.now, &ack);
             }
         }
     }
@@ -179,9 +219,10 @@ impl Link {
                 if queue > BUFFER {
                     continue;
                 }
-                self.busy_until = self.now + queue + SEGMENT;
+                self.busy_until = self.now + queue + SEGMENT.mul_f64(f64::from(segment.bytes) / MSS as f64);
                 let ce = self.marks && queue > STEP && ecn != Ecn::NotEct;
-                self.schedule(self.busy_until + HALF, Event::Segment(which, segment, ce));
+                let shown = self.ends[which].shown(segment, queue);
+                self.schedule(self.busy_until + HALF, Event::Segment(which, shown, ce));
             }
         }
     }
@@ -198,6 +239,13 @@ fn shares((law, weight): (&str, Option<f64>), lie: Lie, ecn: EcnUse) -> (f64, f6
     found
 }
 
+fn download(weight: Option<f64>, lie: Lie) -> (f64, f64) {
+    let found = Link::download(weight, lie).shares();
+    println!("download {weight:?} {lie:?}: {:.3}, the other {:.3}", found.0, found.1);
+    found
+}
+
+const SERVER_LIES: [Lie; 4] = [Lie::ServerClock(200), Lie::ServerClock(50), Lie::NoQueue, Lie::NoQueueNorEcho];
 const CUBIC: (&str, Option<f64>) = ("cubic", None);
 const FAR: (&str, Option<f64>) = ("tide", Some(0.004));
 const DUE: (&str, Option<f64>) = ("tide", Some(1.0));
@@ -239,4 +287,57 @@ fn acknowledgements_of_what_has_not_come_take_the_weight_away_but_no_more() {
     assert!(far.0 > 0.1, "the weight acts against it: say so in docs/security.md: {far:?}");
     assert!(far.0 < ordinary.0 && far.1 > ordinary.1, "no more than an ordinary flow: {far:?}, {ordinary:?}");
     assert!(far.1 > cubic.1 - 0.1, "nor much more than from CUBIC: {far:?}, {cubic:?}");
+}
+
+/// A window can only make a server slower than it would be without Lowtide.
+#[test]
+fn a_server_that_lies_gains_at_most_what_an_ordinary_download_has() {
+    let ordinary = download(None, Lie::None);
+    for lie in SERVER_LIES {
+        let (part, other) = download(Some(0.004), lie);
+        assert!(part < ordinary.0 + 0.02 && other > ordinary.1 - 0.02, "{lie:?}: {part}, {other}; {ordinary:?}");
+    }
+}
+
+/// The tables of docs/security.md, row by row.
+#[test]
+fn the_page_on_security_has_these_numbers() {
+    let rows = [
+        ("is honest", Lie::None, EcnUse::Off),
+        ("acknowledges each segment 40 ms after it was sent, arrived or not", Lie::Optimistic(millis(40)), EcnUse::Off),
+        ("… 10 ms after", Lie::Optimistic(millis(10)), EcnUse::Off),
+        ("has a clock that runs, and echoes, twice as fast", Lie::Clock(200), EcnUse::Off),
+        ("… half as fast", Lie::Clock(50), EcnUse::Off),
+        ("is honest; the queue marks from 10 ms on, and both flows use ECN", Lie::None, EcnUse::Classic),
+        ("… and reports every packet as marked", Lie::AllMarked, EcnUse::Classic),
+        ("… and reports none as marked", Lie::NoneMarked, EcnUse::Classic),
+    ];
+    let servers = [
+        ("is honest", Lie::None),
+        ("has a clock that runs twice as fast", Lie::ServerClock(200)),
+        ("… half as fast", Lie::ServerClock(50)),
+        ("hides each wait in its own times", Lie::NoQueue),
+        ("… and in those that it echoes", Lie::NoQueueNorEcho),
+    ];
+    let mut table: Vec<String> = rows
+        .iter()
+        .map(|(receiver, lie, ecn)| {
+            let cells = [CUBIC, FAR, DUE].map(|sender| {
+                let (part, other) = shares(sender, *lie, *ecn);
+                format!("{part:.2}, {other:.2}")
+            });
+            format!("| {receiver} | {} |", cells.join(" | "))
+        })
+        .collect();
+    table.extend(servers.map(|(server, lie)| {
+        let cells = [None, Some(0.004), Some(1.0)].map(|weight| {
+            let (part, other) = download(weight, lie);
+            format!("{part:.2}, {other:.2}")
+        });
+        format!("| {server} | {} |", cells.join(" | "))
+    }));
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let missing = table.iter().any(|row| !page.contains(row));
+    assert!(!missing, "docs/security.md is to say:\n{}", table.join("\n"));
 }
