@@ -49,11 +49,15 @@ impl Place {
     }
 
     fn run(&self, options: &[&str], script: &str) -> Run {
-        let file = self.file("report.json");
-        let options = [options, &["--report", file.to_str().unwrap()]].concat();
-        let ended = finish(&mut inside(&self.space, run_script(&options, script)));
-        Run { report: report(&file), ended }
+        run_in(&self.space, &self.directory, options, script)
     }
+}
+
+fn run_in(space: &Namespace, directory: &TempDir, options: &[&str], script: &str) -> Run {
+    let file = directory.path().join("report.json");
+    let options = [options, &["--report", file.to_str().unwrap()]].concat();
+    let ended = finish(&mut inside(space, run_script(&options, script)));
+    Run { report: report(&file), ended }
 }
 
 impl Run {
@@ -156,14 +160,34 @@ fn the_end_of_the_group_is_not_the_end_of_the_program() {
 
 #[test]
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
-fn what_the_program_sent_before_its_end_is_waited_for() {
+fn what_the_program_sent_before_its_end_is_waited_for_and_no_more() {
     needs_kernel();
-    let place = Place::new("drain");
-    // a receiver behind a slow reader: the data stand in the socket's buffer when PROGRAM ends
-    let script = format!("exec 9<>{}; head -c 3000000 /dev/zero >&9", dev_tcp(place.receiver.address));
-    let run = place.run(&["--size", "3MB", "--deadline", "+1h"], &script);
-    run.has(json!({"outcome": "met", "acknowledged_bytes": 3_000_000}));
-    assert_eq!(place.receiver.received(), 3_000_000);
+    let rtt = Duration::from_millis(40);
+    let link = Emulator::start(Config::new(name("drain-a"), name("drain-b"), "2mbit".parse().unwrap(), rtt)).unwrap();
+    let receiver = Receiver::start(link.b(), link.b4());
+    let directory = tempfile::tempdir().unwrap();
+    let ended = directory.path().join("ended");
+    // a third of a second of the link is in the socket's buffer when PROGRAM ends
+    let send = format!(
+        "exec 9<>{}; head -c 400000 /dev/zero >&9; date +%s%N > {}",
+        dev_tcp(receiver.address),
+        ended.display()
+    );
+    let seconds = |run: &Run| {
+        let finished: jiff::Timestamp = run.report["finished"].as_str().unwrap().parse().unwrap();
+        let ended: i128 = fs::read_to_string(&ended).unwrap().trim().parse().unwrap();
+        (finished.as_nanosecond() - ended) as f64 / 1e9
+    };
+    let run = run_in(link.a(), &directory, &["--w-min", "1"], &send);
+    run.has(json!({"acknowledged_bytes": 400_000}));
+    assert!(seconds(&run) > 0.1, "{:?} {}", run.ended, seconds(&run));
+    // a process that is left behind sends on, over the same connection
+    let on = "for n in $(seq 400); do printf %1000s >&9; sleep 0.05; done";
+    let run =
+        run_in(link.a(), &directory, &["--w-min", "1"], &format!("{send}; ({on}) </dev/null >/dev/null 2>&1 & exit 0"));
+    let acknowledged = run.report["acknowledged_bytes"].as_u64().unwrap();
+    assert!((400_000..500_000).contains(&acknowledged), "{acknowledged} {:?}", run.ended);
+    assert!((0.1..10.0).contains(&seconds(&run)), "{:?} {}", run.ended, seconds(&run));
 }
 
 #[test]
