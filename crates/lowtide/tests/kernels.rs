@@ -10,9 +10,20 @@ use lowtide_guest::{Guest, Image, Job, Program};
 /// Laws of the kernel that `run` makes submissive by phantom signals.
 const THEIRS: [&str; 2] = ["cubic", "reno"];
 /// Ours, as `run` calls them; those that need ECN run Reno against this receiver.
-const OURS: [&str; 8] = ["tide", "cdg", "eclipse", "ledbat", "ledbatpp", "vegas", "lt_cubic", "prague"];
+const OURS: [&str; 10] =
+    ["tide", "cdg", "cdg_cubic", "eclipse", "ledbat", "ledbatpp", "vegas", "lt_cubic", "dctcp", "prague"];
 /// Ours, as scenarios call them, where they are ours: each is registered in the guest, without a link, too.
-const LAWS: [&str; 7] = ["tide", "cdg:hystart=delay", "eclipse", "ledbat", "ledbatpp", "vegas", "prague"];
+const LAWS: [&str; 9] = [
+    "tide",
+    "cdg:hystart=delay",
+    "eclipse",
+    "ledbat",
+    "ledbatpp",
+    "vegas",
+    "cubic:port=kernel",
+    "dctcp:port=kernel",
+    "prague",
+];
 /// Laws by link, which `run` needs for its own.
 const LINKS_SINCE: (u32, u32) = (6, 4);
 
