@@ -41,7 +41,15 @@ candidate() {
 
 # What a package like linux-image-amd64 stands for at present; another one stands for itself.
 kernel_package() {
-	apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Depends: \(linux-image-[^ ,]*\).*/\1/p' | head -1 | grep . || echo "$1"
+	apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Depends: \(.*, *\)\?\(linux-image-[^ ,]*\).*/\2/p' | head -1 | grep . || echo "$1"
+}
+
+# Since Debian 14 the package of a kernel is empty, and depends on these.
+parts() {
+	for part in $(apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^\(Pre-\)\?Depends: //p' | tr ',' '\n' |
+		sed -n 's/^ *\(linux-\(base\|binary\|modules\)-[^ (]*\).*/\1/p'); do
+		candidate "$part"
+	done
 }
 
 choose() {
@@ -70,7 +78,7 @@ chmod 755 "$work"
 
 # As root apt would hand the download to a user that may not write here.
 download() {
-	(cd "$work" && apt-get download -q -o APT::Sandbox::User=root "$kernel" "$busybox")
+	(cd "$work" && apt-get download -q -o APT::Sandbox::User=root "$kernel" $(parts "${kernel%%=*}") "$busybox")
 }
 download || { apt-get update -q && choose && download; } || fail "$kernel and $busybox could not be downloaded; is the mirror within reach?"
 about="format $FORMAT
@@ -86,10 +94,10 @@ done
 bb=$(find "$unpacked/bin" "$unpacked/usr/bin" -name busybox 2>/dev/null | head -1)
 [ -x "$bb" ] || fail "$busybox holds no busybox"
 cp "$bb" "$root/bin/busybox"
-vmlinuz=$(find "$unpacked/boot" -name 'vmlinuz-*' 2>/dev/null | head -1)
-[ -n "$vmlinuz" ] || fail "$kernel holds no kernel in /boot"
-release=${vmlinuz##*/vmlinuz-}
 [ -d "$unpacked/lib/modules" ] || mv "$unpacked/usr/lib" "$unpacked/lib"
+vmlinuz=$(find "$unpacked/boot" "$unpacked/lib/modules" -name 'vmlinuz*' 2>/dev/null | head -1)
+[ -n "$vmlinuz" ] || fail "$kernel holds no kernel"
+release=$(cd "$unpacked/lib/modules" && echo *)
 modules=lib/modules/$release
 [ -d "$unpacked/$modules" ] || fail "$kernel holds no modules of $release"
 

@@ -44,6 +44,17 @@ struct {
 	__type(value, struct lt_download_flow);
 } download_flows SEC(".maps");
 
+/* Of connections that share none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct lt_download_flow);
+} download_own_flows SEC(".maps");
+
+_Static_assert(sizeof(struct lt_download) < SK_STORAGE_MOST, "a connection's record");
+_Static_assert(sizeof(struct lt_download_flow) < SK_STORAGE_MOST, "a connection's own flow");
+
 /* A connection during a trace. */
 struct download_traced {
 	struct traced round;
@@ -67,11 +78,9 @@ static inline bool downloads_are_governed(u64 now_ns)
 
 static const u64 no_download_yet[sizeof(struct lt_download_flow) / sizeof(u64)];
 
-static __always_inline struct lt_download_flow *download_flow(struct lt_download *d)
+static __always_inline struct lt_download_flow *download_flow(struct lt_download *d, void *sk)
 {
-	struct lt_download_flow *f = d->number ? bpf_map_lookup_elem(&download_flows, &d->path) : NULL;
-
-	return f ? f : &d->flow;
+	return d->number ? bpf_map_lookup_elem(&download_flows, &d->path) : bpf_sk_storage_get(&download_own_flows, sk, NULL, 0);
 }
 
 /*
@@ -165,7 +174,9 @@ static __noinline void download_trace(struct __sk_buff *skb)
 	if (!d || !traced || !tp || !d->begun)
 		return;
 	sk = (struct sock *)tp;
-	f = download_flow(d);
+	f = download_flow(d, bpf_sk);
+	if (!f)
+		return;
 	a = &d->ack;
 	round = &traced->round;
 	trace_owner(round, sk);
@@ -189,16 +200,18 @@ static __noinline void download_trace(struct __sk_buff *skb)
 }
 
 /* Data have arrived. */
-static __always_inline void download_data(struct lt_download *d, const struct segment *s, u64 now_ns)
+static __always_inline void download_data(struct lt_download *d, struct bpf_sock *sk, const struct segment *s, u64 now_ns)
 {
-	struct lt_download_flow *f = download_flow(d);
+	struct lt_download_flow *f = download_flow(d, sk);
 
+	if (!f)
+		return;
 	d->arrived_ns = now_ns;
 	if (!flow_enter(&f->flow, now_ns)) {
 		grant_unseen(&d->grants);
 		return;
 	}
-	download_arrives(f, d, s, law_parameters, steering.download_weight_q16, steering.download_held, bpf_get_prandom_u32());
+	IN_PLACE download_arrives(f, d, s, law_parameters, steering.download_weight_q16, steering.download_held, bpf_get_prandom_u32());
 	flow_exit(&f->flow);
 }
 
@@ -230,7 +243,7 @@ int lt_download_in(struct __sk_buff *skb)
 	d->stamped = 1;
 	now_ns = bpf_ktime_get_ns();
 	s.now_us = now_ns / NSEC_PER_USEC;
-	download_data(d, &s, now_ns);
+	download_data(d, sk, &s, now_ns);
 	if (tracing())
 		download_trace(skb);
 	return PASS;
@@ -300,6 +313,8 @@ static inline void download_begins(struct bpf_sock_ops *ops)
 	IN_PLACE path = path_of(&tp->inet_conn.icsk_inet.sk.__sk_common, &d->path);
 	if (path && flow_exists(&download_flows, &d->path, no_download_yet))
 		d->number = __sync_fetch_and_add(&download_numbers, 1) + 1;
+	else
+		bpf_sk_storage_get(&download_own_flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	d->clamped = 1;	/* at connect */
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
 }
@@ -311,6 +326,7 @@ static inline void download_chooses(struct bpf_sock_ops *ops)
 	struct lt_download *d = sk ? bpf_sk_storage_get(&downloads, sk, NULL, 0) : NULL;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	u64 now_ns = bpf_ktime_get_ns();
+	struct lt_download_flow *f;
 	u32 held, window;
 
 	if (!d || !tp)
@@ -322,9 +338,12 @@ static inline void download_chooses(struct bpf_sock_ops *ops)
 		d->clamped = 0;
 		return;
 	}
+	f = download_flow(d, sk);
+	if (!f)
+		return;
 	held = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
 	held = held > DOWNLOAD_WINDOW_MOST ? 0 : held;
-	window = download_clamp(download_flow(d), d, now_ns / NSEC_PER_USEC, held, steering.download_held);
+	window = download_clamp(f, d, now_ns / NSEC_PER_USEC, held, steering.download_held);
 	d->clamped = 1;
 	download_offer(ops, tp, window, d->grants.mss);
 }
@@ -346,15 +365,21 @@ int lt_download_free(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
+static inline bool download_is_measured(const struct lt_download *d)
+{
+	return d && d->stamped == 1;
+}
+
 /* Values for the controller. */
 static inline void download_observed(struct sock *sk, struct lt_socket_record *record)
 {
 	struct lt_download *d = bpf_sk_storage_get(&downloads, sk, NULL, 0);
 	struct lt_download_flow *f;
 
-	if (!d)
+	f = d ? download_flow(d, sk) : NULL;
+	if (!f)
 		return;
-	f = download_flow(d);
+	record->download_measured = download_is_measured(d);
 	record->arrived_ns = d->arrived_ns;
 	record->window = d->granted;
 	record->download_srtt_us = d->grants.srtt_us;
@@ -375,7 +400,11 @@ static inline void download_ends(struct bpf_sock_ops *ops)
 	struct lt_download *d = sk ? bpf_sk_storage_get(&downloads, sk, NULL, 0) : NULL;
 	struct lt_download_flow *f;
 
-	if (!d || ops->args[1] != BPF_TCP_CLOSE || !d->number)
+	if (ops->args[1] != BPF_TCP_CLOSE)
+		return;
+	if (!download_is_measured(d))
+		count(closed_unmeasured, ops->bytes_received);
+	if (!d || !d->number)
 		return;
 	f = bpf_map_lookup_elem(&download_flows, &d->path);
 	if (!f)

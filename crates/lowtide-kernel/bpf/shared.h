@@ -99,6 +99,7 @@ struct lt_totals {
 	u64 closed_acked;	/* payload bytes acknowledged on sockets that are now closed */
 	u64 closed_own_law;	/* the part of these on sockets with a law of the program's own */
 	u64 closed_received;
+	u64 closed_unmeasured;	/* the part of these on connections that no law for downloads has measured */
 	u64 closed_retransmitted;
 	u64 segments;		/* data segments sent */
 	u64 losses;		/* real congestion events, not packets */
@@ -168,7 +169,7 @@ struct lt_socket_record {
 	u32 download_mss;
 	u32 download_state;	/* enum lt_download_state */
 	u32 download_limited;	/* the window limits its sender */
-	u32 unused_end;		/* padding */
+	u32 download_measured;	/* 1: the law for downloads sees what arrives */
 };
 
 enum lt_download_state {

@@ -141,12 +141,17 @@ struct lt_socket {
 	};
 };
 
+/* Since Linux 7 an element of a socket's storage, with its header, has at most 8 kB (kmalloc_nolock()). */
+#define SK_STORAGE_MOST (8192 - 128)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct lt_socket);
 } sockets SEC(".maps");
+
+_Static_assert(sizeof(struct lt_socket) < SK_STORAGE_MOST, "a socket's record");
 
 #define HISTORY_MASK 0xffff
 #define count(counter, n) __sync_fetch_and_add(&totals.counter, n)

@@ -15,9 +15,20 @@ static __noinline void OF_LAW(trace)(struct lt_socket *s, const struct tcp_sock 
 	bpf_ringbuf_submit(r, 0);
 }
 
-static inline u32 OF_LAW(answer)(struct lt_socket *s, const struct tcp_sock *tp)
+/*
+ * A function has five arguments at the most: since Linux 7 those that the compiler has taken out count, too. It has a
+ * result, as the verifier takes what is left in that register for one, and refuses an address of the stack.
+ */
+static NOT_INLINE u64 OF_LAW(cut)(struct lt_socket *s, struct law_window *w, u32 signal)
 {
 	struct law_weight weight = weight_on(s);
+
+	IN_PLACE OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, w, signal, bpf_get_prandom_u32());
+	return w->cwnd_q16;
+}
+
+static inline u32 OF_LAW(answer)(struct lt_socket *s, const struct tcp_sock *tp)
+{
 	struct law_window w = window_of(s, tp);
 	u32 signal = s->signal, event = reduction_event(signal, tp), answer;
 
@@ -27,10 +38,10 @@ static inline u32 OF_LAW(answer)(struct lt_socket *s, const struct tcp_sock *tp)
 	else if (signal == SIGNAL_LAW)
 		w.cwnd_q16 = s->target_q16;
 	else
-		OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, law_signal(signal, tp), bpf_get_prandom_u32());
+		w.cwnd_q16 = OF_LAW(cut)(s, &w, law_signal(signal, tp));
 #ifdef LAW_OF_MARKS
 	if (signal == SIGNAL_LAW && tp->lost_out)
-		OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, LAW_LOSS, 0);
+		w.cwnd_q16 = OF_LAW(cut)(s, &w, LAW_LOSS);
 #endif
 	answer = reduced_to(s, &w);
 	TRACE(OF_LAW(trace), s, tp, event);
@@ -162,10 +173,9 @@ u32 LAW_PROG(ssthresh_on, struct sock *sk)
 /* A loss in an episode that marks began. */
 static inline void OF_LAW(lose)(struct lt_socket *s, struct tcp_sock *tp)
 {
-	struct law_weight weight = weight_on(s);
 	struct law_window w = window_after_episode(s, tp);
 
-	OF_LAW(reduce)(&s->LAW, PARAMETERS, &weight, &w, LAW_LOSS, 0);
+	w.cwnd_q16 = OF_LAW(cut)(s, &w, LAW_LOSS);
 	take_window_after_episode(s, tp, &w);
 	TRACE(OF_LAW(trace), s, tp, LT_TRACE_LOSS);
 }

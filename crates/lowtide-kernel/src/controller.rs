@@ -340,9 +340,8 @@ mod tests {
             let law = KernelLaw::parse(name).unwrap();
             let alpha = law.exponent(None, None);
             let budget = Budget::new(weight, snapshot.sending, super::flows(&law, &snapshot), &[], alpha);
-            // a flow's rate goes as its price to the power of -1/alpha, and the price as the weight's inverse
-            let together = f64::from(flows) * (budget.each_of_the_others().get() / weight.get()).powf(1.0 / alpha);
-            assert!((together - 1.0).abs() < 1e-9, "{name}: {together}");
+            let share = lowtide_deadline::socket_weight(weight, flows, alpha);
+            assert!(share < weight && budget.each_of_the_others() == share, "{name}: {share:?}");
         }
     }
 

@@ -40,6 +40,8 @@ pub struct Totals {
     pub own_law_acknowledged: u64,
     /// Payload bytes received.
     pub received: u64,
+    /// Those of them on connections that no law for downloads has measured.
+    pub unmeasured: u64,
     /// Payload bytes sent again.
     pub retransmitted: u64,
     /// Data segments sent.
@@ -83,6 +85,7 @@ impl Totals {
             acknowledged: self.acknowledged.max(before.acknowledged),
             own_law_acknowledged: self.own_law_acknowledged.max(before.own_law_acknowledged),
             received: self.received.max(before.received),
+            unmeasured: self.unmeasured.max(before.unmeasured),
             retransmitted: self.retransmitted.max(before.retransmitted),
             one_way: self.one_way.max(before.one_way),
             round_trips: self.round_trips.max(before.round_trips),
@@ -300,6 +303,7 @@ impl Transfer {
             acknowledged: counted.closed_acked,
             own_law_acknowledged: counted.closed_own_law,
             received: counted.closed_received,
+            unmeasured: counted.closed_unmeasured,
             retransmitted: counted.closed_retransmitted,
             segments: counted.segments,
             losses: counted.losses,
@@ -328,6 +332,7 @@ impl Transfer {
             totals.acknowledged += record.acked;
             totals.own_law_acknowledged += if record.own_law != 0 { record.acked } else { 0 };
             totals.received += record.received;
+            totals.unmeasured += if record.download_measured == 0 { record.received } else { 0 };
             totals.retransmitted += record.retransmitted;
             totals.one_way += u64::from(record.delays == ONE_WAY);
             totals.round_trips += u64::from(record.delays == ROUND_TRIPS);

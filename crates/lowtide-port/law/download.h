@@ -45,7 +45,7 @@ struct lt_download {
 	struct law_ack ack;
 	struct lt_path path;
 	struct aggregate_member part;
-	u64 number;		/* among those that share a flow, from 1; 0: a flow by itself */
+	u64 number;		/* among those that share a flow, from 1; 0: it has a flow of its own */
 	u64 wanted_ns;		/* when its part of the window last limited it */
 	u64 arrived_ns;		/* when data last arrived; 0: never */
 	u64 due_us;		/* when the next probe is due */
@@ -61,7 +61,6 @@ struct lt_download {
 	u32 granted;		/* window in the latest ACK, bytes */
 	u32 whole;		/* segments of the flow's window that it may have in flight */
 	u32 delay_us;		/* delay of the forward path, as an RTT */
-	struct lt_download_flow flow;	/* its own */
 };
 
 static inline bool download_by_tide(const struct lt_download_flow *f)

@@ -279,7 +279,7 @@ static inline void prague_reduce(struct prague *g, const struct prague_parameter
 
 	if (signal == LAW_ECN || signal == LAW_PHANTOM) {
 		if (!transients_is_answered(&g->transients))
-			prague_mark(g, p, weight, w);
+			IN_PLACE prague_mark(g, p, weight, w);
 		return;
 	}
 	g->in_loss = signal == LAW_LOSS;

@@ -384,6 +384,7 @@ fn without_timestamps_a_connection_is_left_alone_and_named() {
     let (ended, report) = scene.runs(&[], &program);
     scene.arrived_whole();
     assert_eq!(report["not_controlled"]["downloads_without_timestamps"], 1, "{report}");
+    assert_eq!((&report["outcome"], &report["governed_fraction"]), (&"not-governed".into(), &0.0.into()), "{report}");
     assert!(ended.err.contains("a connection without timestamps, whose windows are left alone"), "{}", ended.err);
 }
 

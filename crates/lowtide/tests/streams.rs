@@ -40,7 +40,8 @@ fn what_only_prints_ends_well_where_nobody_reads_it() {
     let text = "duration = \"1s\"\nbottleneck = { rate = \"1mbit\", rtt = \"40ms\" }\n\
                 [[flow]]\nname = \"a\"\ncc = \"cubic\"\n";
     fs::write(&scenario, text).unwrap();
-    let (trace, scenario) = (trace.to_str().unwrap(), scenario.to_str().unwrap());
+    let none = directory.path().join("history.json");
+    let (trace, scenario, none) = (trace.to_str().unwrap(), scenario.to_str().unwrap(), none.to_str().unwrap());
     for (arguments, first) in [
         (&["--help"][..], "Bulk transfers"),
         (&["--version"], "lowtide "),
@@ -48,6 +49,9 @@ fn what_only_prints_ends_well_where_nobody_reads_it() {
         (&["doctor"], "ok       kernel: "),
         (&["cc", "list"], "cdg"),
         (&["cc", "show"], "none of Lowtide's laws is loaded"),
+        // others may be running
+        (&["status"], ""),
+        (&["history", "--history", none], "no run is on record"),
         (&["trace", "plot", trace], "a.svg"),
         (&["lab", "list"], "("),
         (&["lab", "check", "C-01"], "nothing wrong"),

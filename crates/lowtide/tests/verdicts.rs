@@ -238,7 +238,13 @@ fn a_job_is_expected_to_send_what_it_sent_last() {
     place.run(&history[..4], "true");
     let second = place.run(&last, &place.send(50_000));
     second.has(json!({"size_bytes": 400_000, "outcome": "met", "met": true}));
-    // it has shrunk, which is known from now on, and then grows while it runs
+    // it has shrunk, which is known from now on: it needs an eighth of the rate
+    let again = place.run(&last, &format!("sleep 1; {}", place.send(50_000)));
+    again.has(json!({"outcome": "met"}));
+    let needed = |run: &Run| run.report["series"][0]["target_bps"].as_f64().unwrap();
+    let part = needed(&again) / needed(&second);
+    assert!((0.1..0.15).contains(&part), "{part}");
+    // and then grows while it runs
     let third = place.run(&last, &place.send(300_000));
     let size = third.report["size_bytes"].as_u64().unwrap();
     assert!((300_000..=600_000).contains(&size), "{size}");

@@ -272,11 +272,13 @@ impl Session {
         let (totals, clock) = (self.record.totals(), &self.plan.clock);
         let sent = totals.acknowledged - totals.own_law_acknowledged.min(totals.acknowledged);
         let sent_ungoverned = totals.own_law_acknowledged + totals.udp_sent;
+        let received = totals.received - totals.unmeasured.min(totals.received);
+        let received_elsewhere = totals.unmeasured + totals.udp_received;
         let received_ungoverned = if self.record.is_download() { totals.received } else { 0 };
         let (governed, ungoverned) = match self.plan.about {
-            Direction::Down => (totals.received, totals.udp_received),
+            Direction::Down => (received, received_elsewhere),
             Direction::Up => (sent, sent_ungoverned + received_ungoverned),
-            Direction::Both => (sent + totals.received, sent_ungoverned + totals.udp_received),
+            Direction::Both => (sent + received, sent_ungoverned + received_elsewhere),
         };
         Verdict::new(Seen {
             size: self.plan.size,
