@@ -69,6 +69,16 @@ fn json_goes_to_the_output() {
     assert_eq!((&summary["seed"], &summary["flows"][0]["name"]), (&9.into(), &"bg".into()));
 }
 
+#[test]
+fn connections_show_the_law_that_they_share() {
+    let directory = tempfile::tempdir().unwrap();
+    let connections = "cc = \"tide\"\nsource = \"connections:size=20kB,count=9,parallel=3\"\n";
+    let scenario = SCENARIO.replace("cc = \"reno\"\n", connections);
+    assert!(sim_of(&scenario, directory.path(), &["--out", "o"]).status.success());
+    let inner = fs::read_to_string(directory.path().join("o/inner.csv")).unwrap();
+    assert!(inner.lines().filter(|line| line.contains(",bg,listens,")).count() > 5, "{inner}");
+}
+
 /// A packet each ten seconds: what a span brings and what it could carry are counted by the same bounds.
 #[test]
 fn a_link_is_never_used_by_more_than_all_of_it() {

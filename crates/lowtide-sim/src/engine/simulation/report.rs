@@ -38,7 +38,8 @@ impl Simulation<'_> {
             inner.clear();
             let state = &self.flows[index];
             let connection = state.connection.map(|place| &self.connections[place as usize]);
-            if let Some(connection) = connection {
+            // connections that share a law's state show the same of it
+            if let Some(connection) = connection.or_else(|| self.live_connections(index).next()) {
                 connection.sender.law().inspect(&mut |name, value| inner.push((name, value)));
             }
             let totals = state.past.with(self.live_connections(index));
