@@ -4,6 +4,7 @@
 
 use std::{fmt::Display, path::Path, str::FromStr, time::Duration};
 
+use clap::Parser;
 use jiff::{Timestamp, Zoned};
 use lowtide_kernel::KernelLaw;
 use lowtide_lab::{Entry, Recording, experiment};
@@ -14,6 +15,7 @@ use lowtide_net::{
 use lowtide_sim::scenario::{ScenarioFile, Source};
 
 use crate::{
+    cli::Cli,
     hours::{Cap, Hours, Rules},
     operate::{protocol, read_frames},
     progress,
@@ -43,6 +45,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("progress", progress),
     ("state", state),
     ("hours", hours),
+    ("options", options),
 ];
 
 /// What is wrong is one sentence.
@@ -341,6 +344,18 @@ pub fn hours(bytes: &[u8]) {
                 assert!(open <= week && (!windows.is_empty() || open == week), "{open:?}");
             }
             Err(error) => is_a_sentence(error),
+        }
+    });
+}
+
+/// A command line, a word in each line.
+///
+/// # Panics
+/// It is wrong.
+pub fn options(bytes: &[u8]) {
+    with_text(bytes, |text| {
+        if let Err(error) = Cli::try_parse_from(["lowtide"].into_iter().chain(text.lines())) {
+            is_a_sentence(error);
         }
     });
 }
