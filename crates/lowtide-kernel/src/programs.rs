@@ -364,6 +364,26 @@ pub(crate) fn text_of(field: &[c_char]) -> String {
 mod tests {
     use super::*;
 
+    /// Linux 7 counts the arguments that the source has, and refuses a sixth; earlier ones those that the compiler left.
+    #[test]
+    fn no_function_of_ours_has_more_arguments_than_linux_7_takes() {
+        use libbpf_rs::btf::{
+            Btf, ReferencesType,
+            types::{Func, FuncProto},
+        };
+        let btf = Btf::from_path(concat!(env!("OUT_DIR"), "/transfer.bpf.o")).unwrap();
+        let functions: Vec<_> = btf
+            .type_by_kind::<Func<'_>>()
+            .map(|function| {
+                let proto = FuncProto::try_from(function.referenced_type()).expect("a function has a prototype");
+                (function.name().unwrap().to_owned(), proto.len())
+            })
+            .collect();
+        assert!(functions.len() > 50);
+        let too_many: Vec<_> = functions.iter().filter(|(_, arguments)| *arguments > 5).collect();
+        assert!(too_many.is_empty(), "pass a structure, or inline the call: {too_many:?}");
+    }
+
     #[test]
     fn names_fit_and_differ() {
         let (a, b) = (own_name("cdg"), own_name("cdg"));
