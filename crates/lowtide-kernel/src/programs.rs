@@ -364,7 +364,8 @@ pub(crate) fn text_of(field: &[c_char]) -> String {
 mod tests {
     use super::*;
 
-    /// Linux 7 counts the arguments that the source has, and refuses a sixth; earlier ones those that the compiler left.
+    /// Linux 7 counts the arguments that the source has, and refuses a sixth. Before it those counted that the compiler
+    /// had left.
     #[test]
     fn no_function_of_ours_has_more_arguments_than_linux_7_takes() {
         use libbpf_rs::btf::{
