@@ -178,8 +178,9 @@ fn what_the_program_sent_before_its_end_is_waited_for_and_no_more() {
         let ended: i128 = fs::read_to_string(&ended).unwrap().trim().parse().unwrap();
         (finished.as_nanosecond() - ended) as f64 / 1e9
     };
-    let run = run_in(link.a(), &directory, &["--w-min", "1"], &send);
-    run.has(json!({"acknowledged_bytes": 400_000}));
+    let run = run_in(link.a(), &directory, &["--w-min", "1", "--size", "400kB", "--deadline", "+1h"], &send);
+    run.has(json!({"outcome": "met", "acknowledged_bytes": 400_000}));
+    assert_eq!(receiver.received(), 400_000);
     assert!(seconds(&run) > 0.1, "{:?} {}", run.ended, seconds(&run));
     // a process that is left behind sends on, over the same connection
     let on = "for n in $(seq 400); do printf %1000s >&9; sleep 0.05; done";

@@ -102,15 +102,14 @@ impl Link {
     /// The second connection is a download from a server with CUBIC. At its receiver is Tide with this weight; without
     /// one it is an ordinary download.
     fn download(weight: Option<f64>, lie: Lie) -> Link {
-        let law_of = |tcp: &Tcp| law(tcp, None, 1);
         let end = |governed: Option<f64>, lie| {
-            let law = "cubic".parse().expect("it exists");
-            let tcp = Tcp { law, mss: 1448, ack_every: 2, receive_window: 6 << 20, ..settings() };
+            let cubic = "cubic".parse().expect("it exists");
+            let tcp = Tcp { law: cubic, mss: 1448, ack_every: 2, receive_window: 6 << 20, ..settings() };
             let receiver = Receiver::new(&tcp, EcnUse::Off).governed(governed.map(|weight| {
                 let ported = Ported::new(&"tide".parse().expect("it exists")).expect("it is ported");
                 Downloads::new(&ported, Some(weight), 1).connect()
             }));
-            End { sender: Sender::new(&tcp, law_of(&tcp)), receiver, lie, arrived: 0, said: BTreeMap::new() }
+            End { sender: Sender::new(&tcp, law(&tcp, None, 1)), receiver, lie, arrived: 0, said: BTreeMap::new() }
         };
         Link::of([end(None, Lie::None), end(weight, lie)], false)
     }
