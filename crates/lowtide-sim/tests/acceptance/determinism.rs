@@ -128,4 +128,4 @@ const GOLDEN_EVENTS: u64 = 82_859;
 /// Bytes acknowledged, and segments sent again.
 const GOLDEN_FLOWS: [(u64, u64); 7] =
     [(3153744, 116), (4190512, 166), (8688000, 204), (3736849, 397), (2718600, 0), (710968, 33), (2000000, 37)];
-const GOLDEN_CHECKSUM: u64 = 3_937_283_345_639_802_199;
+const GOLDEN_CHECKSUM: u64 = 14_681_671_176_135_159_472;
