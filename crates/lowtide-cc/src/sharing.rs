@@ -291,11 +291,11 @@ impl Path {
         let mut reaction = Reaction::None;
         if waited || own.waits {
             // the ACK of a single segment may have been kept back
-            self.all.on_unheard(ack.packets);
+            self.all.on_unheard(ack.bytes);
         } else {
             // a short segment takes less time on the link than others, and would make the base RTT too short
-            let rtt = ack.rtt.filter(|_| ack.sacked || ack.bytes >= self.mss);
-            let ack = self.all.on_ack(&Ack { window_limited: fills, rtt, ..*ack }, self.mss);
+            let rtt = ack.rtt.filter(|_| ack.bytes >= u64::from(ack.packets) * self.mss);
+            let ack = self.all.on_ack(&Ack { window_limited: fills, rtt, ..*ack }, own.number);
             (self.senders, self.latest_ack) = (ack.senders, now);
             reaction = self.law.on_ack(&ack);
         }
@@ -313,7 +313,7 @@ impl Path {
             self.all.leave(&mut own.member);
         }
         if !limited && !ack.has_data {
-            self.all.has_no_data();
+            self.all.has_no_data(self.mss);
         }
         reaction
     }

@@ -155,6 +155,14 @@ static inline bool tide_is_short(struct lt_socket *s, u64 bytes, u32 packets, u3
 	return length * 16 < s->member.longest * TIDE_SHORT_Q4;
 }
 
+/* Payload that this ACK has newly told of. With SACK blocks `bytes_acked` is behind, and jumps when a hole is filled. */
+static inline u32 tide_payload(const struct lt_socket *s, const struct tcp_sock *tp)
+{
+	u64 most = (u64)s->ack.packets * tp->mss_cache;
+
+	return tp->sacked_out ? most : at_most(tp->bytes_acked - s->member.acked, most);
+}
+
 /* Notes what an ACK says of this connection. */
 static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, const struct ack_sample *sample)
 {
@@ -167,7 +175,9 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	s->ack.rate_interval_us = tp->rate_interval_us;
 	s->ack.rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
 	s->ack.app_limited = tp->app_limited != 0;
-	if (!tp->sacked_out && tide_is_short(s, tp->bytes_acked - s->member.acked, s->ack.packets, tp->mss_cache))
+	s->ack.bytes = tide_payload(s, tp);
+	/* the length of what SACK blocks tell of is unknown: a short segment is at the end of what a program has written */
+	if (tp->sacked_out ? tp->write_seq == tp->snd_nxt : tide_is_short(s, s->ack.bytes, s->ack.packets, tp->mss_cache))
 		s->ack.rtt_us = 0;
 	s->member.acked = tp->bytes_acked;
 }
@@ -184,7 +194,7 @@ VERIFIED_APART u32 tide_law_acts(struct lt_flow *f, struct lt_socket *s)
 	weight = flow_weight(f, s);
 	w = tide_window_at(f, s->ack.now_us);
 	listened = f->tide.listens;
-	aggregate_ack(&f->all, &s->ack);
+	aggregate_ack(&f->all, &s->ack, s->member.number);
 	tide_sample(&f->tide, PARAMETERS, &s->ack);
 	tide_ack(&f->tide, PARAMETERS, &weight, &w, &s->ack);
 	return f->tide.listens && !listened;
@@ -232,14 +242,14 @@ static __noinline void tide_flow_ack(struct lt_flow *f, struct lt_socket *s, str
 	waited = s->member.waits;
 	use = flow_use_of_grant(f, s, probes || waited ? has_data : limited, !has_data, clock_ns(tp));
 	if (waited || s->member.waits) {	/* the ACK of a single segment may be delayed */
-		f->all.delivered += s->ack.packets;
+		f->all.delivered += s->ack.bytes;
 	} else if (tide_law_acts(f, s)) {
 		count(delay_backoffs, 1);
 		TRACE(tide_trace, s, tp, LT_TRACE_BACKOFF);
 	}
 	tide_divide(f, s, use, waited, has_data);
 	if (!limited && tp->app_limited)
-		aggregate_has_no_data(&f->all);
+		aggregate_has_no_data(&f->all, s->ack.mss);
 	tide_take(s, tp);
 }
 

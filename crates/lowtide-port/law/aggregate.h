@@ -19,21 +19,23 @@
 struct aggregate_mark {
 	u64 at_us;
 	u32 sent;		/* when the latest acknowledged segment left */
-	u32 delivered;		/* segments delivered so far */
+	u32 delivered;		/* bytes delivered so far */
 	u32 app_limited;	/* the rate was application-limited */
 	u32 unused;
 };
 
 struct aggregate {
 	u64 acked_us;		/* the latest ACK of a segment */
+	u64 acked;		/* number of its connection; 0: none yet */
+	u64 mixed_us;		/* the latest ACK that followed one of another connection */
 	u64 started_us;		/* when a connection without data in flight last began to send */
 	u64 reduced_us;		/* the latest reduction */
+	u64 delivered;		/* bytes delivered: a short segment takes less time on the link than another one */
 	u64 granted_q16;	/* the part of the window that connections use, or may use at once */
 	u64 modest_q16;		/* of that, the part of connections that use less than their grant */
 	u64 wanting;		/* connections that use up their grant: WANTS or HOLDS_TOKEN */
 	u32 srtt_us8;		/* smoothed RTT over the samples of all connections, in eighths */
 	u32 sent;		/* `una` - 1 */
-	u32 delivered;		/* segments delivered */
 	u32 app_limited;	/* application-limited until `delivered` exceeds this; 0: it is not */
 	/* segments outside of the window, sent in this RTT and in the one before */
 	u32 beside, beside_before;
@@ -73,10 +75,16 @@ static inline u32 aggregate_srtt_us(const struct aggregate *g)
 	return g->srtt_us8 / 8;
 }
 
+/* Whether several connections have been acknowledged within an RTT. */
+static inline bool aggregate_is_mixed(const struct aggregate *g, u64 now_us)
+{
+	return g->mixed_us && now_us - g->mixed_us <= aggregate_srtt_us(g);
+}
+
 /*
  * The delivery rate since the segment left that this ACK is for, as of one flow: the longer of the times to send and to
- * acknowledge counts (draft-ietf-ccwg-bbr, section 4.1.2.3). If one connection alone sends, the stack's own sample is
- * better, and stays.
+ * acknowledge counts (draft-ietf-ccwg-bbr, section 4.1.2.3). If one connection alone is acknowledged, the stack's own
+ * sample is better, and stays.
  */
 VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 {
@@ -86,7 +94,7 @@ VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 
 	if (!g || !a)
 		return 0;
-	if (g->wanting < 2)
+	if (!aggregate_is_mixed(g, a->now_us))
 		return 0;
 	sent_us = a->now_us - a->rtt_us;
 	a->rate_interval_us = 0;
@@ -105,13 +113,13 @@ VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 	interval = a->now_us - mark->at_us;
 	sending = (u32)sent_us - mark->sent;
 	a->rate_interval_us = at_least(interval, sending);
-	a->rate_delivered = g->delivered - mark->delivered;
+	a->rate_delivered = ((u32)g->delivered - mark->delivered) / at_least(a->mss, 1);
 	a->rate_app_limited = mark->app_limited;
 	return 0;
 }
 
-/* Turns the ACK of one connection into one of the aggregate. */
-VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
+/* Turns the ACK of the connection of this number into one of the aggregate. */
+VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a, u64 number)
 {
 	struct aggregate_mark *mark;
 	u32 sent;
@@ -120,16 +128,20 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
 		return 0;
 	mark = &g->marks[g->last & (AGGREGATE_MARKS - 1)];
 	sent = a->now_us - a->rtt_us;
-	g->delivered += a->packets;
-	if (a->packets)
+	g->delivered += a->bytes;
+	if (a->packets) {
+		if (g->acked && g->acked != number)
+			g->mixed_us = a->now_us;
+		g->acked = number;
 		g->acked_us = a->now_us;
+	}
 	if (a->rtt_us) {
 		g->srtt_us8 = g->srtt_us8 ? g->srtt_us8 - g->srtt_us8 / 8 + a->rtt_us : 8 * a->rtt_us;
 		if ((s32)(sent - g->sent) > 0)
 			g->sent = sent;
 	}
 	aggregate_rate(g, a);
-	if (g->app_limited && (s32)(g->delivered - g->app_limited) > 0)
+	if (g->app_limited && (s32)((u32)g->delivered - g->app_limited) > 0)
 		g->app_limited = 0;
 	if (a->now_us - mark->at_us >= aggregate_srtt_us(g) / AGGREGATE_SPACING) {
 		g->last++;
@@ -142,7 +154,7 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
 	a->srtt_us = aggregate_srtt_us(g);
 	a->una = g->sent + 1;
 	a->nxt = a->now_us;
-	if (g->wanting > 1)
+	if (aggregate_is_mixed(g, a->now_us))
 		a->app_limited = g->app_limited != 0;
 	a->senders = g->wanting;
 	if (a->now_us - g->counts_us > aggregate_srtt_us(g)) {
@@ -157,10 +169,10 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a)
 }
 
 /* No connection has more to send. Until what is in flight is delivered the rate is application-limited. */
-static inline void aggregate_has_no_data(struct aggregate *g)
+static inline void aggregate_has_no_data(struct aggregate *g, u32 mss)
 {
 	if (!g->wanting)
-		g->app_limited = (g->delivered + (u32)(g->granted_q16 >> 16)) ?: 1;
+		g->app_limited = ((u32)g->delivered + (u32)(g->granted_q16 >> 16) * mss) ?: 1;
 }
 
 /*

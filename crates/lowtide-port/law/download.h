@@ -30,7 +30,7 @@ struct lt_download_flow {
 	struct download_law law;	/* that of another law */
 	u64 window_q16;		/* of whichever law */
 	u64 whole;		/* segments in the windows of its connections */
-	u64 started;		/* segments that came before Tide (re)started */
+	u64 started;		/* bytes that came before Tide (re)started */
 	u64 number;		/* enum law_number */
 };
 
@@ -242,7 +242,7 @@ static NOT_INLINE int download_hears(struct lt_download_flow *f, struct lt_downl
 		return 0;
 	/* rounds last until a window has an effect, so they use the whole RTT */
 	a->rtt_us = d->loop_us;
-	aggregate_ack(&f->flow.all, a);
+	aggregate_ack(&f->flow.all, a, d->number);
 	a->rtt_us = delay_us;
 	if (download_by_tide(f))
 		download_tide_hears(f, d, p, weight_q16, full);
@@ -352,10 +352,11 @@ static inline void download_arrives(struct lt_download_flow *f, struct lt_downlo
  */
 static inline u32 download_short(const struct lt_download *d, const struct lt_download_flow *f)
 {
-	u32 arrived = f->flow.all.delivered - (u32)f->started, mss = d->grants.mss;
+	u64 arrived = f->flow.all.delivered - f->started;
+	u32 mss = d->grants.mss;
 	const struct tide *t = &f->flow.tide;
 
-	if (!download_by_tide(f) || (u64)arrived * mss >= DOWNLOAD_SHORT || (t->listens && !t->listen.first))
+	if (!download_by_tide(f) || arrived >= DOWNLOAD_SHORT || (t->listens && !t->listen.first))
 		return 0;
 	return at_most(LAW_INITIAL_WINDOW * mss + d->grants.received, DOWNLOAD_SHORT);
 }

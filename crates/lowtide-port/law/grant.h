@@ -313,6 +313,7 @@ static NOT_INLINE bool grant_arrives(struct grants *g, const struct segment *s, 
 	g->received += s->payload;
 	a->now_us = s->now_us;
 	a->packets = segments;
+	a->bytes = segments * g->mss;
 	a->marked = s->marked ? segments : 0;
 	a->mss = g->mss;
 	if (!g->made)

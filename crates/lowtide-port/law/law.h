@@ -61,6 +61,7 @@ struct law_ack {
 	u32 una, nxt;		/* sequence numbers */
 	u32 in_flight;		/* segments, before this ACK */
 	u32 window_limited;
+	u32 bytes;		/* payload of `packets` */
 	u64 cwnd_q16;		/* the window, before this ACK */
 	u64 weight_q16;		/* w; 0: none */
 	u32 reducing;		/* in a reduction episode; not after a timeout */

@@ -31,7 +31,7 @@
  */
 #define TIDE_SPREAD_PACKETS 3
 #define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
-/* the same later, where the ACKs of the first packets were for one packet each, and are for two now */
+/* the same later, where the ACKs of the first packets were for one packet each, and are for two now; and for the last word */
 #define TIDE_MANY 5
 #define TIDE_TRAINS 3			/* probes of four that measure the packet time */
 
@@ -219,9 +219,9 @@ static inline void tide_record_probe(struct tide_listen *l, u64 rtt, u64 base, b
 
 /*
  * The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link. 1:
- * there is none; 0: no reading, or the link is not free.
+ * there is none; 0: no reading, or the link is not free. `last`: noise may not ask again, so that takes more.
  */
-VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 packet)
+VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 packet, bool last)
 {
 	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest;
 
@@ -230,7 +230,7 @@ VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 pack
 	latest = l->rtts.of[(l->probes - 1) & (TIDE_RTTS - 1)];
 	for (u32 i = 1; i < TIDE_MANY; i++)
 		differ += is_at_most(TIDE_SAME, tide_differ(l->rtts.of[(l->probes - 1 - i) & (TIDE_RTTS - 1)], latest)) & is_at_most(i + 1, l->in_a_row);
-	if (!differ)
+	if (!differ && (!last || l->in_a_row >= TIDE_MANY))
 		return 1;
 	if (l->in_a_row < TIDE_RTTS || l->in_a_row & 1)
 		return 0;

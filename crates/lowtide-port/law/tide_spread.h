@@ -42,10 +42,16 @@ static inline bool tide_spread_is_none(const struct tide_spread *s)
 	return !s->longer && s->probes > TIDE_SPREAD_PROBES;
 }
 
+/* Whether noise may not ask again. */
+static inline bool tide_spread_is_final(const struct tide_spread *s)
+{
+	return s->asked >= TIDE_SPREAD_ASKS;
+}
+
 /* Whether probes have found none as often as noise may ask for one. */
 static inline bool tide_spread_is_denied(const struct tide_spread *s)
 {
-	return tide_spread_is_none(s) & (s->asked >= TIDE_SPREAD_ASKS);
+	return tide_spread_is_none(s) & (u32)tide_spread_is_final(s);
 }
 
 /*
@@ -82,7 +88,7 @@ static inline void tide_spread_measure_again(struct tide_spread *s)
 /* RTTs differ in FILL, and no spread is known; or none was found in a queue. Whether it is to be measured. */
 static inline bool tide_spread_ask(struct tide_spread *s)
 {
-	if (s->longer || s->asked >= TIDE_SPREAD_ASKS)
+	if (s->longer || tide_spread_is_final(s))
 		return false;
 	s->asked++;
 	tide_spread_measure_again(s);

@@ -116,7 +116,7 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 	base = tide_base(&t->path);
 	tide_record_probe(&t->listen, rtt, base, alone);
 	if (alone) {
-		reading = tide_spread_reading(&t->listen, base, tide_packet(&t->path));
+		reading = tide_spread_reading(&t->listen, base, tide_packet(&t->path), tide_spread_is_final(&t->path.spread));
 		tide_spread_probe(&t->path.spread, reading, base, tide_is_unsure(&t->listen));
 	}
 	if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16 && tide_is_too_long(&t->listen, now_us, base))

@@ -281,17 +281,26 @@ void native_aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
 	aggregate_begin(g, now_us, srtt_us);
 }
 
+/* The ACK of a connection. */
+struct native_aggregate_event {
+	u64 now_us;
+	u32 packets, bytes, mss, rtt_us;
+	u64 number;
+};
+
 /* What the law gets of an ACK. */
 struct native_aggregate_heard {
 	u32 una, nxt, srtt_us, senders, burst, beside;
 	u32 rate_delivered, rate_interval_us, rate_app_limited;
 };
 
-void native_aggregate_ack(struct aggregate *g, u64 now_us, u32 packets, u32 rtt_us, struct native_aggregate_heard *heard)
+void native_aggregate_ack(struct aggregate *g, const struct native_aggregate_event *event, struct native_aggregate_heard *heard)
 {
-	struct law_ack a = { .now_us = now_us, .packets = packets, .rtt_us = rtt_us };
+	struct law_ack a = {
+		.now_us = event->now_us, .packets = event->packets, .bytes = event->bytes, .mss = event->mss, .rtt_us = event->rtt_us,
+	};
 
-	aggregate_ack(g, &a);
+	aggregate_ack(g, &a, event->number);
 	heard->una = a.una;
 	heard->nxt = a.nxt;
 	heard->srtt_us = a.srtt_us;
@@ -308,9 +317,9 @@ void native_aggregate_beside(struct aggregate *g)
 	g->beside++;
 }
 
-void native_aggregate_has_no_data(struct aggregate *g)
+void native_aggregate_has_no_data(struct aggregate *g, u32 mss)
 {
-	aggregate_has_no_data(g);
+	aggregate_has_no_data(g, mss);
 }
 
 /* As tide_congested of tide_ops.h: whether it is a reduction. */

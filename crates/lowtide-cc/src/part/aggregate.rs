@@ -47,7 +47,7 @@ struct Mark {
     at: Time,
     /// When the latest segment left that had been acknowledged.
     sent: Time,
-    /// Segments so far.
+    /// Bytes so far.
     delivered: u64,
     app_limited: bool,
 }
@@ -62,6 +62,10 @@ const SPACING: u32 = 8;
 pub struct Aggregate {
     /// The latest ACK of a segment.
     acked: Time,
+    /// The number of its connection.
+    acked_of: Option<u64>,
+    /// The latest ACK that followed one of another connection.
+    mixed: Option<Time>,
     /// The latest time that a connection began to send after a pause.
     pub started: Time,
     reduced: Option<Time>,
@@ -74,6 +78,7 @@ pub struct Aggregate {
     /// Over the samples of all, nanoseconds, in eighths.
     srtt_8: u64,
     sent: Time,
+    /// Bytes: a short segment takes less time on the link than another one.
     delivered: u64,
     /// Up to this count the program limited what was sent.
     app_limited: Option<u64>,
@@ -140,8 +145,8 @@ impl Aggregate {
 
     /// The delivery rate over the time since the segment left that this ACK is for, as of one flow: over the longer of
     /// what it took to send and to acknowledge (draft-ietf-ccwg-bbr, section 4.1.2.3). Where one connection alone
-    /// sends, its own sample is better, and stays.
-    fn rate(&mut self, now: Time, rtt: Duration, mss: u64) -> Option<RateSample> {
+    /// is acknowledged, its own sample is better, and stays.
+    fn rate(&mut self, now: Time, rtt: Duration) -> Option<RateSample> {
         let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos() as u64));
         self.from = self.from.max((self.last + 1).saturating_sub(MARKS));
         while self.from != self.last && self.marks[(self.from + 1) % MARKS].at <= sent {
@@ -152,28 +157,36 @@ impl Aggregate {
             return None;
         }
         Some(RateSample {
-            delivered: (self.delivered - mark.delivered) * mss,
+            delivered: self.delivered - mark.delivered,
             interval: (now - mark.at).max(sent - mark.sent),
-            prior_delivered: mark.delivered * mss,
-            total_delivered: self.delivered * mss,
+            prior_delivered: mark.delivered,
+            total_delivered: self.delivered,
             app_limited: mark.app_limited,
             ..RateSample::default()
         })
     }
 
-    /// A connection's ACK becomes that of all, who send segments of so many bytes.
-    pub fn on_ack(&mut self, ack: &Ack, mss: u64) -> Ack {
+    /// Whether several connections have been acknowledged within a round trip.
+    fn is_mixed(&self, now: Time) -> bool {
+        self.mixed.is_some_and(|mixed| now - mixed <= self.srtt())
+    }
+
+    /// The ACK of the connection of this number becomes that of all.
+    pub fn on_ack(&mut self, ack: &Ack, number: u64) -> Ack {
         let now = ack.now;
-        self.delivered += u64::from(ack.packets);
+        self.delivered += ack.bytes;
         if ack.packets > 0 {
-            self.acked = now;
+            if self.acked_of.is_some_and(|other| other != number) {
+                self.mixed = Some(now);
+            }
+            (self.acked, self.acked_of) = (now, Some(number));
         }
         if let Some(rtt) = ack.rtt {
             let nanos = rtt.as_nanos() as u64;
             self.srtt_8 = if self.srtt_8 > 0 { self.srtt_8 - self.srtt_8 / 8 + nanos } else { 8 * nanos };
             self.sent = self.sent.max(Time::from_nanos(now.as_nanos().saturating_sub(nanos)));
         }
-        let rate = if self.wanting < 2 { ack.rate } else { ack.rtt.and_then(|rtt| self.rate(now, rtt, mss)) };
+        let rate = if self.is_mixed(now) { ack.rtt.and_then(|rtt| self.rate(now, rtt)) } else { ack.rate };
         self.app_limited = self.app_limited.filter(|until| self.delivered <= *until);
         let app_limited = self.app_limited.is_some();
         if now - self.marks[self.last % MARKS].at >= self.srtt() / SPACING {
@@ -197,8 +210,8 @@ impl Aggregate {
     }
 
     /// An ACK that is not passed on to the law.
-    pub const fn on_unheard(&mut self, packets: u32) {
-        self.delivered += packets as u64;
+    pub const fn on_unheard(&mut self, bytes: u64) {
+        self.delivered += bytes;
     }
 
     /// A segment leaves outside of the window.
@@ -207,10 +220,10 @@ impl Aggregate {
     }
 
     /// A connection has no more to send. If none has, what is delivered from here on says little of the link.
-    pub fn has_no_data(&mut self) {
+    pub fn has_no_data(&mut self, mss: u64) {
         if self.wanting == 0 {
             // what sums of fractions lack is no segment
-            self.app_limited = Some((self.delivered + (self.granted + 1e-6) as u64).max(1));
+            self.app_limited = Some((self.delivered + (self.granted + 1e-6) as u64 * mss).max(1));
         }
     }
 
@@ -323,9 +336,9 @@ mod tests {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
         assert_eq!(all.una(), 100_000, "nothing that is sent from here on is acknowledged");
-        let late = all.on_ack(&ack(150, 1, 30), MSS);
+        let late = all.on_ack(&ack(150, 1, 30), 1);
         assert_eq!((late.una, late.nxt), (120_001, 150_000));
-        let earlier = all.on_ack(&ack(155, 1, 50), MSS);
+        let earlier = all.on_ack(&ack(155, 1, 50), 2);
         assert_eq!((earlier.una, earlier.nxt), (120_001, 155_000), "of a connection whose round trip is longer");
         // 40 ms, an eighth of the way to 30 ms, and of that to 50 ms
         assert_eq!(earlier.srtt, Duration::from_nanos(40_156_250));
@@ -336,13 +349,13 @@ mod tests {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
         let own = Some(RateSample { delivered: 1, ..RateSample::default() });
-        let alone = all.on_ack(&Ack { rate: own, ..ack(100, 1, 40) }, MSS);
-        assert_eq!(alone.rate, own, "where one connection sends its own sample stays");
+        let alone = all.on_ack(&Ack { rate: own, ..ack(100, 1, 40) }, 1);
+        assert_eq!(alone.rate, own, "where one connection is acknowledged its own sample stays");
         let mut members = [joined(&mut all, 8.0), joined(&mut all, 8.0)];
         let mut rates = Vec::new();
         for ms in 101..=400 {
             // a segment each in every 2 ms
-            rates.push(all.on_ack(&ack(ms, 1, 40), MSS).rate);
+            rates.push(all.on_ack(&ack(ms, 1, 40), 1 + ms % 2).rate);
         }
         assert_eq!(rates[..39].iter().flatten().count(), 0, "what left before it began tells nothing");
         for rate in rates.iter().skip(60).map(|rate| rate.expect("a sample")) {
@@ -353,10 +366,30 @@ mod tests {
         for member in &mut members {
             all.count(member, 6.0, Usage::Modest);
         }
-        all.has_no_data();
+        all.has_no_data(MSS);
         members.iter_mut().for_each(|member| all.join(member, 8.0));
-        let limited: Vec<_> = (401..=500).map(|ms| all.on_ack(&ack(ms, 1, 40), MSS).rate.expect("a sample")).collect();
+        let limited: Vec<_> =
+            (401..=500).map(|ms| all.on_ack(&ack(ms, 1, 40), 1 + ms % 2).rate.expect("a sample")).collect();
         assert!(limited.iter().any(|rate| rate.app_limited) && !limited[99].app_limited);
+        // an RTT after the latest ACK of another connection
+        let rates = [501, 540, 541].map(|ms| all.on_ack(&Ack { rate: own, ..ack(ms, 1, 40) }, 1).rate);
+        assert_eq!(rates.map(|rate| rate == own), [false, false, true]);
+    }
+
+    #[test]
+    fn a_delivery_rate_counts_bytes_as_short_segments_take_less_time_on_the_link() {
+        let mut all = Aggregate::default();
+        all.begin(at(100), Duration::from_millis(40));
+        let _members = [joined(&mut all, 8.0), joined(&mut all, 8.0)];
+        for ms in 101..=300 {
+            // a segment in a millisecond of 1,000 bytes, and of 100 bytes
+            let ack = Ack { bytes: if ms % 2 == 0 { 100 } else { MSS }, ..ack(ms, 1, 40) };
+            let rate = all.on_ack(&ack, ms % 2).rate;
+            if let Some(rate) = rate {
+                let per_second = rate.delivered as f64 / rate.interval.as_secs_f64();
+                assert!((per_second - 550e3).abs() < 15e3, "{rate:?}");
+            }
+        }
     }
 
     #[test]
@@ -429,11 +462,11 @@ mod tests {
     fn what_was_sent_beside_and_at_once_counts_for_a_round_trip_or_two() {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
-        all.on_ack(&ack(101, 1, 40), MSS);
+        all.on_ack(&ack(101, 1, 40), 1);
         all.on_beside();
         all.on_beside();
         joined(&mut all, 7.0);
-        let heard = [120, 142, 160, 184, 200].map(|ms| all.on_ack(&ack(ms, 1, 40), MSS));
+        let heard = [120, 142, 160, 184, 200].map(|ms| all.on_ack(&ack(ms, 1, 40), 1));
         assert_eq!(heard.map(|ack| (ack.beside, ack.burst)), [(2, 7), (2, 7), (2, 7), (0, 0), (0, 0)]);
     }
 }

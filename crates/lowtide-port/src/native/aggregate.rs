@@ -8,6 +8,17 @@ use lowtide_cc::{
 use proptest::prelude::*;
 use std::time::Duration;
 
+/// The ACK of a connection: `struct native_aggregate_event` of `native.c`.
+#[repr(C)]
+struct Delivered {
+    now_us: u64,
+    packets: u32,
+    bytes: u32,
+    mss: u32,
+    rtt_us: u32,
+    number: u64,
+}
+
 /// What the law receives of an ACK: `struct native_aggregate_heard` of `native.c`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,9 +38,9 @@ unsafe extern "C" {
     fn native_aggregate_size() -> u64;
     fn native_aggregate_member_size() -> u64;
     fn native_aggregate_begin(g: *mut u64, now_us: u64, srtt_us: u32);
-    fn native_aggregate_ack(g: *mut u64, now_us: u64, packets: u32, rtt_us: u32, heard: *mut Heard);
+    fn native_aggregate_ack(g: *mut u64, event: *const Delivered, heard: *mut Heard);
     fn native_aggregate_beside(g: *mut u64);
-    fn native_aggregate_has_no_data(g: *mut u64);
+    fn native_aggregate_has_no_data(g: *mut u64, mss: u32);
     fn native_aggregate_reduces(g: *mut u64, m: *const u64, now_us: u64) -> bool;
     fn native_aggregate_flight(m: *mut u64, in_flight: u32);
     fn native_aggregate_is_full(g: *const u64, window_q16: u64) -> bool;
@@ -63,7 +74,7 @@ fn zeroed(bytes: u64) -> Vec<u64> {
 enum Event {
     Wait(u64),
     Join,
-    Ack { packets: u32, in_flight: u32, usage: u8, sampled: bool },
+    Ack { packets: u32, short: u32, in_flight: u32, usage: u8, sampled: bool },
     Loss(u64),
     Beside,
     NoData,
@@ -95,11 +106,15 @@ impl Pair {
                 all.join(member, real);
                 unsafe { native_aggregate_join(g, m, window_q16) };
             }
-            Event::Ack { packets, in_flight, usage, sampled } => {
+            Event::Ack { packets, short, in_flight, usage, sampled } => {
                 let usage = usage as usize % 4;
                 let rtt = sampled.then(|| Duration::from_micros(self.rtt_us.into()));
                 member.in_flight = in_flight;
-                let heard = all.on_ack(&Ack { now: at(self.now_us), packets, rtt, ..Ack::default() }, MSS);
+                // the last segment may be short
+                let bytes = (packets * MSS as u32).saturating_sub(short);
+                let ack = Ack { now: at(self.now_us), packets, bytes: bytes.into(), rtt, ..Ack::default() };
+                let number = which as u64 + 1;
+                let heard = all.on_ack(&ack, number);
                 all.grant(
                     member,
                     real,
@@ -122,7 +137,8 @@ impl Pair {
                 let full = unsafe {
                     native_aggregate_flight(m, in_flight);
                     let rtt_us = if sampled { self.rtt_us } else { 0 };
-                    native_aggregate_ack(g, self.now_us, packets, rtt_us, &raw mut port);
+                    let event = Delivered { now_us: self.now_us, packets, bytes, mss: MSS as u32, rtt_us, number };
+                    native_aggregate_ack(g, &raw const event, &raw mut port);
                     native_aggregate_grant(g, m, window_q16, packets, usage as u32);
                     native_aggregate_is_full(g, window_q16)
                 };
@@ -148,8 +164,8 @@ impl Pair {
             // it counts whole segments, and C may have lost a little of the last one
             Event::NoData if all.granted().ceil() - all.granted() < 1e-2 && all.granted().fract() > 1e-9 => {}
             Event::NoData => {
-                all.has_no_data();
-                unsafe { native_aggregate_has_no_data(g) };
+                all.has_no_data(MSS);
+                unsafe { native_aggregate_has_no_data(g, MSS as u32) };
             }
             Event::Leave => {
                 all.leave(member);
@@ -180,8 +196,9 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         3 => (1u64..20_000).prop_map(Event::Wait),
         2 => Just(Event::Join),
-        8 => (0u32..12, 0u32..40, 0u8..4, any::<bool>())
-            .prop_map(|(packets, in_flight, usage, sampled)| Event::Ack { packets, in_flight, usage, sampled }),
+        8 => (0u32..12, prop_oneof![3 => Just(0), 1 => 1u32..1448], 0u32..40, 0u8..4, any::<bool>()).prop_map(
+            |(packets, short, in_flight, usage, sampled)| Event::Ack { packets, short, in_flight, usage, sampled },
+        ),
         1 => (1u64..100).prop_map(Event::Loss),
         1 => Just(Event::Beside),
         1 => Just(Event::NoData),
@@ -210,9 +227,10 @@ proptest! {
         let mut pair = Pair::new(rtts[0]);
         for (n, rtt_us) in (1..).zip(rtts) {
             let (now_us, rtt) = (pair.now_us + 1000 * n, Some(Duration::from_micros(rtt_us.into())));
-            let heard = pair.reference.on_ack(&Ack { now: at(now_us), packets: 1, rtt, ..Ack::default() }, MSS);
+            let heard = pair.reference.on_ack(&Ack { now: at(now_us), packets: 1, rtt, ..Ack::default() }, 1);
             let mut port = Heard::default();
-            unsafe { native_aggregate_ack(pair.c.as_mut_ptr(), now_us, 1, rtt_us, &raw mut port) };
+            let event = Delivered { now_us, packets: 1, bytes: 0, mss: MSS as u32, rtt_us, number: 1 };
+            unsafe { native_aggregate_ack(pair.c.as_mut_ptr(), &raw const event, &raw mut port) };
             prop_assert!((heard.srtt.as_micros() as i64 - i64::from(port.srtt_us)).abs() <= 1, "{heard:?} {port:?}");
             prop_assert_eq!((heard.una as u32, heard.nxt as u32), (port.una, port.nxt));
         }

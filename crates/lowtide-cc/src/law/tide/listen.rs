@@ -98,7 +98,8 @@ impl Listen {
     const PACKETS: f64 = 3.0;
     /// Probes that suffice if their RTTs are alike.
     const FEW: u32 = 3;
-    /// The same later, where the ACKs of the first packets were for one packet each, and are for two now.
+    /// The same later, where the ACKs of the first packets were for one packet each, and are for two now; and for the
+    /// last word.
     const MANY: usize = 5;
     /// LISTEN lasts so long before the spread is measured anew, at least [`LONG`] base RTTs. Then twice as long, and so
     /// on. The window of CUBIC has about such a period.
@@ -160,10 +161,11 @@ impl Listen {
     }
 
     /// The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link,
-    /// seconds. `packet`: seconds. `None`: no reading, or the link is not free.
-    pub(super) fn spread_reading(&mut self, base: f64, packet: f64) -> Option<f64> {
+    /// seconds. `packet`: seconds. `last`: noise may not ask again. `None`: no reading, or the link is not free.
+    pub(super) fn spread_reading(&mut self, base: f64, packet: f64, last: bool) -> Option<f64> {
         let latest = &self.rtts[..(self.in_a_row as usize).min(Self::MANY)];
-        if self.in_a_row >= Self::FEW && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Path::SAME - 1e-9) {
+        let suffices = if last { Self::MANY } else { Self::FEW as usize };
+        if latest.len() >= suffices && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Path::SAME - 1e-9) {
             return Some(0.0);
         }
         if (self.in_a_row as usize) < self.rtts.len() || !self.in_a_row.is_multiple_of(2) {
@@ -360,7 +362,7 @@ mod tests {
         for longer in longer {
             listen.on_probe(40e-3 + longer * 1e-3, 40e-3, true);
         }
-        listen.spread_reading(40e-3, PACKET).map(|spread| (spread * 1e3).round())
+        listen.spread_reading(40e-3, PACKET, false).map(|spread| (spread * 1e3).round())
     }
 
     #[test]
@@ -392,10 +394,20 @@ mod tests {
         ] {
             listen.gap = gap;
             listen.on_probe(rtt, 40e-3, true);
-            assert_eq!(listen.spread_reading(40e-3, PACKET), reading, "{rtt} s, {gap} s after an ACK");
+            assert_eq!(listen.spread_reading(40e-3, PACKET, false), reading, "{rtt} s, {gap} s after an ACK");
         }
         listen.on_probe(41.5e-3, 40e-3, false);
         assert_eq!(listen.in_a_row, 0, "other packets of the transfer were beside it");
+    }
+
+    #[test]
+    fn five_that_are_alike_are_the_last_word() {
+        let mut listen = Listen::default();
+        let readings = [(); 6].map(|()| {
+            listen.on_probe(40.9e-3, 40e-3, true);
+            listen.spread_reading(40e-3, PACKET, true)
+        });
+        assert_eq!(readings, [None, None, None, None, Some(0.0), Some(0.0)]);
     }
 
     #[test]
@@ -405,11 +417,11 @@ mod tests {
         let readings: Vec<Option<f64>> = longer
             .map(|longer| {
                 listen.on_probe(40e-3 + longer * PACKET, 40e-3, true);
-                listen.spread_reading(40e-3, PACKET)
+                listen.spread_reading(40e-3, PACKET, false)
             })
             .into();
         assert!(readings[..11].iter().all(Option::is_none) && readings[11].is_some(), "{readings:?}");
-        assert!(listen.spread_reading(40e-3, PACKET / 2.0).is_some(), "it differs by more");
+        assert!(listen.spread_reading(40e-3, PACKET / 2.0, false).is_some(), "it differs by more");
     }
 
     #[test]

@@ -57,9 +57,14 @@ impl Spread {
         self.seconds == 0.0 && self.probes > Self::PROBES
     }
 
+    /// Whether noise may not ask again.
+    pub(super) const fn is_final(&self) -> bool {
+        self.asked >= Self::ASKS
+    }
+
     /// Whether probes have found none as often as noise may ask for one.
     pub(super) const fn is_denied(&self) -> bool {
-        self.is_none() && self.asked >= Self::ASKS
+        self.is_none() && self.is_final()
     }
 
     /// What probes measured was a queue: it is measured anew.
@@ -78,7 +83,7 @@ impl Spread {
 
     /// RTTs differ in FILL, and no spread is known; or none was found in a queue. Whether it is to be measured.
     pub(super) fn ask(&mut self) -> bool {
-        let asks = self.seconds == 0.0 && self.asked < Self::ASKS;
+        let asks = self.seconds == 0.0 && !self.is_final();
         if asks {
             self.asked += 1;
             self.measure_again();

@@ -89,7 +89,7 @@ impl Tide {
         let alone = self.senders < 2 || ack.beside + ack.burst == 0;
         listen.on_probe(rtt, base, alone);
         if alone {
-            let reading = listen.spread_reading(base, self.path.packet());
+            let reading = listen.spread_reading(base, self.path.packet(), self.path.spread.is_final());
             self.path.spread.on_probe(reading, base, listen.is_unsure());
         }
         // packets that left together come apart by themselves
