@@ -206,6 +206,7 @@ static __always_inline void download_data(struct lt_download *d, struct bpf_sock
 
 	if (!f)
 		return;
+	d->stamped = 1;
 	d->arrived_ns = now_ns;
 	if (!flow_enter(&f->flow, now_ns)) {
 		grant_unseen(&d->grants);
@@ -240,7 +241,6 @@ int lt_download_in(struct __sk_buff *skb)
 		}
 		return PASS;
 	}
-	d->stamped = 1;
 	now_ns = bpf_ktime_get_ns();
 	s.now_us = now_ns / NSEC_PER_USEC;
 	download_data(d, sk, &s, now_ns);

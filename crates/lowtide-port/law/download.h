@@ -51,7 +51,7 @@ struct lt_download {
 	u64 due_us;		/* when the next probe is due */
 	u32 loop_us;		/* RTT of the latest answer to a grant; 0: not known */
 	u32 begun;
-	u32 stamped;		/* 1: it has timestamps, 2: it has none */
+	u32 stamped;		/* 1: data had timestamps, and a flow; 2: it has none */
 	u32 waits;		/* for the token */
 	u32 probes;		/* it probes, with `pause_us` between probes */
 	u32 pause_us;
