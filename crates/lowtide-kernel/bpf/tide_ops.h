@@ -155,7 +155,7 @@ static inline bool tide_is_short(struct lt_socket *s, u64 bytes, u32 packets, u3
 	return length * 16 < s->member.longest * TIDE_SHORT_Q4;
 }
 
-/* Payload that this ACK has newly told of. With SACK blocks `bytes_acked` is behind, and jumps when a hole is filled. */
+/* Payload that this ACK has newly told of. With SACK blocks `bytes_acked` is behind, and jumps as a hole is filled. */
 static inline u32 tide_payload(const struct lt_socket *s, const struct tcp_sock *tp)
 {
 	u64 most = (u64)s->ack.packets * tp->mss_cache;
@@ -176,7 +176,7 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	s->ack.rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
 	s->ack.app_limited = tp->app_limited != 0;
 	s->ack.bytes = tide_payload(s, tp);
-	/* the length of what SACK blocks tell of is unknown: a short segment is at the end of what a program has written */
+	/* SACK blocks do not tell the length: a short segment is at the end of what a program has written */
 	if (tp->sacked_out ? tp->write_seq == tp->snd_nxt : tide_is_short(s, s->ack.bytes, s->ack.packets, tp->mss_cache))
 		s->ack.rtt_us = 0;
 	s->member.acked = tp->bytes_acked;

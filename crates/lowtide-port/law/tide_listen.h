@@ -31,7 +31,10 @@
  */
 #define TIDE_SPREAD_PACKETS 3
 #define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
-/* the same later, where the ACKs of the first packets were for one packet each, and are for two now; and for the last word */
+/*
+ * The same later, where the ACKs of the first packets were for one packet each, and are for two now; and if noise may
+ * not ask again.
+ */
 #define TIDE_MANY 5
 #define TIDE_TRAINS 3			/* probes of four that measure the packet time */
 

@@ -98,8 +98,8 @@ impl Listen {
     const PACKETS: f64 = 3.0;
     /// Probes that suffice if their RTTs are alike.
     const FEW: u32 = 3;
-    /// The same later, where the ACKs of the first packets were for one packet each, and are for two now; and for the
-    /// last word.
+    /// The same later, where the ACKs of the first packets were for one packet each, and are for two now; and if noise
+    /// may not ask again.
     const MANY: usize = 5;
     /// LISTEN lasts so long before the spread is measured anew, at least [`LONG`] base RTTs. Then twice as long, and so
     /// on. The window of CUBIC has about such a period.
