@@ -147,9 +147,9 @@ void BPF_PROG(tide_release_on, struct sock *sk)
  * Whether this ACK is for shorter segments than most. They take less time on the link, and would make the base RTT too
  * short: on 5 Mbit/s by up to 2.4 ms, which is as much as the queue that a good probe may find.
  */
-static inline bool tide_is_short(struct lt_socket *s, u64 bytes, u32 packets, u32 mss)
+static inline bool tide_is_short(struct lt_socket *s, u32 mss)
 {
-	u32 length = at_most(bytes / at_least(packets, 1), mss), longest = s->member.longest ?: mss;
+	u32 length = s->ack.bytes / at_least(s->ack.packets, 1), longest = s->member.longest ?: mss;
 
 	s->member.longest = at_least(longest - longest / TIDE_LONGEST_ACKS, length);
 	return length * 16 < s->member.longest * TIDE_SHORT_Q4;
@@ -177,7 +177,7 @@ static inline void tide_note(struct lt_socket *s, const struct tcp_sock *tp, con
 	s->ack.app_limited = tp->app_limited != 0;
 	s->ack.bytes = tide_payload(s, tp);
 	/* SACK blocks do not tell the length: a short segment is at the end of what a program has written */
-	if (tp->sacked_out ? tp->write_seq == tp->snd_nxt : tide_is_short(s, s->ack.bytes, s->ack.packets, tp->mss_cache))
+	if (tp->sacked_out ? tp->write_seq == tp->snd_nxt : tide_is_short(s, tp->mss_cache))
 		s->ack.rtt_us = 0;
 	s->member.acked = tp->bytes_acked;
 }

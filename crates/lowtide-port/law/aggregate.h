@@ -26,7 +26,7 @@ struct aggregate_mark {
 
 struct aggregate {
 	u64 acked_us;		/* the latest ACK of a segment */
-	u64 acked;		/* number of its connection; 0: none yet */
+	u64 acked_of;		/* number of its connection; 0: none yet */
 	u64 mixed_us;		/* the latest ACK that followed one of another connection */
 	u64 started_us;		/* when a connection without data in flight last began to send */
 	u64 reduced_us;		/* the latest reduction */
@@ -130,9 +130,9 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a, u64 num
 	sent = a->now_us - a->rtt_us;
 	g->delivered += a->bytes;
 	if (a->packets) {
-		if (g->acked && g->acked != number)
+		if (g->acked_of && g->acked_of != number)
 			g->mixed_us = a->now_us;
-		g->acked = number;
+		g->acked_of = number;
 		g->acked_us = a->now_us;
 	}
 	if (a->rtt_us) {

@@ -30,12 +30,8 @@
  * to the fourth probe before have to show a spread, too.
  */
 #define TIDE_SPREAD_PACKETS 3
-#define TIDE_FEW 3			/* probes that suffice if their RTTs are alike */
-/*
- * The same later, where the ACKs of the first packets were for one packet each, and are for two now; and if noise may
- * not ask again.
- */
-#define TIDE_MANY 5
+#define TIDE_FEW 3			/* probes that suffice if their RTTs are alike, and no longer than the base RTT */
+#define TIDE_MANY 5			/* the same if they are longer, as three delays may be alike by chance */
 #define TIDE_TRAINS 3			/* probes of four that measure the packet time */
 
 #define TIDE_LONG 32			/* base RTTs in LISTEN that are long */
@@ -109,15 +105,15 @@ static inline u32 tide_probe_burst(const struct tide_listen *l)
 /*
  * `a->packets` segments of a probe were acknowledged `passed_us` after the ACK before. The ACK interval less the change
  * of the RTT is the interval at which the packets left. The first one may leave alone, into what is left of the window.
- * Packets that left apart show nothing by how they arrive, so counting starts over.
+ * Packets that left more than `apart` apart show nothing by how they arrive, so counting starts over.
  */
-static inline void tide_arrive(struct tide_listen *l, const struct law_ack *a, u64 passed_us, u32 rtt_us, u64 packet)
+static inline void tide_arrive(struct tide_listen *l, const struct law_ack *a, u64 passed_us, u32 rtt_us, u64 apart)
 {
 	s64 between = (s64)passed_us - ((s64)rtt_us - (s64)l->rtt_us);
 
 	l->packets += a->packets;
 	l->us += passed_us;
-	if (l->confirms && (u64)(between < 0 ? -between : between) << 9 > packet)
+	if ((l->confirms || l->trains) && (u64)(between < 0 ? -between : between) << 8 > apart)
 		l->us = l->packets = 0;
 }
 
@@ -222,18 +218,20 @@ static inline void tide_record_probe(struct tide_listen *l, u64 rtt, u64 base, b
 
 /*
  * The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link. 1:
- * there is none; 0: no reading, or the link is not free. `last`: noise may not ask again, so that takes more.
+ * there is none; 0: no reading, or the link is not free.
  */
-VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 packet, bool last)
+VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 packet)
 {
-	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest;
+	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest, suffices;
 
 	if (!l || l->in_a_row < TIDE_FEW)
 		return 0;
 	latest = l->rtts.of[(l->probes - 1) & (TIDE_RTTS - 1)];
 	for (u32 i = 1; i < TIDE_MANY; i++)
 		differ += is_at_most(TIDE_SAME, tide_differ(l->rtts.of[(l->probes - 1 - i) & (TIDE_RTTS - 1)], latest)) & is_at_most(i + 1, l->in_a_row);
-	if (!differ && (!last || l->in_a_row >= TIDE_MANY))
+	/* the ACK of a pair is for its second packet, which waited for the first */
+	suffices = latest < base + packet + TIDE_SAME ? TIDE_FEW : TIDE_MANY;
+	if (!differ && l->in_a_row >= suffices)
 		return 1;
 	if (l->in_a_row < TIDE_RTTS || l->in_a_row & 1)
 		return 0;

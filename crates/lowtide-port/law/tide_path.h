@@ -183,12 +183,12 @@ static inline u64 tide_spread(const struct tide_path *p)
 }
 
 /*
- * As rounds of FILL have shown it. If probes of LISTEN, which has no packets of its own in the queue, do not find it,
- * the packets of cross traffic were the cause. They would hide their own queue.
+ * As rounds of FILL have shown it. It counts if probes of LISTEN, which has no packets of its own in the queue, have
+ * found a spread. Else the packets of cross traffic were the cause, and would hide their own queue.
  */
 static inline u64 tide_measured_noise(const struct tide_path *p)
 {
-	return at_most(p->noise, tide_spread_is_denied(&p->spread) ? TIDE_SAME : ~0ULL);
+	return p->spread.longer ? p->noise : at_most(p->noise, TIDE_SAME);
 }
 
 /* How much RTTs differ without a queue. If they differ at random, the mean is half of the spread above the least. */
@@ -206,7 +206,7 @@ static inline bool tide_has_noise(const struct tide_path *p)
 {
 	u64 packet = tide_packet(p), own = p->alone < TIDE_ROUNDS || p->unspaced ? packet << p->unspaced : at_most(packet, TIDE_MS);
 
-	return tide_noise(p) > at_least(own + p->tick / 2, TIDE_SAME);
+	return p->noise > at_least(own + p->tick / 2, TIDE_SAME);
 }
 
 static inline u64 tide_allowance(const struct tide_path *p)

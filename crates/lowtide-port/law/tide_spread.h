@@ -42,18 +42,6 @@ static inline bool tide_spread_is_none(const struct tide_spread *s)
 	return !s->longer && s->probes > TIDE_SPREAD_PROBES;
 }
 
-/* Whether noise may not ask again. */
-static inline bool tide_spread_is_final(const struct tide_spread *s)
-{
-	return s->asked >= TIDE_SPREAD_ASKS;
-}
-
-/* Whether probes have found none as often as noise may ask for one. */
-static inline bool tide_spread_is_denied(const struct tide_spread *s)
-{
-	return tide_spread_is_none(s) & (u32)tide_spread_is_final(s);
-}
-
 /*
  * A probe was measured. `reading`: the spread that the latest ones show; 1: there is none; 0: no reading. Readings
  * differ by chance, so each is averaged with the one before. `unsure`: they may show one, so more are needed.
@@ -88,7 +76,7 @@ static inline void tide_spread_measure_again(struct tide_spread *s)
 /* RTTs differ in FILL, and no spread is known; or none was found in a queue. Whether it is to be measured. */
 static inline bool tide_spread_ask(struct tide_spread *s)
 {
-	if (s->longer || tide_spread_is_final(s))
+	if (s->longer || s->asked >= TIDE_SPREAD_ASKS)
 		return false;
 	s->asked++;
 	tide_spread_measure_again(s);

@@ -116,8 +116,11 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 	base = tide_base(&t->path);
 	tide_record_probe(&t->listen, rtt, base, alone);
 	if (alone) {
-		reading = tide_spread_reading(&t->listen, base, tide_packet(&t->path), tide_spread_is_final(&t->path.spread));
+		reading = tide_spread_reading(&t->listen, base, tide_packet(&t->path));
 		tide_spread_probe(&t->path.spread, reading, base, tide_is_unsure(&t->listen));
+		/* they have found none, but were not alike either */
+		if (!reading && tide_spread_is_none(&t->path.spread) && tide_has_noise(&t->path))
+			tide_spread_ask(&t->path.spread);
 	}
 	if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16 && tide_is_too_long(&t->listen, now_us, base))
 		tide_spread_measure_again(&t->path.spread);
@@ -201,7 +204,7 @@ VERIFIED_APART int tide_arrivals(struct tide *t, const struct law_ack *a)
 	rtt = a->rtt_us ?: t->listen.rtt_us + passed;
 	if ((s32)(a->una - t->round.end) <= 0 && a->packets && t->listen.packets + a->packets < 4 && !a->app_limited &&
 	    (a->packets > 1 || passed < TIDE_ACK_DELAY_US))
-		tide_arrive(&t->listen, a, passed, rtt, tide_packet(&t->path));
+		tide_arrive(&t->listen, a, passed, rtt, tide_packet(&t->path) / 2 + t->path.tick);
 	t->listen.rtt_us = rtt;
 	t->listen.gap_us = at_least(t->listen.gap_us, passed);
 	t->listen.acknowledged_us = a->now_us;

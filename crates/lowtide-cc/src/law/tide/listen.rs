@@ -96,10 +96,9 @@ impl Listen {
     /// In the queue of a CUBIC flow RTTs differ at random by as many packet times. So if RTTs differ by less, the eight
     /// up to the fourth probe before have to show a spread, too.
     const PACKETS: f64 = 3.0;
-    /// Probes that suffice if their RTTs are alike.
+    /// Probes that suffice if their RTTs are alike, and no longer than the base RTT.
     const FEW: u32 = 3;
-    /// The same later, where the ACKs of the first packets were for one packet each, and are for two now; and if noise
-    /// may not ask again.
+    /// The same if they are longer, as three delays may be alike by chance.
     const MANY: usize = 5;
     /// LISTEN lasts so long before the spread is measured anew, at least [`LONG`] base RTTs. Then twice as long, and so
     /// on. The window of CUBIC has about such a period.
@@ -161,10 +160,12 @@ impl Listen {
     }
 
     /// The spread of the path, from the latest probes: how much longer than the base RTT its RTTs are on a free link,
-    /// seconds. `packet`: seconds. `last`: noise may not ask again. `None`: no reading, or the link is not free.
-    pub(super) fn spread_reading(&mut self, base: f64, packet: f64, last: bool) -> Option<f64> {
+    /// seconds. `packet`: seconds. `None`: no reading, or the link is not free.
+    pub(super) fn spread_reading(&mut self, base: f64, packet: f64) -> Option<f64> {
         let latest = &self.rtts[..(self.in_a_row as usize).min(Self::MANY)];
-        let suffices = if last { Self::MANY } else { Self::FEW as usize };
+        // the ACK of a pair is for its second packet, which waited for the first
+        let short = latest.first().is_some_and(|rtt| rtt - base < packet + Path::SAME);
+        let suffices = if short { Self::FEW as usize } else { Self::MANY };
         if latest.len() >= suffices && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Path::SAME - 1e-9) {
             return Some(0.0);
         }
@@ -200,7 +201,7 @@ impl Listen {
     /// of the RTT is the interval at which the packets left. The first one may leave alone, into what is left of the
     /// window. Packets that left apart show nothing by how they arrive, so counting starts over.
     pub(super) fn arrive(&mut self, packets: f64, passed: f64, rtt: f64, packet: f64) {
-        let left_apart = self.confirms && (passed - (rtt - self.rtt)).abs() > packet / 2.0;
+        let left_apart = (self.confirms || self.trains > 0) && (passed - (rtt - self.rtt)).abs() > packet / 2.0;
         (self.packets, self.seconds) =
             if left_apart { (0.0, 0.0) } else { (self.packets + packets, self.seconds + passed) };
     }
@@ -362,7 +363,7 @@ mod tests {
         for longer in longer {
             listen.on_probe(40e-3 + longer * 1e-3, 40e-3, true);
         }
-        listen.spread_reading(40e-3, PACKET, false).map(|spread| (spread * 1e3).round())
+        listen.spread_reading(40e-3, PACKET).map(|spread| (spread * 1e3).round())
     }
 
     #[test]
@@ -383,7 +384,10 @@ mod tests {
     fn three_that_are_alike_tell_of_nothing_to_look_at() {
         let mut listen = Listen::default();
         for (gap, rtt, reading) in [
-            (40e-3, 40.9e-3, None),
+            (40e-3, 41.4e-3, None),
+            (40e-3, 41.4e-3, None),
+            (40e-3, 41.4e-3, None), // longer than the base RTT and the wait for the first packet
+            (121e-3, 40.9e-3, None),
             (40e-3, 40.9e-3, None),
             (40e-3, 41e-3, Some(0.0)),
             (40e-3, 40.9e-3, Some(0.0)),
@@ -394,18 +398,18 @@ mod tests {
         ] {
             listen.gap = gap;
             listen.on_probe(rtt, 40e-3, true);
-            assert_eq!(listen.spread_reading(40e-3, PACKET, false), reading, "{rtt} s, {gap} s after an ACK");
+            assert_eq!(listen.spread_reading(40e-3, PACKET), reading, "{rtt} s, {gap} s after an ACK");
         }
         listen.on_probe(41.5e-3, 40e-3, false);
         assert_eq!(listen.in_a_row, 0, "other packets of the transfer were beside it");
     }
 
     #[test]
-    fn five_that_are_alike_are_the_last_word() {
+    fn where_they_are_longer_five_have_to_be_alike() {
         let mut listen = Listen::default();
         let readings = [(); 6].map(|()| {
-            listen.on_probe(40.9e-3, 40e-3, true);
-            listen.spread_reading(40e-3, PACKET, true)
+            listen.on_probe(41.4e-3, 40e-3, true);
+            listen.spread_reading(40e-3, PACKET)
         });
         assert_eq!(readings, [None, None, None, None, Some(0.0), Some(0.0)]);
     }
@@ -417,11 +421,11 @@ mod tests {
         let readings: Vec<Option<f64>> = longer
             .map(|longer| {
                 listen.on_probe(40e-3 + longer * PACKET, 40e-3, true);
-                listen.spread_reading(40e-3, PACKET, false)
+                listen.spread_reading(40e-3, PACKET)
             })
             .into();
         assert!(readings[..11].iter().all(Option::is_none) && readings[11].is_some(), "{readings:?}");
-        assert!(listen.spread_reading(40e-3, PACKET / 2.0, false).is_some(), "it differs by more");
+        assert!(listen.spread_reading(40e-3, PACKET / 2.0).is_some(), "it differs by more");
     }
 
     #[test]
@@ -430,13 +434,17 @@ mod tests {
         let together = [(1.0, 21.0), (1.0, 22.0), (1.0, 23.0)];
         let one_before = [(9.0, 20.0), (1.0, 21.0), (1.0, 22.0)];
         let others_between = [(1.0, 21.0), (3.0, 24.0), (1.0, 25.0)];
-        for (acks, confirms, packets, times) in [
-            (together, true, 3.0, 3.0),
-            (one_before, true, 2.0, 2.0),
-            (one_before, false, 3.0, 11.0),
-            (others_between, true, 3.0, 5.0),
+        let pair = Listen { rtt: 20.0 * PACKET, ..Listen::default() };
+        let train = Listen { trains: 1, ..pair.clone() };
+        let confirms = Listen { confirms: true, ..pair.clone() };
+        for (acks, probe, packets, times) in [
+            (together, &train, 3.0, 3.0),
+            (one_before, &train, 2.0, 2.0),
+            (one_before, &confirms, 2.0, 2.0),
+            (one_before, &pair, 3.0, 11.0),
+            (others_between, &train, 3.0, 5.0),
         ] {
-            let mut listen = Listen { confirms, rtt: 20.0 * PACKET, ..Listen::default() };
+            let mut listen = probe.clone();
             for (passed, rtt) in acks {
                 listen.arrive(1.0, passed * PACKET, rtt * PACKET, PACKET);
                 listen.rtt = rtt * PACKET;

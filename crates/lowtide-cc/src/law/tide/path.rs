@@ -251,11 +251,11 @@ impl Path {
         self.measured_noise().max(Self::SPREAD_NOISE * self.spread())
     }
 
-    /// As rounds of FILL have shown it, seconds. If probes of LISTEN, which has no packets of its own in the queue, do
-    /// not find it, the packets of cross traffic were the cause. They would hide their own queue.
+    /// As rounds of FILL have shown it, seconds. It counts if probes of LISTEN, which has no packets of its own in the
+    /// queue, have found a spread. Else the packets of cross traffic were the cause, and would hide their own queue.
     fn measured_noise(&self) -> f64 {
         let noise = self.noise.value().unwrap_or(0.0);
-        if self.spread.is_denied() { noise.min(Self::SAME) } else { noise }
+        if self.is_spread() { noise } else { noise.min(Self::SAME) }
     }
 
     /// The spread, seconds; 0: none, or unknown.
@@ -273,7 +273,7 @@ impl Path {
     pub(super) fn has_noise(&self) -> bool {
         let packet = self.packet();
         let own = if self.alone < Self::ROUNDS { packet } else { packet.min(Self::OWN) };
-        self.noise() > own.max(Self::SAME)
+        self.noise.value().is_some_and(|noise| noise > own.max(Self::SAME))
     }
 
     /// Whether rounds have measured the noise.
@@ -385,6 +385,8 @@ mod tests {
         path.on_sample(now, 0.04, 10.0, false);
         assert_eq!(path.samples(100.0), 4);
         (0..Path::ROUNDS).for_each(|_| path.on_round(now, 4e-3, true));
+        assert_eq!(path.samples(100.0), 4, "probes have not found a spread: these may be the packets of cross traffic");
+        path.spread.on_probe(Some(0.1e-3), 0.04, false);
         assert_eq!([2.0, 4.0, 8.0, 16.0, 100.0].map(|window| path.samples(window)), [4, 8, 16, 32, 32]);
     }
 

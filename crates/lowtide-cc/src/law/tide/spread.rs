@@ -57,16 +57,6 @@ impl Spread {
         self.seconds == 0.0 && self.probes > Self::PROBES
     }
 
-    /// Whether noise may not ask again.
-    pub(super) const fn is_final(&self) -> bool {
-        self.asked >= Self::ASKS
-    }
-
-    /// Whether probes have found none as often as noise may ask for one.
-    pub(super) const fn is_denied(&self) -> bool {
-        self.is_none() && self.is_final()
-    }
-
     /// What probes measured was a queue: it is measured anew.
     pub(super) fn forget(&mut self) {
         if self.seconds > 0.0 {
@@ -83,7 +73,7 @@ impl Spread {
 
     /// RTTs differ in FILL, and no spread is known; or none was found in a queue. Whether it is to be measured.
     pub(super) fn ask(&mut self) -> bool {
-        let asks = self.seconds == 0.0 && !self.is_final();
+        let asks = self.seconds == 0.0 && self.asked < Self::ASKS;
         if asks {
             self.asked += 1;
             self.measure_again();
@@ -132,12 +122,12 @@ mod tests {
     fn noise_asks_twice_for_a_measurement_where_probes_found_no_spread() {
         let mut spread = measured(0.0);
         for _ in 0..2 {
-            assert!(!spread.is_denied() && !spread.is_due() && spread.ask() && spread.is_due());
+            assert!(spread.is_none() && spread.ask() && spread.is_due());
             (0..=Spread::PROBES).for_each(|_| spread.on_probe(None, 0.04, false));
         }
-        assert!(!spread.ask() && spread.is_denied());
+        assert!(!spread.ask() && spread.is_none());
         spread.measure_again();
-        assert!(spread.is_due() && !spread.is_denied());
+        assert!(spread.is_due());
         assert!(!measured(0.01).ask());
     }
 }

@@ -89,8 +89,12 @@ impl Tide {
         let alone = self.senders < 2 || ack.beside + ack.burst == 0;
         listen.on_probe(rtt, base, alone);
         if alone {
-            let reading = listen.spread_reading(base, self.path.packet(), self.path.spread.is_final());
+            let reading = listen.spread_reading(base, self.path.packet());
             self.path.spread.on_probe(reading, base, listen.is_unsure());
+            // they have found none, but were not alike either
+            if reading.is_none() && self.path.spread.is_none() && self.path.has_noise() {
+                self.path.spread.ask();
+            }
         }
         // packets that left together come apart by themselves
         if self.path.is_spread() {
