@@ -247,7 +247,7 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 	}
 	share = share * TIDE_PART_Q16(1.2) / srtt;
 	often = ((tide_probe_burst(&t->listen) == 4 ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
-	if (t->listen.probes < 4 || t->listen.good)
+	if (t->listen.probes < 4 || t->listen.good || t->listen.empty)
 		return at_least(often, share);
 	if (tide_measures_spread(t))
 		return at_least(t->listen.remeasured ? often * TIDE_PART_Q16(TIDE_REMEASURE_PACE) >> 16 : often, share);

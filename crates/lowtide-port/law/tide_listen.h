@@ -69,6 +69,7 @@ struct tide_listen {
 	u8 confirms;		/* a good pair is confirmed by a probe of four */
 	u8 stale;		/* what is acknowledged first was sent before LISTEN */
 	u8 first;		/* no FILL yet, so noise is unknown */
+	u8 empty;		/* the latest probe was not good, but only as earlier ones had found a queue */
 	u32 rtt_us;		/* of the latest ACK */
 	/* probes in a row that met no other packets of the transfer, without 3 base RTTs without an ACK between them */
 	u32 in_a_row;

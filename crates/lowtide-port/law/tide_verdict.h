@@ -163,6 +163,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	/* while the path may have changed, only an empty queue is a good probe */
 	if (!anew && (found == TIDE_APART || (l->check_probes ? queue * 4 >= own * 3 : queue >= free_link_queue))) {
 		l->good = 0;
+		l->empty = found != TIDE_APART && rtt < base + free_link_queue;
 		if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16)
 			tide_renew_if_changed(t, a);
 		return;

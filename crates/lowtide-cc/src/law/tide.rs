@@ -239,7 +239,7 @@ impl Tide {
             Phase::Listen(listen) => {
                 let share = 1.2 * (self.share() / self.srtt.max(1e-6));
                 let often = if listen.burst() == Listen::FOUR { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
-                if listen.probes < 4 || listen.good > 0 {
+                if listen.probes < 4 || listen.good > 0 || listen.empty {
                     return often.max(share);
                 }
                 if listen.measures_spread(&self.path, self.senders) {

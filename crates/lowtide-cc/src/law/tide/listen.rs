@@ -29,6 +29,8 @@ pub(super) struct Listen {
     pub(super) probes: u32,
     /// The latest of them in a row that were good.
     pub(super) good: u32,
+    /// Whether the latest one was not good, but only as earlier ones had found a queue.
+    pub(super) empty: bool,
     /// RTTs of the latest eight probes, the latest first, seconds.
     pub(super) rtts: [f64; 8],
     /// Probes in a row that met no other packets of the transfer, without 3 base RTTs without an ACK between them.

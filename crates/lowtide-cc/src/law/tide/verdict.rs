@@ -135,7 +135,7 @@ impl Tide {
         let anew = listen.first && listen.trains == 0 && !measures;
         // while the path may have changed, only an empty queue is a good probe
         if !anew && (queue >= (if listen.check_probes > 0 { 0.75 * own } else { free_link_queue }) || apart) {
-            listen.good = 0;
+            (listen.good, listen.empty) = (0, !apart && rtt < base + free_link_queue);
             if apart && listen.whole.is_none() {
                 // a fair-queue LISTEN from now on
                 (listen.whole, listen.began) = (fair_rate, ack.now);
