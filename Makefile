@@ -13,7 +13,7 @@ LAB_PACKAGES := g++ libns3-dev libgsl-dev
 FUZZ_PACKAGES := g++
 DEB_PACKAGES := dpkg-dev
 
-.PHONY: build demo test test-long test-all promises faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-paths lab-full lint fmt install uninstall deb try-deb deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz deps-deb
+.PHONY: build demo test test-long test-all promises faults kernels soak bench life fuzz lab lab-guest-image lab-truth lab-kernels lab-laws lab-deadlines lab-rivals lab-weights lab-connections lab-paths lab-full lint fmt install uninstall deb try-deb deps-build deps-run deps-test deps-bench deps-life deps-lab deps-fuzz deps-deb
 
 build: deps-build
 	$(CARGO) build --release --locked
@@ -138,6 +138,11 @@ lab-laws: deps-build deps-run deps-test
 # part; the head of crates/lowtide/benches/weights/main.rs has more.
 lab-weights: deps-build deps-run deps-test
 	$(CARGO) bench --locked -p lowtide --bench weights -- $(WEIGHTS) --keep $(CURDIR)/target/weights.json --write $(CURDIR)/docs/results/weights.md
+
+# Programs with many connections in the simulator, under Tide, CDG and LEDBAT++: five minutes with the compiler. Renews
+# docs/results/connections.md. CONNECTIONS="tide --starts 7" prints a part in ten seconds, to try a change of the law.
+lab-connections: deps-build
+	$(CARGO) bench --locked -p lowtide-sim --bench connections -- $(or $(CONNECTIONS),tide cdg ledbatpp --write $(CURDIR)/docs/results/connections.md)
 
 # Laws on some forty paths, slow and fast, noisy and bursty, on this machine's kernel and in the simulator: as root and
 # best with nothing else running, two hours for a run of each cell. It may be broken off, and goes on where it was; what
