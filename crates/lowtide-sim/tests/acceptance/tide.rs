@@ -253,7 +253,7 @@ fn what_is_free_again_it_takes_within_sixty_round_trips_and_two_seconds() {
 fn what_bbr_leaves_to_a_latecomer_it_takes_within_three_seconds() {
     let mut table = Table::default();
     for buffer in [ONE_BDP, FOUR_BDP] {
-        let mut used: Vec<f64> = (0..20).map(|start| {
+        let used = (0..20).map(|start| {
             let start = 15.05 + 0.13 * f64::from(start);
             let outcome = outcome(&format!(
                 "duration = \"58s\"\nmeasure_from = \"48s\"\n[bottleneck]\nrate = \"20mbit\"\nrtt = \"40ms\"\n{buffer}\n[tcp]\nack_every = 2\n\
@@ -261,11 +261,8 @@ fn what_bbr_leaves_to_a_latecomer_it_takes_within_three_seconds() {
                  [[flow]]\nname = \"tide\"\ncc = \"tide\"\nstart = \"{start:.2}s\"\n"
             ));
             outcome.bottlenecks[0].utilisation
-        })
-        .collect();
-        used.sort_unstable_by(f64::total_cmp);
-        table.row(&format!("used afterwards, {buffer}, nine of ten starts"), used[2], 0.95..=1.001);
-        table.row("… the least", used[0], 0.8..=1.001);
+        });
+        table.row(&format!("used afterwards, {buffer}"), used.fold(1.0, f64::min), 0.95..=1.001);
     }
     table.check();
 }

@@ -166,7 +166,7 @@ impl Listen {
     pub(super) fn spread_reading(&mut self, base: f64, packet: f64) -> Option<f64> {
         let latest = &self.rtts[..(self.in_a_row as usize).min(Self::MANY)];
         // the ACK of a pair is for its second packet, which waited for the first
-        let short = latest.first().is_some_and(|rtt| rtt - base < packet + Path::SAME);
+        let short = self.rtts[0] - base < packet + Path::SAME;
         let suffices = if short { Self::FEW as usize } else { Self::MANY };
         if latest.len() >= suffices && latest.iter().all(|rtt| (rtt - latest[0]).abs() < Path::SAME - 1e-9) {
             return Some(0.0);
