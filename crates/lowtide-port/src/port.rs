@@ -65,8 +65,7 @@ struct LawAck {
     holes: u32,
     random: u32,
     senders: u32,
-    burst: u32,
-    beside: u32,
+    excess: u32,
 }
 
 /// `struct law_window`.
@@ -266,8 +265,7 @@ impl CongestionControl for Port {
             holes: ack.sacked.into(),
             random: self.chance,
             senders: ack.senders,
-            burst: ack.burst,
-            beside: ack.beside,
+            excess: ack.excess,
         };
         if self.reduced.is_some_and(|end| ack.una > end) {
             self.reduced = None;
