@@ -47,9 +47,11 @@ pub struct Ack {
     pub has_data: bool,
     /// Connections that fill the window together, where several are one flow to the law; 0 and 1: it is one.
     pub senders: u32,
-    /// Segments that connections of that flow lately had in flight beyond its window: first ones, which leave at once,
-    /// and those of connections that wait. They queue beside those that tell of the queue, and are no cross traffic.
-    pub excess: u32,
+    /// Segments that connections of that flow began with, each at once: one waits for the other.
+    pub burst: u32,
+    /// Segments that other connections of that flow have sent outside of its window, and that may have met those that
+    /// tell of the queue.
+    pub beside: u32,
 }
 
 impl Ack {

@@ -241,18 +241,15 @@ impl Path {
         let waits = !holds_token && (own.waits || probes);
         self.set_waits(own, waits);
         self.queue_up(own, sent.now);
-        let mut together = 1;
-        if probes && !waits {
+        if waits {
+            self.all.on_beside();
+        } else if probes {
             own.member.grant = self.window();
-        } else if !waits {
+        } else {
             let usage = if holds_token && self.is_paced() { Usage::HoldsToken } else { Usage::Wants };
             let window = self.window();
             self.all.grant(&mut own.member, window, 0, usage);
-            if sent.has_data {
-                together = own.member.grant.max(1.0) as u32; // the transport does not tell how many it has
-            }
         }
-        self.all.set_in_flight(&mut own.member, together);
     }
 
     /// A connection begins.
@@ -271,7 +268,6 @@ impl Path {
 
     /// A connection is over.
     fn leave(&mut self, own: &mut Own) {
-        self.all.set_in_flight(&mut own.member, 0);
         self.all.leave(&mut own.member);
         self.set_waits(own, false);
         self.token = self.token.filter(|token| *token != own.number);
@@ -282,12 +278,9 @@ impl Path {
         // a paced grant does not fill the window of its connection
         let paced = !own.waits && own.member.grant < PACED_BELOW;
         let limited = if paced { ack.has_data } else { ack.window_limited };
-        let segments = |bytes: u64| u32::try_from(bytes / self.mss).unwrap_or(u32::MAX);
-        let (before, left) = (segments(ack.in_flight), segments(ack.in_flight.saturating_sub(ack.bytes + ack.lost)));
-        self.all.set_in_flight(&mut own.member, before);
-        self.all.set_in_flight(&mut own.member, left);
         // what others send, paced, is no more than what arrives of one that has no more to send
-        own.member.used = if ack.has_data { before } else { 0 };
+        let in_flight = if ack.has_data { ack.in_flight / self.mss } else { 0 };
+        own.member.in_flight = u32::try_from(in_flight).unwrap_or(u32::MAX);
         if !self.begun {
             self.all.begin(now, ack.srtt);
             (self.begun, self.latest_ack) = (true, now);
@@ -302,8 +295,7 @@ impl Path {
         } else {
             // a short segment takes less time on the link than others, and would make the base RTT too short
             let rtt = ack.rtt.filter(|_| ack.bytes >= u64::from(ack.packets) * self.mss);
-            let window = self.window();
-            let ack = self.all.on_ack(&Ack { window_limited: fills, rtt, ..*ack }, own.number, window);
+            let ack = self.all.on_ack(&Ack { window_limited: fills, rtt, ..*ack }, own.number);
             (self.senders, self.latest_ack) = (ack.senders, now);
             reaction = self.law.on_ack(&ack);
         }
@@ -329,9 +321,6 @@ impl Path {
     fn on_congestion(&mut self, own: &mut Own, congestion: &Congestion) {
         let now = congestion.now;
         let mut signal = congestion.signal;
-        if signal == Signal::Timeout {
-            self.all.set_in_flight(&mut own.member, 0); // they are taken for lost
-        }
         // one of several connections may lose its last segments: where others are acknowledged that is a loss
         if signal == Signal::Timeout && self.all.others_want(&own.member) && !self.all.is_silent(now, self.timeout()) {
             signal = Signal::Loss;

@@ -256,7 +256,6 @@ static inline void flow_leave(struct lt_socket *s)
 	f = bpf_map_lookup_elem(&flows, &s->member.path);
 	if (!f)
 		return;
-	aggregate_in_flight(&f->all, &s->member.part, 0);
 	aggregate_leave(&f->all, &s->member.part);
 	flow_waits(f, s, 0);
 	__sync_val_compare_and_swap(&f->token_holder, s->member.number, 0);
@@ -272,12 +271,10 @@ static inline void flow_choose(struct lt_socket *s)
 
 	if (alone == s->member.alone)
 		return;
-	if (alone) {
+	if (alone)
 		flow_leave(s);
-	} else {
-		aggregate_in_flight(&s->flow.all, &s->member.part, 0);
+	else
 		aggregate_leave(&s->flow.all, &s->member.part);
-	}
 	s->member.alone = alone;
 }
 

@@ -194,7 +194,7 @@ VERIFIED_APART u32 tide_law_acts(struct lt_flow *f, struct lt_socket *s)
 	weight = flow_weight(f, s);
 	w = tide_window_at(f, s->ack.now_us);
 	listened = f->tide.listens;
-	aggregate_ack(&f->all, &s->ack, s->member.number, f->tide.shown_q16);
+	aggregate_ack(&f->all, &s->ack, s->member.number);
 	tide_sample(&f->tide, PARAMETERS, &s->ack);
 	tide_ack(&f->tide, PARAMETERS, &weight, &w, &s->ack);
 	return f->tide.listens && !listened;
@@ -230,10 +230,8 @@ static __noinline void tide_flow_ack(struct lt_flow *f, struct lt_socket *s, str
 
 	tide_note(s, tp, sample);
 	flow_press(f, s, clock_ns(tp));
-	aggregate_in_flight(&f->all, part, in_flight(tp) + s->ack.packets);
-	aggregate_in_flight(&f->all, part, in_flight(tp));
 	/* without further data it counts as 0: the others are paced, and send no faster than these data arrive */
-	part->used = has_data ? s->ack.in_flight : 0;
+	part->in_flight = has_data ? s->ack.in_flight : 0;
 	limited = s->ack.window_limited;
 	if (!f->begun)
 		tide_starts(f, PARAMETERS, s->ack.now_us, srtt_us(tp));
@@ -352,7 +350,6 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 		return;
 	f = flow_of(s);
 	if (state == TCP_CA_LOSS) {
-		aggregate_in_flight(&f->all, &s->member.part, 0);	/* they are taken for lost */
 		/*
 		 * One of several connections may lose its last segments. While others are acknowledged that is a loss.
 		 */
@@ -386,15 +383,6 @@ static inline void tide_resumes(struct lt_flow *f, const struct tcp_sock *tp, u6
 	}
 }
 
-/* The segments that leave with the one that is about to. */
-static inline void tide_leave_together(struct lt_flow *f, struct lt_socket *s, const struct tcp_sock *tp)
-{
-	u32 queued = (tp->write_seq - tp->snd_nxt) / at_least(tp->mss_cache, 1), granted = s->member.part.grant_q16 >> 16;
-	bool one = s->member.waits || flow_probes(f);
-
-	aggregate_in_flight(&f->all, &s->member.part, one ? 1 : at_least(at_most(queued, granted), 1));
-}
-
 /*
  * A segment leaves a connection with none in flight: one that was idle, or that waits. It may take the token with it,
  * before the stack computes how long the next segment has to wait.
@@ -402,18 +390,19 @@ static inline void tide_leave_together(struct lt_flow *f, struct lt_socket *s, c
 static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp, bool resumes)
 {
 	bool has_data = tp->write_seq - tp->snd_nxt > tp->mss_cache;
-	struct aggregate_member *part = &s->member.part;
 	u32 use;
 
 	if (resumes)
 		tide_resumes(f, tp, bpf_ktime_get_ns() / NSEC_PER_USEC);
 	flow_press(f, s, clock_ns(tp));
 	use = flow_sends(f, s, has_data, clock_ns(tp));
-	if (!s->member.waits && flow_probes(f))
-		part->grant_q16 = f->tide.shown_q16;
-	else if (!s->member.waits)
-		aggregate_grant(&f->all, part, f->tide.shown_q16, 0, use);
-	tide_leave_together(f, s, tp);
+	if (s->member.waits) {
+		f->all.beside++;
+	} else if (flow_probes(f)) {
+		s->member.part.grant_q16 = f->tide.shown_q16;
+	} else {
+		aggregate_grant(&f->all, &s->member.part, f->tide.shown_q16, 0, use);
+	}
 	tide_take(s, tp);
 }
 
@@ -437,17 +426,9 @@ void BPF_PROG(tide_event_on, struct sock *sk, enum tcp_ca_event event)
 	struct lt_flow *f;
 	bool resumes;
 
-	if (!s || !s->member.number || event != CA_EVENT_TX_START || !controller_alive(clock_ns(tp)) ||
+	if (!s || !s->begun || event != CA_EVENT_TX_START || !controller_alive(clock_ns(tp)) ||
 	    BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) >= TCP_CA_RECOVERY)
 		return;
-	if (!s->begun) {	/* its first segments leave */
-		f = flow_of(s);
-		if (f->begun && flow_enter(f, clock_ns(tp))) {
-			tide_leave_together(f, s, tp);
-			flow_exit(f);
-		}
-		return;
-	}
 	resumes = tp->app_limited && idle_us(s) >= rto_us(tp);
 	f = flow_of(s);
 	if (!f->begun || !flow_enter(f, clock_ns(tp)))

@@ -37,9 +37,10 @@ struct aggregate {
 	u32 srtt_us8;		/* smoothed RTT over the samples of all connections, in eighths */
 	u32 sent;		/* `una` - 1 */
 	u32 app_limited;	/* application-limited until `delivered` exceeds this; 0: it is not */
-	u64 in_flight;		/* segments in flight */
-	u64 most, most_before;	/* the most of them in this RTT, and in the one before */
-	u64 round_us;		/* when this RTT began */
+	/* segments outside of the window, sent in this RTT and in the one before */
+	u32 beside, beside_before;
+	u32 burst, burst_before;	/* segments of initial windows, which left at once, in the same RTTs */
+	u64 counts_us;		/* when this RTT began */
 	u32 last, from;		/* marks: the latest, and the one from which the latest rate was measured */
 	struct aggregate_mark marks[AGGREGATE_MARKS];
 };
@@ -55,8 +56,7 @@ struct aggregate_member {
 	u64 grant_q16;		/* segments that it may have in flight; a small grant is a pace (budget.h) */
 	u64 counted_q16;	/* the part of it in `granted_q16` */
 	u32 use;		/* enum aggregate_use */
-	u32 used;		/* segments in flight before its latest ACK; 0 if it had no more to send */
-	u64 in_flight;		/* segments in flight */
+	u32 in_flight;		/* segments before its latest ACK; 0 if it had no more to send */
 };
 
 static inline void aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
@@ -118,19 +118,10 @@ VERIFIED_APART int aggregate_rate(struct aggregate *g, struct law_ack *a)
 	return 0;
 }
 
-/* A connection has so many segments in flight. Adds atomically, as aggregate_count. */
-static inline void aggregate_in_flight(struct aggregate *g, struct aggregate_member *m, u64 segments)
-{
-	__sync_fetch_and_add(&g->in_flight, segments - m->in_flight);
-	g->most = at_least(g->most, g->in_flight);
-	m->in_flight = segments;
-}
-
-/* Turns the ACK of the connection of this number into one of the aggregate with this window. */
-VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a, u64 number, u64 window_q16)
+/* Turns the ACK of the connection of this number into one of the aggregate. */
+VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a, u64 number)
 {
 	struct aggregate_mark *mark;
-	u64 most_q16;
 	u32 sent;
 
 	if (!g || !a)
@@ -166,13 +157,14 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a, u64 num
 	if (aggregate_is_mixed(g, a->now_us))
 		a->app_limited = g->app_limited != 0;
 	a->senders = g->wanting;
-	if (a->now_us - g->round_us > aggregate_srtt_us(g)) {
-		g->most_before = g->most;
-		g->most = g->in_flight;
-		g->round_us = a->now_us;
+	if (a->now_us - g->counts_us > aggregate_srtt_us(g)) {
+		g->beside_before = g->beside;
+		g->burst_before = g->burst;
+		g->beside = g->burst = 0;
+		g->counts_us = a->now_us;
 	}
-	most_q16 = at_least(g->most, g->most_before) << 16;
-	a->excess = most_q16 > window_q16 ? (most_q16 - window_q16) >> 16 : 0;
+	a->beside = g->beside + g->beside_before;
+	a->burst = g->burst + g->burst_before;
 	return 0;
 }
 
@@ -224,10 +216,9 @@ static inline bool aggregate_is_full(const struct aggregate *g, u64 window_q16)
 	return g->granted_q16 + 2 * Q16_ONE >= window_q16 - window_q16 / 16;
 }
 
-/* A connection has no part of the window any more. */
 static inline void aggregate_leave(struct aggregate *g, struct aggregate_member *m)
 {
-	m->used = 0;
+	m->in_flight = 0;
 	aggregate_count(g, m, 0, AGGREGATE_MODEST);
 }
 
@@ -270,7 +261,7 @@ VERIFIED_APART int aggregate_grant(struct aggregate *g, struct aggregate_member 
 	m->grant_q16 = at_least(least, at_most(grown, left));
 	if (m->grant_q16 > equal && others)
 		m->grant_q16 = at_least(equal, m->grant_q16 - at_most(acked / 2, m->grant_q16));
-	aggregate_count(g, m, use == AGGREGATE_MODEST ? at_most(m->grant_q16, (u64)m->used << 16) : m->grant_q16, use);
+	aggregate_count(g, m, use == AGGREGATE_MODEST ? at_most(m->grant_q16, (u64)m->in_flight << 16) : m->grant_q16, use);
 	return 0;
 }
 
@@ -279,6 +270,7 @@ static inline void aggregate_join(struct aggregate *g, struct aggregate_member *
 {
 	m->grant_q16 = 0;
 	aggregate_grant(g, m, window_q16, 0, AGGREGATE_WANTS);
+	g->burst += (m->grant_q16 + 49 * Q16_ONE / 100) >> 16;	/* nearest integer, half rounds down */
 }
 
 /* The flow's window was changed at once: the connection's part is scaled alike. */

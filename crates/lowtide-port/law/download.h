@@ -131,7 +131,7 @@ static inline u32 download_part(struct lt_download_flow *f, struct lt_download *
 	u64 part = grant_stretched(&d->grants, d->part.grant_q16), window = grant_stretched(&d->grants, f->window_q16);
 	u64 whole = at_least(grant_whole(part, window, f->whole - d->whole), 2);
 
-	download_take(f, d, d->part.use == AGGREGATE_MODEST ? at_most(whole, d->part.used) : whole);
+	download_take(f, d, d->part.use == AGGREGATE_MODEST ? at_most(whole, d->part.in_flight) : whole);
 	return whole;
 }
 
@@ -183,7 +183,7 @@ static inline u64 download_used_q16(const struct lt_download_flow *f, const stru
 		most = at_most(most, used + used / 4 + LAW_INITIAL_WINDOW * Q16_ONE);
 	if (download_uses_window(f, d))
 		return most;
-	used = used - d->part.counted_q16 + ((u64)(d->part.used + GRANT_HELD_BACK) << 16);
+	used = used - d->part.counted_q16 + ((u64)(d->part.in_flight + GRANT_HELD_BACK) << 16);
 	return at_most(most, at_least(download_bdp_q16(f), used));
 }
 
@@ -242,7 +242,7 @@ static NOT_INLINE int download_hears(struct lt_download_flow *f, struct lt_downl
 		return 0;
 	/* rounds last until a window has an effect, so they use the whole RTT */
 	a->rtt_us = d->loop_us;
-	aggregate_ack(&f->flow.all, a, d->number, f->window_q16);
+	aggregate_ack(&f->flow.all, a, d->number);
 	a->rtt_us = delay_us;
 	if (download_by_tide(f))
 		download_tide_hears(f, d, p, weight_q16, full);
@@ -304,7 +304,7 @@ static NOT_INLINE int download_flow_ack(struct lt_download_flow *f, struct lt_do
 		f->started = all->delivered - DOWNLOAD_SHORT;
 	uses = download_uses_window(f, d);
 	limited = a->window_limited && uses;
-	d->part.used = a->rate_delivered;
+	d->part.in_flight = a->rate_delivered;
 	/* the stack has not opened the window as far as it may, in steps of `burst` */
 	if (!d->probes && d->granted + at_least(2 * d->grants.mss, d->burst) < d->want)
 		a->window_limited = 0;

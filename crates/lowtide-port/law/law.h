@@ -74,11 +74,13 @@ struct law_ack {
 	u32 holes;		/* SACK blocks are outstanding; this and `random` are for cdg_flow.h only */
 	u32 random;		/* uniform over 32 bits */
 	u32 senders;		/* connections that fill the window, if several are one flow (aggregate.h) */
+	/* segments of initial windows of that flow's connections, which left at once and queue behind each other */
+	u32 burst;
 	/*
-	 * segments that connections of that flow lately had in flight beyond its window: first ones, which leave at
-	 * once, and those of connections that wait. The measured packets may have met them in the queue
+	 * segments of other connections of that flow, outside of its window, that the measured packets may have met in
+	 * the queue
 	 */
-	u32 excess;
+	u32 beside;
 };
 
 struct law_window {

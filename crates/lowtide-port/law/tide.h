@@ -75,7 +75,7 @@ VERIFIED_APART int tide_sample_rtt(struct tide *t, const struct law_ack *a)
 		return 0;
 	r = &t->round;
 	rtt = (u64)a->rtt_us << 8;
-	if (tide_path_sample(&t->path, a->now_us, a->rtt_us, t->window_q16, a->senders > 1))
+	if (tide_path_sample(&t->path, a->now_us, a->rtt_us, t->window_q16, a->senders > 1 || a->burst))
 		tide_forget(t);
 	if (!r->samples)
 		r->least = r->last = rtt;

@@ -228,7 +228,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 {
 	struct tide_round *r;
 	struct tide_fill *f;
-	u64 own, longer, steps, sent;
+	u64 own, longer, bursts, steps, sent;
 	bool grows;
 	s64 queue;
 
@@ -238,12 +238,13 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	f = &t->fill;
 	own = tide_own_queue(&t->path);
 	queue = (s64)r->least - (s64)tide_base(&t->path);
-	/* with growth later RTTs are longer */
+	/* with growth later RTTs are longer, and so are those behind an initial window */
 	longer = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
+	bursts = at_most(a->burst * tide_packet(&t->path), longer);
 	steps = r->steps / at_least(r->samples - 1, 1);
 	/* in bursts packets wait for each other */
 	if (!f->bursts.acks_burst)
-		tide_path_round(&t->path, a->now_us, at_least(longer, steps), t->senders < 2 && !a->excess);
+		tide_path_round(&t->path, a->now_us, at_least(longer - bursts, steps), t->senders < 2 && !a->beside);
 	if (!f->settling)
 		f->ramped = 0;
 	sent = (u64)r->packets + r->lost;
@@ -381,12 +382,12 @@ VERIFIED_APART int tide_fill_ack(struct tide *t, const struct tide_parameters *p
 		tide_leaves_apart(t, a->now_us, a->nxt);
 		return 0;
 	}
-	own = tide_own_queue(&t->path);
+	own = tide_own_queue(&t->path) + a->burst * tide_packet(&t->path);
 	/*
 	 * Packets of the transfer's other connections outside of the window are no cross traffic, nor are those that
 	 * the test sends together: where packet times are long they queue for several RTTs.
 	 */
-	cross_traffic = tide_cross_traffic_queue(&t->path) + (a->excess + tide_fair_burst(&t->fair) - 1) * tide_packet(&t->path);
+	cross_traffic = tide_cross_traffic_queue(&t->path) + (a->beside + a->burst + tide_fair_burst(&t->fair) - 1) * tide_packet(&t->path);
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && tide_may_grow(t)) {

@@ -138,7 +138,7 @@ static inline void tide_probe(struct tide *t, const struct law_ack *a, u64 rtt)
 	u64 own = tide_own_queue(&t->path), free_link_queue = tide_free_link_queue(&t->path);
 	u32 back = at_most(at_least(noise / TIDE_SAME, 1), TIDE_RTTS);
 	/* packets of the transfer's other connections queue, too */
-	bool alone = t->senders < 2 || !a->excess, anew, measures;
+	bool alone = t->senders < 2 || !(a->beside + a->burst), anew, measures;
 	int found;
 
 	tide_note_probe(t, a->now_us, rtt, alone);

@@ -285,12 +285,12 @@ void native_aggregate_begin(struct aggregate *g, u64 now_us, u32 srtt_us)
 struct native_aggregate_event {
 	u64 now_us;
 	u32 packets, bytes, mss, rtt_us;
-	u64 number, window_q16;
+	u64 number;
 };
 
 /* What the law gets of an ACK. */
 struct native_aggregate_heard {
-	u32 una, nxt, srtt_us, senders, excess;
+	u32 una, nxt, srtt_us, senders, burst, beside;
 	u32 rate_delivered, rate_interval_us, rate_app_limited;
 };
 
@@ -300,20 +300,21 @@ void native_aggregate_ack(struct aggregate *g, const struct native_aggregate_eve
 		.now_us = event->now_us, .packets = event->packets, .bytes = event->bytes, .mss = event->mss, .rtt_us = event->rtt_us,
 	};
 
-	aggregate_ack(g, &a, event->number, event->window_q16);
+	aggregate_ack(g, &a, event->number);
 	heard->una = a.una;
 	heard->nxt = a.nxt;
 	heard->srtt_us = a.srtt_us;
 	heard->senders = a.senders;
-	heard->excess = a.excess;
+	heard->burst = a.burst;
+	heard->beside = a.beside;
 	heard->rate_delivered = a.rate_delivered;
 	heard->rate_interval_us = a.rate_interval_us;
 	heard->rate_app_limited = a.rate_app_limited;
 }
 
-void native_aggregate_in_flight(struct aggregate *g, struct aggregate_member *m, u32 segments)
+void native_aggregate_beside(struct aggregate *g)
 {
-	aggregate_in_flight(g, m, segments);
+	g->beside++;
 }
 
 void native_aggregate_has_no_data(struct aggregate *g, u32 mss)
@@ -330,9 +331,9 @@ bool native_aggregate_reduces(struct aggregate *g, const struct aggregate_member
 	return true;
 }
 
-void native_aggregate_used(struct aggregate_member *m, u32 segments)
+void native_aggregate_flight(struct aggregate_member *m, u32 in_flight)
 {
-	m->used = segments;
+	m->in_flight = in_flight;
 }
 
 bool native_aggregate_is_full(const struct aggregate *g, u64 window_q16)

@@ -65,7 +65,8 @@ struct LawAck {
     holes: u32,
     random: u32,
     senders: u32,
-    excess: u32,
+    burst: u32,
+    beside: u32,
 }
 
 /// `struct law_window`.
@@ -265,7 +266,8 @@ impl CongestionControl for Port {
             holes: ack.sacked.into(),
             random: self.chance,
             senders: ack.senders,
-            excess: ack.excess,
+            burst: ack.burst,
+            beside: ack.beside,
         };
         if self.reduced.is_some_and(|end| ack.una > end) {
             self.reduced = None;

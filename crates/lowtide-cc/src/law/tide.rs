@@ -160,7 +160,7 @@ impl Tide {
     }
 
     fn on_sample(&mut self, ack: &Ack, rtt: f64) {
-        if self.path.on_sample(ack.now, rtt, self.window, ack.senders > 1) {
+        if self.path.on_sample(ack.now, rtt, self.window, ack.senders > 1 || ack.burst > 0) {
             self.forget();
         }
         let round = &mut self.round;

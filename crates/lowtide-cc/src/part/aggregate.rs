@@ -37,10 +37,8 @@ pub struct Member {
     /// Of that, in the sum of all.
     counted: f64,
     usage: Usage,
-    /// Segments that it used of the grant, as of its latest ACK; none if it had no more to send.
-    pub used: u32,
-    /// Segments in flight.
-    in_flight: u32,
+    /// Segments, as of its latest ACK, before it; none if it had no more to send.
+    pub in_flight: u32,
 }
 
 /// How far all were at an ACK.
@@ -84,11 +82,13 @@ pub struct Aggregate {
     delivered: u64,
     /// Up to this count the program limited what was sent.
     app_limited: Option<u64>,
-    /// Segments in flight, the most of them in this round trip, and in the one before.
-    in_flight: u32,
-    most: u32,
-    most_before: u32,
-    round_since: Time,
+    /// Segments outside of the window that were sent in this round trip, and in the one before.
+    beside: u32,
+    beside_before: u32,
+    /// Segments of initial windows, which left at once, likewise.
+    burst: u32,
+    burst_before: u32,
+    counts_since: Time,
     /// Numbers of marks: the latest, and the one that the latest sample began with.
     last: usize,
     from: usize,
@@ -171,15 +171,8 @@ impl Aggregate {
         self.mixed.is_some_and(|mixed| now - mixed <= self.srtt())
     }
 
-    /// A connection has so many segments in flight.
-    pub fn set_in_flight(&mut self, member: &mut Member, segments: u32) {
-        self.in_flight = self.in_flight + segments - member.in_flight;
-        self.most = self.most.max(self.in_flight);
-        member.in_flight = segments;
-    }
-
-    /// The ACK of the connection of this number becomes that of all, whose window is so many segments.
-    pub fn on_ack(&mut self, ack: &Ack, number: u64, window: f64) -> Ack {
+    /// The ACK of the connection of this number becomes that of all.
+    pub fn on_ack(&mut self, ack: &Ack, number: u64) -> Ack {
         let now = ack.now;
         self.delivered += ack.bytes;
         if ack.packets > 0 {
@@ -200,8 +193,9 @@ impl Aggregate {
             self.last += 1;
             self.marks[self.last % MARKS] = Mark { at: now, sent: self.sent, delivered: self.delivered, app_limited };
         }
-        if now - self.round_since > self.srtt() {
-            (self.most_before, self.most, self.round_since) = (self.most, self.in_flight, now);
+        if now - self.counts_since > self.srtt() {
+            (self.beside_before, self.burst_before) = (self.beside, self.burst);
+            (self.beside, self.burst, self.counts_since) = (0, 0, now);
         }
         Ack {
             srtt: self.srtt(),
@@ -209,7 +203,8 @@ impl Aggregate {
             nxt: Self::nxt(now),
             rate,
             senders: self.wanting,
-            excess: (f64::from(self.most.max(self.most_before)) - window).max(0.0) as u32,
+            beside: self.beside + self.beside_before,
+            burst: self.burst + self.burst_before,
             ..*ack
         }
     }
@@ -217,6 +212,11 @@ impl Aggregate {
     /// An ACK that is not passed on to the law.
     pub const fn on_unheard(&mut self, bytes: u64) {
         self.delivered += bytes;
+    }
+
+    /// A segment leaves outside of the window.
+    pub const fn on_beside(&mut self) {
+        self.beside += 1;
     }
 
     /// A connection has no more to send. If none has, what is delivered from here on says little of the link.
@@ -256,9 +256,9 @@ impl Aggregate {
         self.granted + 2.0 >= window - window / 16.0
     }
 
-    /// A connection has no part of the window any more.
+    /// A connection is in none of the sums any more.
     pub fn leave(&mut self, member: &mut Member) {
-        member.used = 0;
+        member.in_flight = 0;
         self.count(member, 0.0, Usage::Modest);
     }
 
@@ -281,6 +281,7 @@ impl Aggregate {
     pub fn join(&mut self, member: &mut Member, window: f64) {
         member.grant = 0.0;
         self.grant(member, window, 0, Usage::Wants);
+        self.burst += (member.grant + 0.49) as u32; // the nearest, a half down: that is the same in fixed point
     }
 
     /// The part of a connection at its ACK for so many segments. It grows by what is acknowledged, as in slow start,
@@ -298,7 +299,7 @@ impl Aggregate {
         if member.grant > equal && others {
             member.grant = equal.max(member.grant - packets / 2.0);
         }
-        let used = if usage == Usage::Modest { f64::from(member.used) } else { f64::INFINITY };
+        let used = if usage == Usage::Modest { f64::from(member.in_flight) } else { f64::INFINITY };
         self.count(member, member.grant.min(used), usage);
     }
 
@@ -335,9 +336,9 @@ mod tests {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
         assert_eq!(all.una(), 100_000, "nothing that is sent from here on is acknowledged");
-        let late = all.on_ack(&ack(150, 1, 30), 1, 8.0);
+        let late = all.on_ack(&ack(150, 1, 30), 1);
         assert_eq!((late.una, late.nxt), (120_001, 150_000));
-        let earlier = all.on_ack(&ack(155, 1, 50), 2, 8.0);
+        let earlier = all.on_ack(&ack(155, 1, 50), 2);
         assert_eq!((earlier.una, earlier.nxt), (120_001, 155_000), "of a connection whose round trip is longer");
         // 40 ms, an eighth of the way to 30 ms, and of that to 50 ms
         assert_eq!(earlier.srtt, Duration::from_nanos(40_156_250));
@@ -348,13 +349,13 @@ mod tests {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
         let own = Some(RateSample { delivered: 1, ..RateSample::default() });
-        let alone = all.on_ack(&Ack { rate: own, ..ack(100, 1, 40) }, 1, 8.0);
+        let alone = all.on_ack(&Ack { rate: own, ..ack(100, 1, 40) }, 1);
         assert_eq!(alone.rate, own, "where one connection is acknowledged its own sample stays");
         let mut members = [joined(&mut all, 8.0), joined(&mut all, 8.0)];
         let mut rates = Vec::new();
         for ms in 101..=400 {
             // a segment each in every 2 ms
-            rates.push(all.on_ack(&ack(ms, 1, 40), 1 + ms % 2, 8.0).rate);
+            rates.push(all.on_ack(&ack(ms, 1, 40), 1 + ms % 2).rate);
         }
         assert_eq!(rates[..39].iter().flatten().count(), 0, "what left before it began tells nothing");
         for rate in rates.iter().skip(60).map(|rate| rate.expect("a sample")) {
@@ -368,10 +369,10 @@ mod tests {
         all.has_no_data(MSS);
         members.iter_mut().for_each(|member| all.join(member, 8.0));
         let limited: Vec<_> =
-            (401..=500).map(|ms| all.on_ack(&ack(ms, 1, 40), 1 + ms % 2, 8.0).rate.expect("a sample")).collect();
+            (401..=500).map(|ms| all.on_ack(&ack(ms, 1, 40), 1 + ms % 2).rate.expect("a sample")).collect();
         assert!(limited.iter().any(|rate| rate.app_limited) && !limited[99].app_limited);
         // an RTT after the latest ACK of another connection
-        let rates = [501, 540, 541].map(|ms| all.on_ack(&Ack { rate: own, ..ack(ms, 1, 40) }, 1, 8.0).rate);
+        let rates = [501, 540, 541].map(|ms| all.on_ack(&Ack { rate: own, ..ack(ms, 1, 40) }, 1).rate);
         assert_eq!(rates.map(|rate| rate == own), [false, false, true]);
     }
 
@@ -383,7 +384,7 @@ mod tests {
         for ms in 101..=300 {
             // a segment in a millisecond of 1,000 bytes, and of 100 bytes
             let ack = Ack { bytes: if ms % 2 == 0 { 100 } else { MSS }, ..ack(ms, 1, 40) };
-            let rate = all.on_ack(&ack, ms % 2, 8.0).rate;
+            let rate = all.on_ack(&ack, ms % 2).rate;
             if let Some(rate) = rate {
                 let per_second = rate.delivered as f64 / rate.interval.as_secs_f64();
                 assert!((per_second - 550e3).abs() < 15e3, "{rate:?}");
@@ -402,7 +403,7 @@ mod tests {
         }
         assert_eq!((members.map(|it| it.grant), all.granted(), all.wanting()), ([4.0, 4.0, 4.0], 12.0, 3));
         // one is application-limited: the others take what it leaves, as fast as they are acknowledged
-        members[0].used = 1;
+        members[0].in_flight = 1;
         all.grant(&mut members[0], 12.0, 1, Usage::Modest);
         assert_eq!((all.granted(), all.wanting()), (9.0, 2));
         all.grant(&mut members[1], 12.0, 1, Usage::Wants);
@@ -458,17 +459,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_flight_beyond_the_window_counts_for_a_round_trip_or_two() {
+    fn what_was_sent_beside_and_at_once_counts_for_a_round_trip_or_two() {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
-        let mut members = [Member::default(); 2];
-        let excess = |all: &mut Aggregate, ms| all.on_ack(&ack(ms, 1, 40), 1, 7.5).excess;
-        assert_eq!(excess(&mut all, 141), 0);
-        members.iter_mut().for_each(|member| all.set_in_flight(member, 5));
-        assert_eq!(excess(&mut all, 150), 2);
-        all.set_in_flight(&mut members[0], 0);
-        assert_eq!([160, 182, 200, 224].map(|ms| excess(&mut all, ms)), [2, 2, 2, 0]);
-        all.set_in_flight(&mut members[0], 3);
-        assert_eq!(excess(&mut all, 230), 0, "within it");
+        all.on_ack(&ack(101, 1, 40), 1);
+        all.on_beside();
+        all.on_beside();
+        joined(&mut all, 7.0);
+        let heard = [120, 142, 160, 184, 200].map(|ms| all.on_ack(&ack(ms, 1, 40), 1));
+        assert_eq!(heard.map(|ack| (ack.beside, ack.burst)), [(2, 7), (2, 7), (2, 7), (0, 0), (0, 0)]);
     }
 }

@@ -17,7 +17,6 @@ struct Delivered {
     mss: u32,
     rtt_us: u32,
     number: u64,
-    window_q16: u64,
 }
 
 /// What the law receives of an ACK: `struct native_aggregate_heard` of `native.c`.
@@ -28,7 +27,8 @@ struct Heard {
     nxt: u32,
     srtt_us: u32,
     senders: u32,
-    excess: u32,
+    burst: u32,
+    beside: u32,
     rate_delivered: u32,
     rate_interval_us: u32,
     rate_app_limited: u32,
@@ -39,10 +39,10 @@ unsafe extern "C" {
     fn native_aggregate_member_size() -> u64;
     fn native_aggregate_begin(g: *mut u64, now_us: u64, srtt_us: u32);
     fn native_aggregate_ack(g: *mut u64, event: *const Delivered, heard: *mut Heard);
-    fn native_aggregate_in_flight(g: *mut u64, m: *mut u64, segments: u32);
+    fn native_aggregate_beside(g: *mut u64);
     fn native_aggregate_has_no_data(g: *mut u64, mss: u32);
     fn native_aggregate_reduces(g: *mut u64, m: *const u64, now_us: u64) -> bool;
-    fn native_aggregate_used(m: *mut u64, segments: u32);
+    fn native_aggregate_flight(m: *mut u64, in_flight: u32);
     fn native_aggregate_is_full(g: *const u64, window_q16: u64) -> bool;
     fn native_aggregate_join(g: *mut u64, m: *mut u64, window_q16: u64);
     fn native_aggregate_grant(g: *mut u64, m: *mut u64, window_q16: u64, packets: u32, usage: u32);
@@ -74,9 +74,9 @@ fn zeroed(bytes: u64) -> Vec<u64> {
 enum Event {
     Wait(u64),
     Join,
-    Ack { packets: u32, short: u32, used: u32, usage: u8, sampled: bool },
+    Ack { packets: u32, short: u32, in_flight: u32, usage: u8, sampled: bool },
     Loss(u64),
-    InFlight(u32),
+    Beside,
     NoData,
     Leave,
 }
@@ -106,15 +106,15 @@ impl Pair {
                 all.join(member, real);
                 unsafe { native_aggregate_join(g, m, window_q16) };
             }
-            Event::Ack { packets, short, used, usage, sampled } => {
+            Event::Ack { packets, short, in_flight, usage, sampled } => {
                 let usage = usage as usize % 4;
                 let rtt = sampled.then(|| Duration::from_micros(self.rtt_us.into()));
-                member.used = used;
+                member.in_flight = in_flight;
                 // the last segment may be short
                 let bytes = (packets * MSS as u32).saturating_sub(short);
                 let ack = Ack { now: at(self.now_us), packets, bytes: bytes.into(), rtt, ..Ack::default() };
                 let number = which as u64 + 1;
-                let heard = all.on_ack(&ack, number, real);
+                let heard = all.on_ack(&ack, number);
                 all.grant(
                     member,
                     real,
@@ -127,17 +127,17 @@ impl Pair {
                     nxt: heard.nxt as u32,
                     srtt_us: heard.srtt.as_micros() as u32,
                     senders: heard.senders,
-                    excess: heard.excess,
+                    burst: heard.burst,
+                    beside: heard.beside,
                     rate_delivered: (rate.delivered / MSS) as u32,
                     rate_interval_us: rate.interval.as_micros() as u32,
                     rate_app_limited: rate.app_limited.into(),
                 };
                 let mut port = Heard::default();
                 let full = unsafe {
-                    native_aggregate_used(m, used);
+                    native_aggregate_flight(m, in_flight);
                     let rtt_us = if sampled { self.rtt_us } else { 0 };
-                    let (now_us, mss) = (self.now_us, MSS as u32);
-                    let event = Delivered { now_us, packets, bytes, mss, rtt_us, number, window_q16 };
+                    let event = Delivered { now_us: self.now_us, packets, bytes, mss: MSS as u32, rtt_us, number };
                     native_aggregate_ack(g, &raw const event, &raw mut port);
                     native_aggregate_grant(g, m, window_q16, packets, usage as u32);
                     native_aggregate_is_full(g, window_q16)
@@ -157,9 +157,9 @@ impl Pair {
                     unsafe { native_aggregate_scale(g, m, window_q16, left << 16) };
                 }
             }
-            Event::InFlight(segments) => {
-                all.set_in_flight(member, segments);
-                unsafe { native_aggregate_in_flight(g, m, segments) };
+            Event::Beside => {
+                all.on_beside();
+                unsafe { native_aggregate_beside(g) };
             }
             // it counts whole segments, and C may have lost a little of the last one
             Event::NoData if all.granted().ceil() - all.granted() < 1e-2 && all.granted().fract() > 1e-9 => {}
@@ -197,10 +197,10 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (1u64..20_000).prop_map(Event::Wait),
         2 => Just(Event::Join),
         8 => (0u32..12, prop_oneof![3 => Just(0), 1 => 1u32..1448], 0u32..40, 0u8..4, any::<bool>()).prop_map(
-            |(packets, short, used, usage, sampled)| Event::Ack { packets, short, used, usage, sampled },
+            |(packets, short, in_flight, usage, sampled)| Event::Ack { packets, short, in_flight, usage, sampled },
         ),
         1 => (1u64..100).prop_map(Event::Loss),
-        4 => (0u32..40).prop_map(Event::InFlight),
+        1 => Just(Event::Beside),
         1 => Just(Event::NoData),
         1 => Just(Event::Leave),
     ]
@@ -227,10 +227,9 @@ proptest! {
         let mut pair = Pair::new(rtts[0]);
         for (n, rtt_us) in (1..).zip(rtts) {
             let (now_us, rtt) = (pair.now_us + 1000 * n, Some(Duration::from_micros(rtt_us.into())));
-            let heard = pair.reference.on_ack(&Ack { now: at(now_us), packets: 1, rtt, ..Ack::default() }, 1, 10.0);
+            let heard = pair.reference.on_ack(&Ack { now: at(now_us), packets: 1, rtt, ..Ack::default() }, 1);
             let mut port = Heard::default();
-            let (mss, window_q16) = (MSS as u32, 10 << 16);
-            let event = Delivered { now_us, packets: 1, bytes: 0, mss, rtt_us, number: 1, window_q16 };
+            let event = Delivered { now_us, packets: 1, bytes: 0, mss: MSS as u32, rtt_us, number: 1 };
             unsafe { native_aggregate_ack(pair.c.as_mut_ptr(), &raw const event, &raw mut port) };
             prop_assert!((heard.srtt.as_micros() as i64 - i64::from(port.srtt_us)).abs() <= 1, "{heard:?} {port:?}");
             prop_assert_eq!((heard.una as u32, heard.nxt as u32), (port.una, port.nxt));

@@ -230,9 +230,9 @@ impl Tide {
         }
         // packets of the transfer's other connections outside of the window are no cross traffic, nor are those that
         // the test sends together: where packet times are long they queue for several RTTs
-        let own_packets = f64::from(ack.excess) + (self.fair.burst() - 1) as f64;
+        let own_packets = f64::from(ack.beside + ack.burst) + (self.fair.burst() - 1) as f64;
         let cross_traffic = self.path.cross_traffic_queue() + own_packets * self.path.packet();
-        let own = self.path.own_queue();
+        let own = self.path.own_queue() + f64::from(ack.burst) * self.path.packet();
         self.find(ack, own);
         let Phase::Fill(fill) = &mut self.phase else { return };
         self.round.limited |= ack.window_limited;
@@ -287,11 +287,12 @@ impl Tide {
         let Phase::Fill(fill) = &mut self.phase else { return };
         let queue = round.least - base;
         let samples = f64::from(round.samples);
-        // with growth later RTTs are longer
-        let longer = if round.grew { 0.0 } else { round.sum / samples - round.least };
+        // with growth later RTTs are longer, and so are those behind an initial window
+        let bursts = f64::from(ack.burst) * self.path.packet();
+        let longer = if round.grew { 0.0 } else { (round.sum / samples - round.least - bursts).max(0.0) };
         // in bursts packets wait for each other
         if !fill.bursts.acks_burst() {
-            let alone = self.senders < 2 && ack.excess == 0;
+            let alone = self.senders < 2 && ack.beside == 0;
             self.path.on_round(ack.now, longer.max(round.steps / (samples - 1.0).max(1.0)), alone);
         }
         if fill.settling == 0 {

@@ -86,7 +86,7 @@ impl Tide {
         }
         let whole = self.path.whole();
         // packets of the transfer's other connections queue, too
-        let alone = self.senders < 2 || ack.excess == 0;
+        let alone = self.senders < 2 || ack.beside + ack.burst == 0;
         listen.on_probe(rtt, base, alone);
         if alone {
             let reading = listen.spread_reading(base, self.path.packet());
