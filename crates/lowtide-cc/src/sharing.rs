@@ -34,6 +34,8 @@ const FLOOR: f64 = 4.0;
 /// A grant of fewer segments is a pace: a host lets half of a window go at once, and a single segment meets the
 /// receiver's delayed ACK.
 const PACED_BELOW: f64 = 4.0;
+/// First segments of a connection that Linux does not pace (`tcp_update_skb_after_send`).
+const UNPACED: u32 = 10;
 /// A shorter round trip is not paced, as a pace is kept to a millisecond.
 const PACED_ROUND_TRIP: Duration = Duration::from_millis(1);
 /// A retransmission timeout is a round trip and this at the least (Linux `TCP_RTO_MIN`).
@@ -74,6 +76,8 @@ struct Own {
     number: u64,
     member: Member,
     waits: bool,
+    /// Segments that it has sent, of the first ones that are not paced.
+    first: u32,
     /// The latest time that it could have sent more.
     limited: Time,
     /// It is new since then.
@@ -121,6 +125,7 @@ impl SharedLaw {
             number: path.connections,
             member: Member::default(),
             waits: false,
+            first: 0,
             limited: Time::ZERO,
             since: Time::ZERO,
         };
@@ -351,8 +356,12 @@ impl Path {
 
     /// Bytes that a connection may have in flight.
     fn window_of(&self, own: &Own) -> u64 {
-        // one segment at a time: when it leaves, its connection may take the token
-        if own.waits { self.mss } else { own.member.grant.max(PACED_BELOW) as u64 * self.mss }
+        if own.waits {
+            return self.mss; // when it leaves, its connection may take the token
+        }
+        // nothing paces the first segments; a probe's window is whole segments
+        let least = if own.first < UNPACED || self.probes() { 1.0 } else { PACED_BELOW };
+        own.member.grant.max(least) as u64 * self.mss
     }
 
     /// Bytes per second of all together, where the law paces: on a short path only probes.
@@ -450,6 +459,7 @@ impl CongestionControl for Connection {
     }
 
     fn on_sent(&mut self, sent: &Sent) {
+        self.own.first = (self.own.first + 1).min(UNPACED);
         // only the first segment of several, and nothing that is repaired
         if sent.in_flight == 0 && !sent.retransmission && lock(&self.path).begun {
             self.heed(|path, own| path.on_leaving(own, sent));

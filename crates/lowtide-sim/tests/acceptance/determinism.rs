@@ -124,8 +124,8 @@ fn checksum(outcome: &Outcome, series: &[u64]) -> u64 {
 }
 
 const GOLDEN_PACKETS: u64 = 18_485;
-const GOLDEN_EVENTS: u64 = 82_859;
+const GOLDEN_EVENTS: u64 = 82_858;
 /// Bytes acknowledged, and segments sent again.
 const GOLDEN_FLOWS: [(u64, u64); 7] =
     [(3153744, 116), (4190512, 166), (8688000, 204), (3736849, 397), (2718600, 0), (710968, 33), (2000000, 37)];
-const GOLDEN_CHECKSUM: u64 = 14_681_671_176_135_159_472;
+const GOLDEN_CHECKSUM: u64 = 1_873_290_318_960_643_022;

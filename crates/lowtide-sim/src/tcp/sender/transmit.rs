@@ -6,6 +6,9 @@ use crate::tcp::{Segment, pacing::Bursts};
 use lowtide_cc::{EcnUse, Restart, Sent};
 use lowtide_net::{Ecn, Time};
 
+/// First segments of a connection that Linux does not pace.
+const UNPACED: u64 = 10;
+
 /// How much of the window was used in the last round trip (Linux: `tcp_cwnd_validate`).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
@@ -124,7 +127,7 @@ impl Sender {
             self.usage.update(true, self.board.una(), self.board.nxt());
             return false;
         }
-        if let Some(rate) = self.pacing_rate() {
+        if let Some(rate) = self.pace() {
             let bursts = Bursts { least: self.law.least_burst(), longest: self.law.longest_burst() };
             let release = self.pacer.release(rate, self.mss, bursts, self.cwnd());
             if release > now {
@@ -136,6 +139,12 @@ impl Sender {
             }
         }
         true
+    }
+
+    /// The pace that holds back the next segment, bytes per second. Linux paces a connection only after its first
+    /// segments (`tcp_update_skb_after_send`).
+    fn pace(&self) -> Option<u64> {
+        self.pacing_rate().filter(|_| self.statistics.segments >= UNPACED)
     }
 
     /// Whether the window would be full but for a pace that is the window's own: one that gives a window in each round
@@ -200,7 +209,7 @@ impl Sender {
         if let Some(prr) = &mut self.prr {
             prr.on_sent(len);
         }
-        if let Some(rate) = self.pacing_rate() {
+        if let Some(rate) = self.pace() {
             self.pacer.on_sent(now, u64::from(segment.bytes), rate);
         }
         self.statistics.segments += 1;
