@@ -56,7 +56,7 @@ static inline u64 tide_part_of_window(const struct lt_socket *s)
 }
 
 /* Sets the stack's window to the connection's part of the flow's window. */
-static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
+static inline void tide_take(const struct lt_flow *f, struct lt_socket *s, struct tcp_sock *tp)
 {
 	struct law_window w = { .cwnd_q16 = tide_part_of_window(s), .ssthresh_q16 = LAW_NO_THRESHOLD_Q16 };
 
@@ -65,7 +65,8 @@ static inline void tide_take(struct lt_socket *s, struct tcp_sock *tp)
 		return;
 	if (s->member.waits)	/* one segment at a time: when it leaves, the connection may take the token */
 		tp->snd_cwnd = 1;
-	else if (tp->data_segs_out < UNPACED_SEGMENTS)
+	/* nothing paces the first segments; a probe's window is whole segments */
+	else if (tp->data_segs_out < UNPACED_SEGMENTS || flow_probes(f))
 		tp->snd_cwnd = at_most(tp->snd_cwnd, at_least(w.cwnd_q16 >> 16, 1));
 }
 
@@ -250,7 +251,7 @@ static __noinline void tide_flow_ack(struct lt_flow *f, struct lt_socket *s, str
 	tide_divide(f, s, use, waited, has_data);
 	if (!limited && tp->app_limited)
 		aggregate_has_no_data(&f->all, s->ack.mss);
-	tide_take(s, tp);
+	tide_take(f, s, tp);
 }
 
 /*
@@ -362,7 +363,7 @@ void BPF_PROG(tide_state_on, struct sock *sk, u8 state)
 	}
 	if (before >= TCP_CA_CWR && state < TCP_CA_CWR) {
 		f->tide.before_q16 = 0;
-		tide_take(s, tp);
+		tide_take(f, s, tp);
 		TRACE(tide_trace, s, tp, LT_TRACE_RECOVERED);
 	}
 }
@@ -403,7 +404,7 @@ static __noinline void tide_leaves(struct lt_flow *f, struct lt_socket *s, struc
 	} else {
 		aggregate_grant(&f->all, &s->member.part, f->tide.shown_q16, 0, use);
 	}
-	tide_take(s, tp);
+	tide_take(f, s, tp);
 }
 
 /* Pairs if the grant is a pace; single segments among the packets of other connections. */

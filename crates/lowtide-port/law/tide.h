@@ -36,12 +36,21 @@ static inline u32 tide_least_burst(const struct tide *t)
 	return at_least(tide_fair_burst(&t->fair), tide_bursts_burst(&t->fill.bursts));
 }
 
+/*
+ * Whether a probe leaves as soon as the one before is acknowledged: while the spread is measured, but not anew. Two
+ * probes in flight make rounds of two round trips: these take twice as long, and show the shorter RTT.
+ */
+static inline bool tide_is_ack_clocked(const struct tide *t)
+{
+	return tide_measures_spread(t) && !t->listen.remeasured && tide_probe_burst(&t->listen) < 4;
+}
+
 static inline void tide_show(struct tide *t, struct law_window *w)
 {
 	u64 held_back = tide_fair_held_back_q16(&t->fair), alone = t->window_q16;
 
 	if (t->listens) {
-		alone = (t->srtt_us ? 2ULL : 1ULL) * tide_probe_burst(&t->listen) << 16;
+		alone = (t->srtt_us && !tide_is_ack_clocked(t) ? 2ULL : 1ULL) * tide_probe_burst(&t->listen) << 16;
 	} else {
 		alone = at_least(alone > held_back ? alone - held_back : 0, TIDE_LEAST_Q16);
 	}
@@ -246,6 +255,8 @@ VERIFIED_APART u64 tide_pace_q32(const struct tide *t, const struct tide_paramet
 		return at_least(t->window_q16, share) * gain / srtt;
 	}
 	share = share * TIDE_PART_Q16(1.2) / srtt;
+	if (tide_is_ack_clocked(t))
+		return at_least((TIDE_ACK_CLOCKED << 32) / at_least(tide_base(&t->path) >> 8, 1), share);
 	often = ((tide_probe_burst(&t->listen) == 4 ? 3ULL : 2ULL) << 32) / at_least(tide_base(&t->path) >> 8, 1);
 	if (t->listen.probes < 4 || t->listen.good || t->listen.empty)
 		return at_least(often, share);

@@ -139,13 +139,15 @@ static inline void tide_hold(struct tide *t)
 
 /*
  * A round below 0.75 own_queue, in a window that is the limit. Growth doubles: to at most 1 up to the safe window, to
- * at most 1/2 up to the BDP. Beyond, it first stays at the least.
+ * at most 1/2 up to the BDP. Beyond, it first stays at the least. Several connections seldom fill a window all at
+ * once, so the least RTT of a round may not show the queue of a window that is too large. For them growth beyond the
+ * BDP stays at the least as long as the delivery rate does not rise, and ends with the self-induced queue.
  */
 static inline void tide_regrow(struct tide *t)
 {
 	struct tide_fill *f = &t->fill;
 	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t), bdp = tide_sure_bdp_q16(&t->path), missing;
-	u64 near = tide_part_q16(safe, TIDE_PART_Q16(0.93));
+	u64 near = tide_part_q16(safe, TIDE_PART_Q16(0.93)), rate = tide_rate_q32(&t->path), limit;
 	u64 doubled = at_least(at_least(2 * f->growth_q16, f->paused_q16), least);
 
 	f->paused_q16 = 0;
@@ -161,7 +163,11 @@ static inline void tide_regrow(struct tide *t)
 		return;
 	}
 	f->clean++;
-	if (f->clean <= (t->confirmed && t->window_q16 > near ? 24 : 1))
+	limit = t->senders > 1 && rate <= f->clean_rate_q32 ? bdp + (bdp * least >> 16) : 0;
+	f->clean_rate_q32 = rate;
+	if (limit && t->window_q16 > limit)
+		f->growth_q16 = 0;
+	else if (limit || f->clean <= (t->confirmed && t->window_q16 > near ? 24 : 1))
 		f->growth_q16 = least;
 	else
 		f->growth_q16 = at_most(doubled, at_least(Q16_ONE / 2, least));

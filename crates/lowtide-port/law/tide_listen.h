@@ -9,6 +9,7 @@
 #include "law.h"
 #include "tide_eight.h"
 #include "tide_fair.h"
+#include "tide_spread.h"
 
 #define TIDE_ALIKE_PART 5	/* RTTs that differ by less than 1/5 packet time: no wait for cross traffic */
 /*
@@ -19,12 +20,15 @@
 /* times the noise: nine in ten groups of eight random delays, of which the longest does not count, differ by less */
 #define TIDE_NOISES 3
 #define TIDE_NOISES_MOST TIDE_MS	/* the most of that */
+/* the pace of probes that ACKs clock, segments per base RTT: it does not hold them back */
+#define TIDE_ACK_CLOCKED 8ULL
 #define TIDE_RTTS TIDE_EIGHT		/* the latest probes */
 /*
  * Twice the least sum of steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
  * queue that grows and drains at most 2.
  */
 #define TIDE_SPREAD_WALK_TWICE 5
+#define TIDE_SPREAD_UNSURE 2		/* least sum, in units of the range, from which on they may be either */
 /*
  * In the queue of a CUBIC flow RTTs differ at random by as many packet times. So if RTTs differ by less, the eight up
  * to the fourth probe before have to show a spread, too.
@@ -75,6 +79,7 @@ struct tide_listen {
 	u32 in_a_row;
 	/* whether eight such probes, up to the latest and to each second one before, showed a spread: a bit each */
 	u32 showed;
+	u32 unsure;		/* those up to the latest may have shown one */
 	/*
 	 * The longest time between two ACKs since the latest probe. All ACKs count, also those of short segments, which
 	 * have no RTT sample: with short connections there may be a handshake between two probes.
@@ -224,6 +229,7 @@ static inline void tide_record_probe(struct tide_listen *l, u64 rtt, u64 base, b
 VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 packet)
 {
 	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest, suffices;
+	bool near;
 
 	if (!l || l->in_a_row < TIDE_FEW)
 		return 0;
@@ -247,8 +253,11 @@ VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 pack
 		before = it;
 	}
 	least = tide_least_rtt(l);
-	spread = at_least((at_least(most, base) - base) * 9 / 7, 1);
-	l->showed = l->showed << 1 | (walk * 2 >= (most - least) * TIDE_SPREAD_WALK_TWICE && least < base + at_least(spread / 2, TIDE_SAME));
+	/* 0.9 of the range of evenly random RTTs, of which the second longest of eight exceeds the base by 7/9 */
+	spread = at_least((at_least(most, base) - base) * 81 / 70, 1);
+	near = least < base + at_least(spread / 2, TIDE_SAME);
+	l->showed = l->showed << 1 | (walk * 2 >= (most - least) * TIDE_SPREAD_WALK_TWICE && near);
+	l->unsure = walk >= (most - least) * TIDE_SPREAD_UNSURE && near;
 	if (!(l->showed & 1))
 		return 0;
 	if (most - least <= TIDE_SPREAD_PACKETS * packet && !(l->showed & 4))
@@ -257,10 +266,10 @@ VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 pack
 	return l->limit <= base + spread ? spread : 0;
 }
 
-/* Whether the latest eight probes showed a spread. */
+/* Whether the latest eight probes showed a spread, or may have shown one. */
 static inline bool tide_is_unsure(const struct tide_listen *l)
 {
-	return l->in_a_row >= TIDE_RTTS && l->showed & 1;
+	return l->in_a_row >= TIDE_RTTS && (l->showed & 1 || (l->unsure && l->probes < 2 * TIDE_SPREAD_PROBES));
 }
 
 /*

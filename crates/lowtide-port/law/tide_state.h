@@ -44,6 +44,7 @@ struct tide_fill {
 	u64 drain_window_q16;	/* the window after drain */
 	u64 began_us;		/* when FILL began */
 	u64 near_empty_us;	/* the latest round with a queue below own_queue / 2 */
+	u64 clean_rate_q32;	/* the delivery rate after the latest clean round */
 	u32 drain;		/* rounds of drain left */
 	u32 settling;		/* rounds of settle left */
 	u32 clean;		/* rounds in a row below 0.75 own_queue, with a window beyond the safe one */

@@ -238,6 +238,9 @@ impl Tide {
         match &self.phase {
             Phase::Listen(listen) => {
                 let share = 1.2 * (self.share() / self.srtt.max(1e-6));
+                if listen.is_ack_clocked(&self.path, self.senders) {
+                    return (Listen::ACK_CLOCKED / self.path.base().max(1e-6)).max(share);
+                }
                 let often = if listen.burst() == Listen::FOUR { 3.0 } else { 2.0 } / self.path.base().max(1e-6);
                 if listen.probes < 4 || listen.good > 0 || listen.empty {
                     return often.max(share);
@@ -344,7 +347,8 @@ impl CongestionControl for Tide {
                 ((self.window - self.fair.held_back()).max(2.0).max(self.share()) * f64::from(self.flow.mss)) as u64
             }
             Phase::Listen(ref listen) => {
-                let probes = if self.srtt > 0.0 { 2 * listen.burst() } else { listen.burst() };
+                let one = self.srtt == 0.0 || listen.is_ack_clocked(&self.path, self.senders);
+                let probes = if one { listen.burst() } else { 2 * listen.burst() };
                 (self.share().max(probes as f64) * f64::from(self.flow.mss)) as u64
             }
         }

@@ -43,6 +43,8 @@ pub(super) struct Fill {
     ramped: f64,
     /// Rounds in a row below 0.75 own_queue, with a window beyond the safe one.
     clean: u32,
+    /// The delivery rate after the latest of these, packets per second.
+    clean_rate: f64,
     /// Rounds of drain left, and the window after it.
     pub(super) drain: Option<(u32, f64)>,
     /// The latest round with a queue below own_queue / 2.
@@ -68,6 +70,7 @@ impl Fill {
             settling: 0,
             ramped: 0.0,
             clean: 0,
+            clean_rate: 0.0,
             drain: None,
             near_empty: now,
             found: 0,
@@ -379,7 +382,9 @@ impl Tide {
     }
 
     /// A round below 0.75 own_queue, in a window that is the limit. Growth doubles: to at most 1 up to the safe window,
-    /// to at most 1/2 up to the BDP. Beyond, it first stays at the least.
+    /// to at most 1/2 up to the BDP. Beyond, it first stays at the least. Several connections seldom fill a window all
+    /// at once, so the least RTT of a round may not show the queue of a window that is too large. For them growth stays
+    /// at the least beyond the BDP as long as the delivery rate does not rise, and ends with the self-induced queue.
     fn regrow(&mut self) {
         let (least, safe, bdp) = (self.least_growth(), self.safe(), self.path.sure_bdp());
         let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
@@ -392,7 +397,16 @@ impl Tide {
             (fill.growth, fill.clean) = (doubled.min(missing).min(0.5), 0);
         } else {
             fill.clean += 1;
-            fill.growth = if fill.clean <= patience { least } else { doubled.min(0.5f64.max(least)) };
+            let rate = self.path.rate().unwrap_or(0.0);
+            let rises = rate > mem::replace(&mut fill.clean_rate, rate);
+            let limit = bdp.filter(|_| self.senders > 1 && !rises).map(|bdp| bdp * (1.0 + least));
+            fill.growth = if limit.is_some_and(|limit| self.window > limit) {
+                0.0
+            } else if limit.is_some() || fill.clean <= patience {
+                least
+            } else {
+                doubled.min(0.5f64.max(least))
+            };
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Listen {
     /// Whether the RTTs of eight such probes, up to the latest and to each second one before it, showed a spread: a bit
     /// each.
     pub(super) showed: u32,
+    /// Whether those up to the latest may have shown one.
+    pub(super) unsure: bool,
     /// The longest time between two ACKs since the latest probe, seconds. All ACKs count, also those of short segments,
     /// which have no RTT sample: with short connections there may be a handshake between two probes.
     pub(super) gap: f64,
@@ -83,6 +85,8 @@ impl Listen {
     /// The window of CUBIC hardly changes for some seconds before it meets the queue's limit: by less than 1 ms of
     /// 500 Mbit/s for 9 s.
     const STAYS: f64 = 10.0;
+    /// The pace of probes that ACKs clock, packets per base RTT: it does not hold them back.
+    pub(super) const ACK_CLOCKED: f64 = 8.0;
     /// Times the noise: nine in ten groups of eight random delays, of which the longest does not count, differ by less.
     const NOISES: f64 = 3.0;
     /// The most of that, seconds.
@@ -90,11 +94,14 @@ impl Listen {
     /// Trains that measure the packet time.
     pub(super) const TRAINS: u32 = 3;
 
-    /// Of eight RTTs that differ evenly at random, the second longest exceeds the base RTT by 7/9 of their range.
-    const SPREAD: f64 = 9.0 / 7.0;
+    /// Of eight RTTs that differ evenly at random, the second longest exceeds the base RTT by 7/9 of their range. Nine
+    /// of ten RTTs exceed it by at most 0.9 of that.
+    const SPREAD: f64 = 0.9 * 9.0 / 7.0;
     /// Least sum of the steps between RTTs, in units of their range. RTTs that differ at random have 3, those in a
     /// queue that grows and drains at most 2.
     const WALK: f64 = 2.5;
+    /// From this on they may be either.
+    const UNSURE: f64 = 2.0;
     /// In the queue of a CUBIC flow RTTs differ at random by as many packet times. So if RTTs differ by less, the eight
     /// up to the fourth probe before have to show a spread, too.
     const PACKETS: f64 = 3.0;
@@ -113,6 +120,12 @@ impl Listen {
     pub(super) fn measures_spread(&self, path: &Path, senders: u32) -> bool {
         let begins = self.first && path.is_spread() && self.probes < Spread::FIRST_PROBES;
         (path.spread.is_due() || begins) && !(self.first && senders > 1)
+    }
+
+    /// Whether a probe leaves as soon as the one before is acknowledged: while the spread is measured, but not anew.
+    /// Two probes in flight make rounds of two round trips: these take twice as long, and show the shorter RTT.
+    pub(super) fn is_ack_clocked(&self, path: &Path, senders: u32) -> bool {
+        self.measures_spread(path, senders) && !self.remeasures_spread() && self.burst() < Self::FOUR
     }
 
     /// Packets of a probe.
@@ -180,7 +193,9 @@ impl Listen {
         let (least, most) = (sorted[0], sorted[6]);
         let walk: f64 = self.rtts.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
         let spread = Self::SPREAD * (most - base).max(0.0);
-        let random = walk >= Self::WALK * (most - least) && least - base < (spread / 2.0).max(Path::SAME);
+        let near = least - base < (spread / 2.0).max(Path::SAME);
+        let random = walk >= Self::WALK * (most - least) && near;
+        self.unsure = walk >= Self::UNSURE * (most - least) && near;
         self.showed = self.showed << 1 | u32::from(random);
         let sure = self.showed & 0b100 != 0 || most - least > Self::PACKETS * packet;
         // the queue of cross traffic differs more over a long time than over a short one
@@ -188,9 +203,10 @@ impl Listen {
         (random && sure && always).then_some(spread)
     }
 
-    /// Whether the latest eight probes showed a spread.
+    /// Whether the latest eight probes showed a spread, or may have shown one.
     pub(super) const fn is_unsure(&self) -> bool {
-        self.in_a_row as usize >= self.rtts.len() && self.showed & 1 != 0
+        let unsure = self.unsure && self.probes < 2 * Spread::PROBES;
+        self.in_a_row as usize >= self.rtts.len() && (self.showed & 1 != 0 || unsure)
     }
 
     /// A fair queue may serve a pair in one turn despite cross traffic. Therefore a probe of four has to confirm a good
@@ -371,7 +387,7 @@ mod tests {
     #[test]
     fn what_differs_at_random_on_a_free_link_is_the_paths_and_a_queue_is_not() {
         let random = [3.0, 7.0, 1.0, 4.5, 2.0, 8.0, 5.0, 0.5];
-        assert_eq!(spread(random), Some(9.0), "9/7 of the second longest");
+        assert_eq!(spread(random), Some(8.0), "0.9 × 9/7 of the second longest");
         for (queue, what) in [
             ([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 31.0], "slow start"),
             ([30.0, 30.1, 30.0, 30.2, 30.1, 30.3, 0.0, 0.0], "a queue until its flow ends"),
