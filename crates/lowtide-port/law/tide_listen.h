@@ -229,7 +229,7 @@ static inline void tide_record_probe(struct tide_listen *l, u64 rtt, u64 base, b
 VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 packet)
 {
 	u64 longest = 0, most = 0, least, it, before = 0, walk = 0, differ = 0, spread, latest, suffices;
-	bool near;
+	bool may_be;
 
 	if (!l || l->in_a_row < TIDE_FEW)
 		return 0;
@@ -255,15 +255,11 @@ VERIFIED_APART u64 tide_spread_reading(struct tide_listen *l, u64 base, u64 pack
 	least = tide_least_rtt(l);
 	/* 0.9 of the range of evenly random RTTs, of which the second longest of eight exceeds the base by 7/9 */
 	spread = at_least((at_least(most, base) - base) * 81 / 70, 1);
-	near = least < base + at_least(spread / 2, TIDE_SAME);
-	l->showed = l->showed << 1 | (walk * 2 >= (most - least) * TIDE_SPREAD_WALK_TWICE && near);
-	l->unsure = walk >= (most - least) * TIDE_SPREAD_UNSURE && near;
-	if (!(l->showed & 1))
-		return 0;
-	if (most - least <= TIDE_SPREAD_PACKETS * packet && !(l->showed & 4))
-		return 0;
 	/* the queue of cross traffic differs more over a long time than over a short one */
-	return l->limit <= base + spread ? spread : 0;
+	may_be = l->limit <= base + spread && least < base + at_least(spread / 2, TIDE_SAME);
+	l->showed = l->showed << 1 | (may_be && walk * 2 >= (most - least) * TIDE_SPREAD_WALK_TWICE);
+	l->unsure = may_be && walk >= (most - least) * TIDE_SPREAD_UNSURE;
+	return l->showed & 1 && (most - least > TIDE_SPREAD_PACKETS * packet || l->showed & 4) ? spread : 0;
 }
 
 /* Whether the latest eight probes showed a spread, or may have shown one. */

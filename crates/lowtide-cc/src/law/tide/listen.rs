@@ -193,14 +193,14 @@ impl Listen {
         let (least, most) = (sorted[0], sorted[6]);
         let walk: f64 = self.rtts.windows(2).map(|it| (it[0].min(most) - it[1].min(most)).abs()).sum();
         let spread = Self::SPREAD * (most - base).max(0.0);
-        let near = least - base < (spread / 2.0).max(Path::SAME);
-        let random = walk >= Self::WALK * (most - least) && near;
-        self.unsure = walk >= Self::UNSURE * (most - least) && near;
-        self.showed = self.showed << 1 | u32::from(random);
-        let sure = self.showed & 0b100 != 0 || most - least > Self::PACKETS * packet;
         // the queue of cross traffic differs more over a long time than over a short one
         let always = self.limit.is_none_or(|limit| limit <= base + spread);
-        (random && sure && always).then_some(spread)
+        let may_be = always && least - base < (spread / 2.0).max(Path::SAME);
+        let random = may_be && walk >= Self::WALK * (most - least);
+        self.unsure = may_be && walk >= Self::UNSURE * (most - least);
+        self.showed = self.showed << 1 | u32::from(random);
+        let sure = self.showed & 0b100 != 0 || most - least > Self::PACKETS * packet;
+        (random && sure).then_some(spread)
     }
 
     /// Whether the latest eight probes showed a spread, or may have shown one.
@@ -395,6 +395,18 @@ mod tests {
             (random.map(|longer| longer + 20.0), "never near the base RTT"),
         ] {
             assert_eq!(spread(queue).filter(|spread| *spread > 1.0), None, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_longer_time_with_longer_rtts_leaves_nothing_to_be_unsure_of() {
+        for (limit, is_unsure) in [(None, true), (Some(45e-3), true), (Some(60e-3), false)] {
+            let mut listen = Listen { limit, ..Listen::default() };
+            for longer in [3.0, 7.0, 1.0, 4.5, 2.0, 8.0, 5.0, 0.5] {
+                listen.on_probe(40e-3 + longer * 1e-3, 40e-3, true);
+            }
+            let reading = listen.spread_reading(40e-3, PACKET);
+            assert_eq!((reading.is_some(), listen.is_unsure()), (is_unsure, is_unsure), "{limit:?}");
         }
     }
 
