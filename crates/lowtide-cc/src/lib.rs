@@ -40,6 +40,6 @@ pub use event::{Ack, Congestion, Lost, RateSample, Reaction, Recovered, Restart,
 pub use law::{EcnUse, Flow, Law};
 pub use price::{Price, Prices};
 pub use random::Random;
-pub use sharing::SharedLaw;
+pub use sharing::{SharedLaw, UNPACED_SEGMENTS};
 pub use text::{Described, LawError, Parameters, Value};
 pub use time::Time;

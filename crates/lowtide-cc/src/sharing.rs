@@ -35,7 +35,7 @@ const FLOOR: f64 = 4.0;
 /// receiver's delayed ACK.
 const PACED_BELOW: f64 = 4.0;
 /// First segments of a connection that Linux does not pace (`tcp_update_skb_after_send`).
-const UNPACED: u32 = 10;
+pub const UNPACED_SEGMENTS: u64 = 10;
 /// A shorter round trip is not paced, as a pace is kept to a millisecond.
 const PACED_ROUND_TRIP: Duration = Duration::from_millis(1);
 /// A retransmission timeout is a round trip and this at the least (Linux `TCP_RTO_MIN`).
@@ -77,7 +77,7 @@ struct Own {
     member: Member,
     waits: bool,
     /// Segments that it has sent, of the first ones that are not paced.
-    first: u32,
+    first: u64,
     /// The latest time that it could have sent more.
     limited: Time,
     /// It is new since then.
@@ -360,7 +360,7 @@ impl Path {
             return self.mss; // when it leaves, its connection may take the token
         }
         // nothing paces the first segments; a probe's window is whole segments
-        let least = if own.first < UNPACED || self.probes() { 1.0 } else { PACED_BELOW };
+        let least = if own.first < UNPACED_SEGMENTS || self.probes() { 1.0 } else { PACED_BELOW };
         own.member.grant.max(least) as u64 * self.mss
     }
 
@@ -459,7 +459,7 @@ impl CongestionControl for Connection {
     }
 
     fn on_sent(&mut self, sent: &Sent) {
-        self.own.first = (self.own.first + 1).min(UNPACED);
+        self.own.first = (self.own.first + 1).min(UNPACED_SEGMENTS);
         // only the first segment of several, and nothing that is repaired
         if sent.in_flight == 0 && !sent.retransmission && lock(&self.path).begun {
             self.heed(|path, own| path.on_leaving(own, sent));

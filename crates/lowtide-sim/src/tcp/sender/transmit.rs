@@ -3,11 +3,8 @@
 
 use super::{Handshake, Sender, law_time, nanos};
 use crate::tcp::{Segment, pacing::Bursts};
-use lowtide_cc::{EcnUse, Restart, Sent};
+use lowtide_cc::{EcnUse, Restart, Sent, UNPACED_SEGMENTS};
 use lowtide_net::{Ecn, Time};
-
-/// First segments of a connection that Linux does not pace.
-const UNPACED: u64 = 10;
 
 /// How much of the window was used in the last round trip (Linux: `tcp_cwnd_validate`).
 #[derive(Clone, Debug, Default)]
@@ -141,10 +138,9 @@ impl Sender {
         true
     }
 
-    /// The pace that holds back the next segment, bytes per second. Linux paces a connection only after its first
-    /// segments (`tcp_update_skb_after_send`).
+    /// The pace that holds back the next segment, bytes per second.
     fn pace(&self) -> Option<u64> {
-        self.pacing_rate().filter(|_| self.statistics.segments >= UNPACED)
+        self.pacing_rate().filter(|_| self.statistics.segments >= UNPACED_SEGMENTS)
     }
 
     /// Whether the window would be full but for a pace that is the window's own: one that gives a window in each round
