@@ -384,7 +384,10 @@ impl Path {
         if self.probes() {
             return pace;
         }
-        let (grant, window, srtt) = (own.member.grant, self.window(), self.all.srtt());
+        // Segments of others that have sent all may leave nothing of the window for the one with the token. It sends
+        // one per RTT, since the pace of the segment that leaves now holds until the next one may.
+        let least = if self.token == Some(own.number) { 1.0 } else { 0.0 };
+        let (grant, window, srtt) = (own.member.grant.max(least), self.window(), self.all.srtt());
         let small = (grant < PACED_BELOW && !srtt.is_zero()).then(|| grant * self.mss as f64 / srtt.as_secs_f64());
         let rate = match pace {
             Some(pace) if grant < window => Some(pace as f64 * grant / window),

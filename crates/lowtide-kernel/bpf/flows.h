@@ -278,10 +278,15 @@ static inline void flow_choose(struct lt_socket *s)
 	s->member.alone = alone;
 }
 
-/* The pace of a connection with a part of the window, bytes per second. */
+/*
+ * The pace of a connection with a part of the window, bytes per second. Segments of others that have sent all may leave
+ * nothing of the window for the token holder: it sends one per RTT, since the pace of the segment that leaves now holds
+ * until the next one may.
+ */
 static inline u32 flow_part_pace(const struct lt_flow *f, const struct lt_socket *s, const void *parameters, u32 mss)
 {
-	u64 pace = flow_pace(f, parameters), grant = s->member.part.grant_q16, window = f->tide.shown_q16;
+	u64 pace = flow_pace(f, parameters), window = f->tide.shown_q16;
+	u64 grant = at_least(s->member.part.grant_q16, f->token_holder == s->member.number ? Q16_ONE : 0);
 	u32 small = budget_pacing(grant, mss, aggregate_srtt_us(&f->all));
 
 	if (pace >= PACING_UNLIMITED)

@@ -28,7 +28,7 @@ use lifecycle::{
 };
 use lowtide_emu::{Config, Emulator, Namespace};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
-use terminal::Terminal;
+use terminal::{STOPS, Terminal};
 
 const LOCALHOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -182,9 +182,8 @@ fn ctrl_c_on_a_terminal_reaches_the_program_once() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn ctrl_z_stops_the_program_and_fg_continues_it() {
     needs_kernel();
-    let program = "echo ready; for i in $(seq 100); do sleep 0.02; done; exit 6";
     let lowtide = env!("CARGO_BIN_EXE_lowtide");
-    let script = format!("{lowtide} run -- sh -c '{program}'; echo \"stopped $?\"; read -t 20; fg; echo \"status $?\"");
+    let script = format!("{lowtide} run -- sh -c '{STOPS}'; echo \"stopped $?\"; read -t 20; fg; echo \"status $?\"");
     let mut terminal = Terminal::start(&script);
     terminal.shows("ready");
     let run = *children(terminal.shell()).first().expect("lowtide");

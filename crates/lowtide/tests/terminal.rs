@@ -14,7 +14,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use terminal::Terminal;
+use terminal::{STOPS, Terminal};
 
 const LOWTIDE: &str = env!("CARGO_BIN_EXE_lowtide");
 
@@ -146,8 +146,7 @@ fn keys_reach_the_program() {
 #[ignore = "needs root and a kernel with struct_ops: -- --include-ignored"]
 fn ctrl_z_stops_both_and_fg_continues_both() {
     needs_kernel();
-    let program = "echo ready; for i in $(seq 100); do sleep 0.02; done; exit 6";
-    let script = format!("{}; echo \"stopped $?\"; stty -a; read -t 20; fg; echo \"status $?\"", as_nobody(program));
+    let script = format!("{}; echo \"stopped $?\"; stty -a; read -t 20; fg; echo \"status $?\"", as_nobody(STOPS));
     let mut terminal = Terminal::start(&script);
     terminal.shows("ready");
     let run = *children(terminal.shell()).first().expect("lowtide");

@@ -29,6 +29,9 @@ fn size(rows: u16, columns: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
+/// A program that can stop at any time once it is ready. A shell cannot while a child of its has stopped in vfork(2).
+pub(crate) const STOPS: &str = "exec perl -e \"\\$|=1; print qq(ready\\n); select undef, undef, undef, 2; exit 6\"";
+
 /// A terminal, and what has been shown on it.
 pub(crate) struct Terminal {
     master: File,
