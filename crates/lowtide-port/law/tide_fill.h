@@ -7,6 +7,7 @@
 
 /* rounds until a change of the window shows: the rest of the present one, and two more */
 #define TIDE_SETTLE 3
+#define TIDE_ROUND_RTTS 4		/* a round has the samples of so many RTTs at most */
 #define TIDE_VANISHED 3			/* vanished queues in a row that lead to a fair-queue LISTEN */
 #define TIDE_BRIEFLY_US 10000000ULL	/* a FILL that ends sooner counts as the same event */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
@@ -26,19 +27,22 @@ static inline bool tide_has_whole_link(const struct tide *t)
 }
 
 /*
- * Segments that the window gains per round: the root of a gain that is the same delay on any link. A flow knows only
- * its own part of the rate, so a small one gains more for its size, and several Tides converge.
+ * Segments that the window gains in hold in this round. Per RTT it is the root of a gain that is the same delay on any
+ * link. A flow knows only its own part of the rate, so a small one gains more for its size, and several Tides converge.
+ * The rounds of a small window last for several RTTs.
  */
 VERIFIED_APART u64 tide_step_q16(const struct tide *t)
 {
-	u64 rate;
+	u64 rate, step, rtts_q16;
 
 	if (!t)
 		return 0;
 	rate = tide_rate_q32(&t->path);
 	if (!rate)
 		return Q16_ONE / 10;
-	return at_least(tide_root(at_most(tide_bdp_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
+	step = at_least(tide_root(at_most(tide_bdp_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
+	rtts_q16 = ((u64)t->round.packets << 32) / at_least(t->window_q16, 1);
+	return step * at_most(at_least(rtts_q16, Q16_ONE), TIDE_ROUND_RTTS * Q16_ONE) >> 16;
 }
 
 /* Growth per packet that adds the self-induced queue in an RTT. The spread is no queue that may grow. */

@@ -14,6 +14,12 @@
 #define TIDE_BASE_SPAN_US 300000000ULL	/* after twice that a base RTT no longer counts: routes change */
 #define TIDE_RATE_SPAN_US 30000000ULL	/* the same for a rate and for noise: capacity changes */
 #define TIDE_ROUNDS TIDE_EIGHT		/* rounds whose median is the noise */
+/*
+ * Packets stay in order: on a full link the latest one so far delays those behind it, by a packet time less each. So
+ * RTTs there differ by 0.4 to 0.8 of the root of packet time times spread. If they differ by less than a quarter of it,
+ * probes measured the spread among packets of cross traffic.
+ */
+#define TIDE_SPREAD_SHOWS_PART 4
 #define TIDE_RTT_MOST_US (1U << 23)	/* longer RTT samples count as this */
 
 /* Least or greatest value of the present span and the one before; 0: none. */
@@ -295,7 +301,7 @@ static inline void tide_path_forget(struct tide_path *p)
 static inline void tide_path_renew(struct tide_path *p, u64 now_us, u64 rtt)
 {
 	__builtin_memset(p, 0, sizeof(*p));
-	p->spread.probes = TIDE_SPREAD_PROBES + 1;
+	p->spread = TIDE_SPREAD_NONE;
 	tide_extreme_add(&p->base, now_us, rtt, TIDE_BASE_SPAN_US, true);
 }
 
@@ -370,6 +376,9 @@ VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 differen
 		return 0;
 	tide_extreme_add(&p->medians, now_us, at_least(median, 1), TIDE_RATE_SPAN_US, true);
 	p->noise = tide_least(&p->medians);
+	median = TIDE_SPREAD_SHOWS_PART * at_most(median, TIDE_RTT_MOST_US << 6);
+	if (p->alone >= TIDE_ROUNDS && median * median < tide_packet_at_most(p) * tide_spread(p))
+		p->spread = TIDE_SPREAD_NONE;
 	return 0;
 }
 

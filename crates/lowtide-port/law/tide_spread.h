@@ -30,6 +30,9 @@ struct tide_spread {
 	u32 asked;		/* how often noise, or a shorter RTT, asked for a measurement, since the latest spread was found */
 };
 
+/* None, for the rest of the run unless noise shows one. */
+#define TIDE_SPREAD_NONE ((struct tide_spread){ .probes = TIDE_SPREAD_PROBES + 1 })
+
 /* Whether probes may still measure it. What they have not found by then is cross traffic. */
 static inline bool tide_spread_is_due(const struct tide_spread *s)
 {

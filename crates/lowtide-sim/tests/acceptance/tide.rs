@@ -413,6 +413,34 @@ fn no_transfer_on_a_link_with_jitter_is_stuck() {
     table.check();
 }
 
+/// Three transfers of different hosts, by which probes that meet the packets of the others may measure a spread.
+#[test]
+fn three_that_begin_together_share_the_link() {
+    let mut table = Table::default();
+    for rate in [2, 5, 10] {
+        let mut shares: Vec<_> = (1..=7)
+            .map(|seed| {
+                let flows: String = (0..3)
+                    .map(|n| {
+                        format!("[[flow]]\nname = \"tide-{n}\"\ncc = \"tide\"\nstart = \"{}us\"\n", seed * n * 1300)
+                    })
+                    .collect();
+                outcome(&format!(
+                    "seed = {seed}\nduration = \"40s\"\nmeasure_from = \"10s\"\n[bottleneck]\nrate = \"{rate}mbit\"\n\
+                     rtt = \"30ms\"\nbuffer = \"60kB\"\n{flows}"
+                ))
+            })
+            .map(|outcome| (outcome.jain.expect("three flows"), outcome.bottlenecks[0].utilisation))
+            .collect();
+        shares.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let used: f64 = shares.iter().map(|it| it.1).sum::<f64>() / 7.0;
+        table.row(&format!("{rate} Mbit/s: Jain's index, median of 7"), shares[3].0, 0.75..=1.0);
+        table.row("the least", shares[0].0, 0.5..=1.0);
+        table.row("used, the mean", used, 0.85..=1.0);
+    }
+    table.check();
+}
+
 /// 20 Mbit/s, 40 ms, one pipe of buffer, round trips that differ at random by up to twice so much; where it is alone,
 /// what CUBIC keeps, and after that.
 #[test]

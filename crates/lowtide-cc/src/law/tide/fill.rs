@@ -17,6 +17,8 @@ pub(super) const GROWS: f64 = 0.25;
 const HEAVY_LOSS: f64 = 0.04;
 /// Smoothed loss above it, in a window that hardly grows, is that of a full queue.
 const OVERFLOW: f64 = 0.01;
+/// A round has the samples of so many RTTs at the most.
+const ROUND_RTTS: f64 = 4.0;
 /// The pause after heavy loss, base RTTs, doubled each time up to [`LOSS_PAUSES`] times.
 const LOSS_PAUSE: u32 = 2;
 const LOSS_PAUSES: u32 = 5;
@@ -87,12 +89,13 @@ impl Tide {
         self.path.bdp().is_some_and(|bdp| self.window >= 0.9 * bdp)
     }
 
-    /// Packets that the window gains per round: the root of a gain that is the same delay on any link. A flow knows
-    /// only its own part of the rate, so a small one gains more for its size, and several Tides converge.
+    /// Packets that the window gains in hold in this round. Per RTT it is the root of a gain that is the same delay on
+    /// any link. A flow knows only its own part of the rate, so a small one gains more for its size, and several Tides
+    /// converge. The rounds of a small window last for several RTTs.
     fn step(&self) -> f64 {
         let Some(rate) = self.path.rate() else { return 0.1 };
         let same_delay = (rate * self.path.base() / 256.0).min(0.25e-3 * rate);
-        (0.1 * same_delay).sqrt().max(0.1)
+        (0.1 * same_delay).sqrt().max(0.1) * (self.round.packets / self.window).clamp(1.0, ROUND_RTTS)
     }
 
     /// Growth per packet that adds the self-induced queue in an RTT. The spread is no queue that may grow.

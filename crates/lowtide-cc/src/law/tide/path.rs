@@ -130,6 +130,10 @@ impl Path {
     const SPREAD_FREE: f64 = 0.5;
     /// The mean of RTTs that differ at random is this part of the spread above the least.
     const SPREAD_NOISE: f64 = 0.5;
+    /// Packets stay in order: on a full link the latest one so far delays those behind it, by a packet time less each.
+    /// So RTTs there differ by 0.4 to 0.8 of the root of packet time times spread. If they differ by less than this
+    /// part of it, probes measured the spread among packets of cross traffic.
+    const SPREAD_SHOWS: f64 = 0.25;
     /// Rounds whose median is the noise: a queue of cross traffic in a few rounds does not count.
     const ROUNDS: usize = 8;
 
@@ -207,7 +211,13 @@ impl Path {
         sorted.sort_unstable_by(f64::total_cmp);
         self.rounds += 1;
         if self.rounds >= Self::ROUNDS {
-            self.noise.add(now, sorted[Self::ROUNDS / 2]);
+            let median = sorted[Self::ROUNDS / 2];
+            self.noise.add(now, median);
+            if self.alone >= Self::ROUNDS
+                && median < Self::SPREAD_SHOWS * (self.packet_at_most() * self.spread()).sqrt()
+            {
+                self.spread = Spread::none();
+            }
         }
     }
 
@@ -388,6 +398,22 @@ mod tests {
         assert_eq!(path.samples(100.0), 4, "probes have not found a spread: these may be the packets of cross traffic");
         path.spread.on_probe(Some(0.1e-3), 0.04, false);
         assert_eq!([2.0, 4.0, 8.0, 16.0, 100.0].map(|window| path.samples(window)), [4, 8, 16, 32, 32]);
+    }
+
+    #[test]
+    fn a_spread_that_rounds_do_not_show_was_measured_among_packets_of_cross_traffic() {
+        // packet time 1.2 ms, spread 5 ms: a quarter of the root is 0.61 ms
+        for (alone, difference, known) in [(true, 0.7e-3, true), (true, 0.5e-3, false), (false, 0.5e-3, true)] {
+            let mut path = Path::new(1000);
+            let now = Time::from_nanos(1_000_000_000);
+            path.on_sample(now, 0.04, 10.0, false);
+            path.spread.on_probe(Some(5e-3), 0.04, false);
+            (1..Path::ROUNDS).for_each(|_| path.on_round(now, difference, alone));
+            assert!(path.is_spread(), "seven rounds are few");
+            path.on_round(now, difference, alone);
+            assert_eq!(path.is_spread(), known, "{alone} {difference}");
+            assert!(known || path.spread.is_none());
+        }
     }
 
     /// The longest slow queue, seconds. A packet is acknowledged each 0.6 ms, at an RTT of 40 ms. ACKs that are due
