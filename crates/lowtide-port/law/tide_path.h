@@ -16,8 +16,8 @@
 #define TIDE_ROUNDS TIDE_EIGHT		/* rounds whose median is the noise */
 /*
  * Packets stay in order: on a full link the latest one so far delays those behind it, by a packet time less each. So
- * RTTs there differ by 0.4 to 0.8 of the root of packet time times spread. If they differ by less than a quarter of it,
- * probes measured the spread among packets of cross traffic.
+ * RTTs there differ by a third or more of the root of packet time times spread. If they differ by less than a quarter
+ * of it, probes measured the spread among packets of cross traffic.
  */
 #define TIDE_SPREAD_SHOWS_PART 4
 #define TIDE_RTT_MOST_US (1U << 23)	/* longer RTT samples count as this */
@@ -365,7 +365,7 @@ static inline void tide_path_forget_rate(struct tide_path *p)
 /* A round of FILL has ended, of this noise. `alone`: with no packets of the transfer's other connections. */
 VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 difference, bool alone)
 {
-	u64 median;
+	u64 median, spread;
 
 	if (!p)
 		return 0;
@@ -377,7 +377,8 @@ VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 differen
 	tide_extreme_add(&p->medians, now_us, at_least(median, 1), TIDE_RATE_SPAN_US, true);
 	p->noise = tide_least(&p->medians);
 	median = TIDE_SPREAD_SHOWS_PART * at_most(median, TIDE_RTT_MOST_US << 6);
-	if (p->alone >= TIDE_ROUNDS && median * median < tide_packet_at_most(p) * tide_spread(p))
+	spread = tide_spread(p);
+	if (p->alone >= TIDE_ROUNDS && median * median < at_most(tide_packet_at_most(p), spread) * spread)
 		p->spread = TIDE_SPREAD_NONE;
 	return 0;
 }

@@ -131,8 +131,8 @@ impl Path {
     /// The mean of RTTs that differ at random is this part of the spread above the least.
     const SPREAD_NOISE: f64 = 0.5;
     /// Packets stay in order: on a full link the latest one so far delays those behind it, by a packet time less each.
-    /// So RTTs there differ by 0.4 to 0.8 of the root of packet time times spread. If they differ by less than this
-    /// part of it, probes measured the spread among packets of cross traffic.
+    /// So RTTs there differ by a third or more of the root of packet time times spread. If they differ by less than
+    /// this part of it, probes measured the spread among packets of cross traffic.
     const SPREAD_SHOWS: f64 = 0.25;
     /// Rounds whose median is the noise: a queue of cross traffic in a few rounds does not count.
     const ROUNDS: usize = 8;
@@ -213,9 +213,9 @@ impl Path {
         if self.rounds >= Self::ROUNDS {
             let median = sorted[Self::ROUNDS / 2];
             self.noise.add(now, median);
-            if self.alone >= Self::ROUNDS
-                && median < Self::SPREAD_SHOWS * (self.packet_at_most() * self.spread()).sqrt()
-            {
+            let spread = self.spread();
+            let shown = (self.packet_at_most().min(spread) * spread).sqrt();
+            if self.alone >= Self::ROUNDS && median < Self::SPREAD_SHOWS * shown {
                 self.spread = Spread::none();
             }
         }
