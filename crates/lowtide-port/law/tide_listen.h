@@ -44,6 +44,7 @@
  * The window of CUBIC has about such a period.
  */
 #define TIDE_REMEASURE_US 16000000ULL
+#define TIDE_REMEASURE_LOAD 100	/* those probes are at most 1/100 of what the link carries meanwhile */
 /* the pace of those probes, in parts of the usual one: one every 2.5 base RTTs, just below what counts as close */
 #define TIDE_REMEASURE_PACE 0.4
 
@@ -272,9 +273,11 @@ static inline bool tide_is_unsure(const struct tide_listen *l)
  * Whether LISTEN is so long that the spread is to be measured anew: without one each delay is taken for a queue. Counts
  * it.
  */
-static inline bool tide_is_too_long(struct tide_listen *l, u64 now_us, u64 base)
+static inline bool tide_is_too_long(struct tide_listen *l, u64 now_us, u64 base, u64 packet)
 {
-	u64 enough = at_least(TIDE_REMEASURE_US << 8, TIDE_LONG * base) << at_most(l->remeasured, 16);
+	u64 probes = 2 * TIDE_SPREAD_PROBES * at_most(packet, 1000 * TIDE_MS);
+	u64 least = at_least(at_least(TIDE_REMEASURE_US << 8, TIDE_LONG * base), TIDE_REMEASURE_LOAD * probes);
+	u64 enough = least << at_most(l->remeasured, 16);
 
 	if (l->probes == 1)
 		l->period_us = now_us;

@@ -122,7 +122,7 @@ VERIFIED_APART int tide_note_probe(struct tide *t, u64 now_us, u64 rtt, u64 alon
 		if (!reading && tide_spread_is_none(&t->path.spread) && tide_has_noise(&t->path))
 			tide_spread_ask(&t->path.spread);
 	}
-	if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16 && tide_is_too_long(&t->listen, now_us, base))
+	if (tide_share_q16(&t->share) < TIDE_PAIRS_Q16 && tide_is_too_long(&t->listen, now_us, base, tide_packet(&t->path)))
 		tide_spread_measure_again(&t->path.spread);
 	/* packets that left together come apart by themselves */
 	if (tide_spread(&t->path))

@@ -112,6 +112,8 @@ impl Listen {
     /// LISTEN lasts so long before the spread is measured anew, at least [`LONG`] base RTTs. Then twice as long, and so
     /// on. The window of CUBIC has about such a period.
     pub(super) const REMEASURE: f64 = 16.0;
+    /// Those probes are at most this part of what the link carries meanwhile.
+    const REMEASURE_LOAD: f64 = 0.01;
     /// The pace of those probes, in parts of the usual one: one every 2.5 base RTTs, just below what counts as close.
     pub(super) const REMEASURE_PACE: f64 = 0.4;
 
@@ -151,12 +153,13 @@ impl Listen {
     }
 
     /// Whether LISTEN is so long that the spread is to be measured anew: without one each delay is taken for a queue.
-    /// `base`: seconds.
-    pub(super) fn is_too_long(&mut self, now: Time, base: f64) -> bool {
+    pub(super) fn is_too_long(&mut self, now: Time, path: &Path) -> bool {
         if self.probes == 1 {
             self.period = now;
         }
-        let enough = Self::REMEASURE.max(LONG * base) * f64::from(1 << self.remeasured.min(16));
+        let probes = f64::from(2 * Spread::PROBES) * path.packet();
+        let least = Self::REMEASURE.max(LONG * path.base()).max(probes / Self::REMEASURE_LOAD);
+        let enough = least * f64::from(1 << self.remeasured.min(16));
         let over = self.whole.is_none() && (now - self.period).as_secs_f64() > enough;
         if over {
             (self.remeasured, self.period, self.limit) = (self.remeasured + 1, now, Some(mem::take(&mut self.longest)));

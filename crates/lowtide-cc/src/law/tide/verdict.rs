@@ -100,7 +100,7 @@ impl Tide {
         if self.path.is_spread() {
             listen.whole = None;
         }
-        if probes_only && listen.is_too_long(ack.now, base) {
+        if probes_only && listen.is_too_long(ack.now, &self.path) {
             self.path.spread.measure_again();
         }
         let measures = alone && listen.measures_spread(&self.path, self.senders);
