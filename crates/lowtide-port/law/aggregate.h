@@ -37,8 +37,8 @@ struct aggregate {
 	u32 srtt_us8;		/* smoothed RTT over the samples of all connections, in eighths */
 	u32 sent;		/* `una` - 1 */
 	u32 app_limited;	/* application-limited until `delivered` exceeds this; 0: it is not */
-	/* segments outside of the window, sent in this RTT and in the one before */
-	u32 beside, beside_before;
+	/* segments outside of the window, sent in this RTT and in the two before */
+	u32 beside, beside_before, beside_earlier;
 	u32 burst, burst_before;	/* segments of initial windows, which left at once, in the same RTTs */
 	u64 counts_us;		/* when this RTT began */
 	u32 last, from;		/* marks: the latest, and the one from which the latest rate was measured */
@@ -158,12 +158,14 @@ VERIFIED_APART int aggregate_ack(struct aggregate *g, struct law_ack *a, u64 num
 		a->app_limited = g->app_limited != 0;
 	a->senders = g->wanting;
 	if (a->now_us - g->counts_us > aggregate_srtt_us(g)) {
+		g->beside_earlier = g->beside_before;
 		g->beside_before = g->beside;
 		g->burst_before = g->burst;
 		g->beside = g->burst = 0;
 		g->counts_us = a->now_us;
 	}
-	a->beside = g->beside + g->beside_before;
+	/* packets that waited behind them are acknowledged up to two RTTs later */
+	a->beside = g->beside_before + at_least(g->beside, g->beside_earlier);
 	a->burst = g->burst + g->burst_before;
 	return 0;
 }

@@ -147,7 +147,7 @@ static inline void tide_hold(struct tide *t)
  * once, so the least RTT of a round may not show the queue of a window that is too large. For them growth beyond the
  * BDP stays at the least as long as the delivery rate does not rise, and ends with the self-induced queue.
  */
-static inline void tide_regrow(struct tide *t)
+static inline void tide_regrow(struct tide *t, bool alone)
 {
 	struct tide_fill *f = &t->fill;
 	u64 least = tide_least_growth_q16(t), safe = tide_safe_q16(t), bdp = tide_sure_bdp_q16(&t->path), missing;
@@ -167,7 +167,7 @@ static inline void tide_regrow(struct tide *t)
 		return;
 	}
 	f->clean++;
-	limit = t->senders > 1 && rate <= f->clean_rate_q32 ? bdp + (bdp * least >> 16) : 0;
+	limit = !alone && rate <= f->clean_rate_q32 ? bdp + (bdp * least >> 16) : 0;
 	f->clean_rate_q32 = rate;
 	if (limit && t->window_q16 > limit)
 		f->growth_q16 = 0;
@@ -239,7 +239,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	struct tide_round *r;
 	struct tide_fill *f;
 	u64 own, longer, bursts, steps, sent;
-	bool grows;
+	bool alone, grows;
 	s64 queue;
 
 	if (!t || !p || !a)
@@ -252,9 +252,10 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	longer = r->grew ? 0 : r->sum / at_least(r->samples, 1) - r->least;
 	bursts = at_most(a->burst * tide_packet(&t->path), longer);
 	steps = r->steps / at_least(r->samples - 1, 1);
+	alone = t->senders < 2 && !a->beside;
 	/* in bursts packets wait for each other */
 	if (!f->bursts.acks_burst)
-		tide_path_round(&t->path, a->now_us, at_least(longer - bursts, steps), t->senders < 2 && !a->beside);
+		tide_path_round(&t->path, a->now_us, at_least(longer - bursts, steps), alone);
 	if (!f->settling)
 		f->ramped = 0;
 	sent = (u64)r->packets + r->lost;
@@ -306,7 +307,7 @@ VERIFIED_APART int tide_end_round(struct tide *t, const struct tide_parameters *
 	} else if (!r->limited || tide_round_has_pause(t)) {
 		tide_pause_growth(t, a->nxt);
 	} else if (queue * 4 < (s64)own * 3) {
-		tide_regrow(t);
+		tide_regrow(t, alone);
 	} else {
 		t->window_q16 += tide_step_q16(t);
 		tide_hold(t);

@@ -82,9 +82,8 @@ pub struct Aggregate {
     delivered: u64,
     /// Up to this count the program limited what was sent.
     app_limited: Option<u64>,
-    /// Segments outside of the window that were sent in this round trip, and in the one before.
-    beside: u32,
-    beside_before: u32,
+    /// Segments outside of the window that were sent in this round trip, and in the two before, the latest first.
+    beside: [u32; 3],
     /// Segments of initial windows, which left at once, likewise.
     burst: u32,
     burst_before: u32,
@@ -194,8 +193,9 @@ impl Aggregate {
             self.marks[self.last % MARKS] = Mark { at: now, sent: self.sent, delivered: self.delivered, app_limited };
         }
         if now - self.counts_since > self.srtt() {
-            (self.beside_before, self.burst_before) = (self.beside, self.burst);
-            (self.beside, self.burst, self.counts_since) = (0, 0, now);
+            let [this, before, _] = self.beside;
+            (self.beside, self.burst_before) = ([0, this, before], self.burst);
+            (self.burst, self.counts_since) = (0, now);
         }
         Ack {
             srtt: self.srtt(),
@@ -203,7 +203,8 @@ impl Aggregate {
             nxt: Self::nxt(now),
             rate,
             senders: self.wanting,
-            beside: self.beside + self.beside_before,
+            // packets that waited behind them are acknowledged up to two round trips later
+            beside: self.beside[1] + self.beside[0].max(self.beside[2]),
             burst: self.burst + self.burst_before,
             ..*ack
         }
@@ -216,7 +217,7 @@ impl Aggregate {
 
     /// A segment leaves outside of the window.
     pub const fn on_beside(&mut self) {
-        self.beside += 1;
+        self.beside[0] += 1;
     }
 
     /// A connection has no more to send. If none has, what is delivered from here on says little of the link.
@@ -459,14 +460,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_beside_and_at_once_counts_for_a_round_trip_or_two() {
+    fn what_was_sent_beside_and_at_once_counts_for_two_or_three_round_trips() {
         let mut all = Aggregate::default();
         all.begin(at(100), Duration::from_millis(40));
         all.on_ack(&ack(101, 1, 40), 1);
         all.on_beside();
         all.on_beside();
         joined(&mut all, 7.0);
-        let heard = [120, 142, 160, 184, 200].map(|ms| all.on_ack(&ack(ms, 1, 40), 1));
-        assert_eq!(heard.map(|ack| (ack.beside, ack.burst)), [(2, 7), (2, 7), (2, 7), (0, 0), (0, 0)]);
+        let heard = [120, 142, 160, 184, 200, 225].map(|ms| all.on_ack(&ack(ms, 1, 40), 1));
+        assert_eq!(heard.map(|ack| (ack.beside, ack.burst)), [(2, 7), (2, 7), (2, 7), (2, 0), (2, 0), (0, 0)]);
     }
 }

@@ -296,9 +296,9 @@ impl Tide {
         // with growth later RTTs are longer, and so are those behind an initial window
         let bursts = f64::from(ack.burst) * self.path.packet();
         let longer = if round.grew { 0.0 } else { (round.sum / samples - round.least - bursts).max(0.0) };
+        let alone = self.senders < 2 && ack.beside == 0;
         // in bursts packets wait for each other
         if !fill.bursts.acks_burst() {
-            let alone = self.senders < 2 && ack.beside == 0;
             self.path.on_round(ack.now, longer.max(round.steps / (samples - 1.0).max(1.0)), alone);
         }
         if fill.settling == 0 {
@@ -358,7 +358,7 @@ impl Tide {
         } else if !round.limited {
             self.pause_growth(ack.nxt);
         } else if queue < 0.75 * own {
-            self.regrow();
+            self.regrow(alone);
         } else {
             self.window += self.step();
             self.hold();
@@ -388,7 +388,8 @@ impl Tide {
     /// to at most 1/2 up to the BDP. Beyond, it first stays at the least. Several connections seldom fill a window all
     /// at once, so the least RTT of a round may not show the queue of a window that is too large. For them growth stays
     /// at the least beyond the BDP as long as the delivery rate does not rise, and ends with the self-induced queue.
-    fn regrow(&mut self) {
+    /// `alone`: no packets of other connections.
+    fn regrow(&mut self, alone: bool) {
         let (least, safe, bdp) = (self.least_growth(), self.safe(), self.path.sure_bdp());
         let patience = if self.confirmed && safe.is_some_and(|safe| self.window > 0.93 * safe) { 24 } else { 1 };
         let Phase::Fill(fill) = &mut self.phase else { return };
@@ -402,7 +403,7 @@ impl Tide {
             fill.clean += 1;
             let rate = self.path.rate().unwrap_or(0.0);
             let rises = rate > mem::replace(&mut fill.clean_rate, rate);
-            let limit = bdp.filter(|_| self.senders > 1 && !rises).map(|bdp| bdp * (1.0 + least));
+            let limit = bdp.filter(|_| !alone && !rises).map(|bdp| bdp * (1.0 + least));
             fill.growth = if limit.is_some_and(|limit| self.window > limit) {
                 0.0
             } else if limit.is_some() || fill.clean <= patience {
