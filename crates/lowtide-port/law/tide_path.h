@@ -376,6 +376,7 @@ VERIFIED_APART int tide_path_round(struct tide_path *p, u64 now_us, u64 differen
 		return 0;
 	tide_extreme_add(&p->medians, now_us, at_least(median, 1), TIDE_RATE_SPAN_US, true);
 	p->noise = tide_least(&p->medians);
+	/* bounded, so that its square fits; what is longer is above any spread's root */
 	median = TIDE_SPREAD_SHOWS_PART * at_most(median, TIDE_RTT_MOST_US << 6);
 	spread = tide_spread(p);
 	if (p->alone >= TIDE_ROUNDS && median * median < at_most(tide_packet_at_most(p), spread) * spread)
