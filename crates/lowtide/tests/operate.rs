@@ -124,7 +124,8 @@ fn a_transfer_is_seen_and_changed_while_it_runs() {
     assert!(told[0].as_str().unwrap().contains("least rate 2.00 Mbit/s, greatest weight 0.5"), "{told:?}");
     assert!(ended.err.contains("changed while it runs: no deadline, no least rate"), "{ended:?}");
     assert!(!socket_of(&job).exists(), "its socket goes with it");
-    assert!(ask(&["status", &job]).sentence().contains(&format!("no transfer named \"{job}\"")) || job.is_empty());
+    let gone = ask(&["status", &job]);
+    assert!(gone.sentence().contains(&format!("named \"{job}\"")), "{gone:?}"); // others may run, or none
 }
 
 #[test]
