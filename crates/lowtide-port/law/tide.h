@@ -172,6 +172,7 @@ VERIFIED_APART int tide_congestion(struct tide *t, u32 signal, u32 nxt)
  */
 static inline void tide_lost(struct tide *t)
 {
+	t->fill.lost = 1;
 	if (t->listens)
 		t->listen.in_a_row = 0;
 	else if (!t->fill.growth_q16 && !t->fill.settling)

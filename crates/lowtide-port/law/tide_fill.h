@@ -10,6 +10,7 @@
 #define TIDE_ROUND_RTTS 4		/* a round has the samples of so many RTTs at most */
 #define TIDE_VANISHED 3			/* vanished queues in a row that lead to a fair-queue LISTEN */
 #define TIDE_BRIEFLY_US 10000000ULL	/* a FILL that ends sooner counts as the same event */
+#define TIDE_TOLERANT_US 2000000ULL	/* after this time in FILL a flow with a part of the BDP stands longer queues */
 #define TIDE_HEAVY_LOSS_Q24 671089	/* 0.04 */
 /* 0.01: smoothed loss above it, in a window that hardly grows, is that of a full queue */
 #define TIDE_OVERFLOW_Q24 167772
@@ -43,6 +44,26 @@ VERIFIED_APART u64 tide_step_q16(const struct tide *t)
 	step = at_least(tide_root(at_most(tide_bdp_q16(&t->path) >> 8, (250 * rate) >> 16) / 10 << 16), Q16_ONE / 10);
 	rtts_q16 = ((u64)t->round.packets << 32) / at_least(t->window_q16, 1);
 	return step * at_most(at_least(rtts_q16, Q16_ONE), TIDE_ROUND_RTTS * Q16_ONE) >> 16;
+}
+
+/*
+ * In hold, how much longer a queue a flow with a part of the BDP stands: so the one with the most gives way first, and
+ * Tides converge. Not at first, nor after a loss: flows that losses limit take the link for short times, and their
+ * queues are as short.
+ */
+VERIFIED_APART u64 tide_tolerance(const struct tide *t)
+{
+	const struct tide_fill *f;
+	u64 bdp, missing;
+
+	if (!t)
+		return 0;
+	f = &t->fill;
+	if (f->growth_q16 || f->settling || f->drain || f->lost || t->now_us - f->began_us < TIDE_TOLERANT_US)
+		return 0;
+	bdp = tide_link_bdp_q16(&t->path);
+	missing = bdp > t->window_q16 ? bdp - t->window_q16 : 0;
+	return missing * tide_least_own(&t->path) / at_least(bdp, 1);
 }
 
 /* Growth per packet that adds the self-induced queue in an RTT. The spread is no queue that may grow. */
@@ -198,12 +219,16 @@ static inline void tide_look_at_base(struct tide *t, const struct tide_parameter
 /* A round has ended with a queue above own_queue. */
 static inline void tide_give_way(struct tide *t, u64 queue, u64 own)
 {
-	u64 base = tide_base(&t->path);
-	u64 part = ((queue - own) << 16) / at_least(base + queue, 1);
-	u64 off = t->window_q16 / 2 * part >> 16, up = t->window_q16 + tide_step_q16(t);
+	u64 stands = own + tide_tolerance(t), away = queue > stands ? queue - stands : stands - queue;
+	u64 change = t->window_q16 / 2 * away / at_least(tide_base(&t->path) + queue, 1);
+	u64 up = t->window_q16 + tide_step_q16(t);
 
+	if (queue < stands)
+		up += change;
+	else
+		up = up > change ? up - change : 0;
 	t->path.queued = 1;
-	t->window_q16 = at_least(up > off ? up - off : 0, TIDE_LEAST_Q16);
+	t->window_q16 = at_least(up, TIDE_LEAST_Q16);
 	t->safe_window_q16 = t->window_q16;
 	t->confirmed = tide_has_whole_link(t);
 	tide_hold(t);
@@ -398,7 +423,8 @@ VERIFIED_APART int tide_fill_ack(struct tide *t, const struct tide_parameters *p
 	 * Packets of the transfer's other connections outside of the window are no cross traffic, nor are those that
 	 * the test sends together: where packet times are long they queue for several RTTs.
 	 */
-	cross_traffic = tide_cross_traffic_queue(&t->path) + (a->beside + a->burst + tide_fair_burst(&t->fair) - 1) * tide_packet(&t->path);
+	cross_traffic = tide_cross_traffic_queue(&t->path) + tide_tolerance(t);
+	cross_traffic += (a->beside + a->burst + tide_fair_burst(&t->fair) - 1) * tide_packet(&t->path);
 	tide_find(t, a, own);
 	t->round.limited |= a->window_limited;
 	if (a->window_limited && !a->reducing && !f->settling && !f->drain && f->growth_q16 && tide_may_grow(t)) {

@@ -220,10 +220,16 @@ static inline u64 tide_allowance(const struct tide_path *p)
 	return at_most(tide_measured_noise(p), tide_base(p) / 16);
 }
 
+/* The least self-induced queue. */
+static inline u64 tide_least_own(const struct tide_path *p)
+{
+	return at_least(tide_packet_at_most(p), TIDE_MS);
+}
+
 /* The self-induced queue. */
 static inline u64 tide_own(const struct tide_path *p)
 {
-	return at_least(tide_packet_at_most(p), TIDE_MS) + tide_allowance(p);
+	return tide_least_own(p) + tide_allowance(p);
 }
 
 /* That, and three quarters of the spread, which RTTs may show without a queue. */

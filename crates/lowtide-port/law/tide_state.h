@@ -54,6 +54,7 @@ struct tide_fill {
 	u32 sent;
 	u32 ramp_ended;		/* the ramp has ended: data sent up to `ramp_sent` may have met its queue */
 	u32 ramp_sent;
+	u32 lost;		/* packets of this FILL were lost */
 	u64 ramped;		/* longest queue that the latest ramp may have caused; 0: it has settled */
 	struct tide_bursts bursts;
 };

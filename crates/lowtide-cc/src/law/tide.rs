@@ -293,6 +293,7 @@ impl CongestionControl for Tide {
         let queued = self.path.fast_queue().is_some_and(|queue| queue > 0.75 * own);
         let beyond = bdp.is_some_and(|bdp| self.window > bdp);
         self.before = Some(self.window);
+        fill.lost = true;
         // own growth explains the loss
         let grows = fill.growth > 0.0 || fill.settling > 0;
         if !grows {

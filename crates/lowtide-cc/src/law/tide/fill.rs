@@ -26,6 +26,8 @@ const LOSS_PAUSES: u32 = 5;
 const VANISHED: u32 = 3;
 /// A FILL that ends sooner counts as the same event.
 const BRIEFLY: Duration = Duration::from_secs(10);
+/// After this time in FILL a flow with a part of the BDP stands longer queues.
+const TOLERANT: Duration = Duration::from_secs(2);
 
 /// State of FILL.
 #[derive(Clone, Debug)]
@@ -57,6 +59,8 @@ pub(super) struct Fill {
     led: f64,
     /// Data up to here was sent in LISTEN.
     sent: u64,
+    /// Whether packets of this FILL were lost.
+    pub(super) lost: bool,
     pub(super) bursts: Bursts,
 }
 
@@ -78,6 +82,7 @@ impl Fill {
             found: 0,
             led: 0.0,
             sent,
+            lost: false,
             bursts: Bursts::default(),
         }
     }
@@ -96,6 +101,19 @@ impl Tide {
         let Some(rate) = self.path.rate() else { return 0.1 };
         let same_delay = (rate * self.path.base() / 256.0).min(0.25e-3 * rate);
         (0.1 * same_delay).sqrt().max(0.1) * (self.round.packets / self.window).clamp(1.0, ROUND_RTTS)
+    }
+
+    /// In hold, how much longer a queue a flow with a part of the BDP stands, seconds: so the one with the most gives
+    /// way first, and Tides converge. Not at first, nor after a loss: flows that losses limit take the link for short
+    /// times, and their queues are as short.
+    fn tolerance(&self, now: Time) -> f64 {
+        let Phase::Fill(fill) = &self.phase else { return 0.0 };
+        let holds = fill.growth == 0.0 && fill.settling == 0 && fill.drain.is_none();
+        if !holds || fill.lost || now - fill.began < TOLERANT {
+            return 0.0;
+        }
+        let missing = self.path.link_bdp().map_or(0.0, |bdp| (1.0 - self.window / bdp).max(0.0));
+        missing * self.path.least_own()
     }
 
     /// Growth per packet that adds the self-induced queue in an RTT. The spread is no queue that may grow.
@@ -237,7 +255,8 @@ impl Tide {
         // packets of the transfer's other connections outside of the window are no cross traffic, nor are those that
         // the test sends together: where packet times are long they queue for several RTTs
         let own_packets = f64::from(ack.beside + ack.burst) + (self.fair.burst() - 1) as f64;
-        let cross_traffic = self.path.cross_traffic_queue() + own_packets * self.path.packet();
+        let cross_traffic =
+            self.path.cross_traffic_queue() + self.tolerance(ack.now) + own_packets * self.path.packet();
         let own = self.path.own_queue() + f64::from(ack.burst) * self.path.packet();
         self.find(ack, own);
         let Phase::Fill(fill) = &mut self.phase else { return };
@@ -351,8 +370,8 @@ impl Tide {
             self.meet(ack.nxt);
         } else if queue > own {
             self.path.see_queue();
-            let step = self.step();
-            self.window = (self.window + step - self.window / 2.0 * (queue - own) / (base + queue)).max(2.0);
+            let excess = queue - own - self.tolerance(ack.now);
+            self.window = (self.window + self.step() - self.window / 2.0 * excess / (base + queue)).max(2.0);
             (self.safe_window, self.confirmed) = (Some(self.window), self.has_whole_link());
             self.hold();
         } else if !round.limited {

@@ -347,9 +347,14 @@ impl Path {
         self.measured_noise().min(self.base() / 16.0)
     }
 
+    /// The least self-induced queue, seconds.
+    pub(super) fn least_own(&self) -> f64 {
+        self.packet_at_most().max(Self::OWN)
+    }
+
     /// The self-induced queue, seconds. Well below that at which AQM drops, and that which ends Hybrid Slow Start.
     pub(super) fn own(&self) -> f64 {
-        self.packet_at_most().max(Self::OWN) + self.allowance()
+        self.least_own() + self.allowance()
     }
 
     /// Two packets more may be self-induced: windows are of whole packets, and an ACK is for two.
